@@ -1,0 +1,127 @@
+"""Every error recollect raises on purpose, in one tree.
+
+    RecollectError                  exit 1
+    ├── SettingsError               exit 1   a settings file, variable or flag holds something wrong
+    ├── WorkspaceError              exit 1   the workspace is missing, not a folder, unreadable
+    │   └── WorkspaceNotFoundError
+    ├── PathRefusedError            exit 1   a path that is not part of the memory
+    ├── NoteNotFoundError           exit 1   a path that could be a note, but there is none
+    ├── QueryError                  exit 2   a search that cannot be asked (a limit below 1, an empty query)
+    ├── EmbedderError               exit 1   an embedder is missing, broken or gave bad vectors
+    │   ├── EmbedderUnavailableError
+    │   └── BadVectorError
+    └── StoreError                  exit 3   the index cannot be used
+        ├── IndexCorruptError
+        ├── IndexMismatchError
+        ├── IndexReadOnlyError      exit 1
+        ├── IndexBusyError          exit 1
+        └── DiskFullError           exit 1
+
+Each error says what happened, and `hint` says what to do next.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class RecollectError(Exception):
+    """Base of every error a user of recollect may see."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    @property
+    def kind(self) -> str:
+        """A stable name for programs: `PathRefusedError` is `path_refused`."""
+        name = type(self).__name__.removesuffix("Error")
+        return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+
+
+class SettingsError(RecollectError):
+    """A settings file, environment variable or flag holds something wrong."""
+
+
+class WorkspaceError(RecollectError):
+    """The workspace cannot be used as it is."""
+
+
+class WorkspaceNotFoundError(WorkspaceError):
+    """No workspace was named and none was found upwards of the current folder."""
+
+
+class PathRefusedError(RecollectError):
+    """The path is not part of the memory; the message is the same whatever the trick was."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"not a memory file: {path!r}",
+            hint="use a path that `recollect search` or `recollect status` shows, such as MEMORY.md or memory/topic.md",
+        )
+
+
+class NoteNotFoundError(RecollectError):
+    """The path could be a note of this memory, but no such file exists."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"no such note: {path!r}", hint="the file may have been renamed: search for its content")
+
+
+class QueryError(RecollectError):
+    """The search cannot be asked like this."""
+
+    exit_code = 2
+
+
+class EmbedderError(RecollectError):
+    """An embedder is missing, broken or answered nonsense."""
+
+
+class EmbedderUnavailableError(EmbedderError):
+    """The embedder asked for cannot run here: a package, model file or key is missing."""
+
+
+class BadVectorError(EmbedderError):
+    """A vector was NaN, infinite, zero or of the wrong length."""
+
+
+class StoreError(RecollectError):
+    """The index cannot be used."""
+
+    exit_code = 3
+
+
+class IndexCorruptError(StoreError):
+    """The index file is damaged or is not an index."""
+
+
+class IndexMismatchError(StoreError):
+    """The index holds vectors of a different embedder than the one asked for."""
+
+    def __init__(self, built_with: str, asked_for: str) -> None:
+        super().__init__(
+            f"the index was built with {built_with}, settings ask for {asked_for}",
+            hint="run `recollect index`, or restore the previous embedder",
+        )
+
+
+class IndexReadOnlyError(StoreError):
+    """The index would have to be written, but its folder is read-only."""
+
+    exit_code = 1
+
+
+class IndexBusyError(StoreError):
+    """Another process held the index for longer than we were willing to wait."""
+
+    exit_code = 1
+
+
+class DiskFullError(StoreError):
+    """There is no room left where the index is kept; what was committed before is intact."""
+
+    exit_code = 1

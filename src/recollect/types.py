@@ -1,0 +1,307 @@
+"""The frozen values that flow through the pipeline; no behaviour beyond what a value says about itself."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from typing import Literal
+
+SourceName = Literal["memory", "sessions"]
+SearchMode = Literal["hybrid", "keyword"]
+FoundBy = Literal["both", "keyword", "vector"]
+
+
+def hash_text(text: str) -> str:
+    """Return the SHA-256 of `text`, in hex: the identity of everything that is content."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# --- sources -> chunking -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FileStamp:
+    """What a listing knows of a file without reading it."""
+
+    source: SourceName
+    path: str  # as stored and cited: "/" on every platform, relative to the workspace
+    size: int  # bytes
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that could not be read or stored, and why; reports list them, nothing stops for them."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Every file a source holds now, in stable order, and what could not be listed."""
+
+    files: tuple[FileStamp, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One note or transcript as clean text: no BOM, no NUL, no lone surrogate, lines end in a newline only."""
+
+    stamp: FileStamp
+    text: str  # the whole file, front matter included, so that line numbers are the file's own
+    content_hash: str  # of the bytes on disk
+    body_first_line: int = 1  # 1-based; the line after the front matter
+    metadata: Mapping[str, str] = field(default_factory=dict)  # from the front matter
+    dated: date | None = None  # from the file name; None is evergreen
+
+
+# --- chunking -> store -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)  # no slots: the hashes are computed once, on demand
+class Chunk:
+    """A contiguous run of lines of one document, small enough to embed."""
+
+    first_line: int  # 1-based, inclusive
+    last_line: int  # 1-based, inclusive
+    text: str
+    context: str = ""  # heading trail, e.g. "Network > Guest wifi"; searched and embedded, never shown as text
+
+    @cached_property
+    def text_hash(self) -> str:
+        return hash_text(self.text)
+
+    @property
+    def embedded_text(self) -> str:
+        """What the embedder sees: where the chunk stands, then what it says."""
+        return f"{self.context}\n{self.text}" if self.context else self.text
+
+    @cached_property
+    def embedded_hash(self) -> str:
+        return hash_text(self.embedded_text)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedChunk:
+    """A chunk with its searchable terms, as every storage backend indexes them."""
+
+    chunk: Chunk
+    text_terms: str  # terms of the text, separated by blanks, in order
+    context_terms: str  # terms of the heading trail and the path
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """What the store remembers of a document, enough to see whether the file changed."""
+
+    stamp: FileStamp
+    content_hash: str
+    dated: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    """A chunk as it comes back from the store."""
+
+    id: int
+    source: SourceName
+    path: str
+    dated: date | None
+    first_line: int
+    last_line: int
+    text: str
+    context: str
+
+
+@dataclass(frozen=True, slots=True)
+class PendingChunk:
+    """A chunk that has no vector yet."""
+
+    id: int
+    embedded_hash: str
+    embedded_text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much the store holds."""
+
+    files: int
+    chunks: int
+    pending: int  # chunks without a vector
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderIdentity:
+    """Names one embedding space: two texts are comparable only if every field agrees."""
+
+    provider: str  # "local", "openai", ...
+    model: str
+    key: str  # hash of everything else that changes a vector: weights, pooling, prefix, endpoint, dimensions
+    dimensions: int
+
+    def __str__(self) -> str:
+        return f"{self.provider}/{self.model}@{self.key[:12]}:{self.dimensions}"
+
+
+# --- search ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One thing to look for. Several tokens are a phrase; `prefix` lets the last token go on."""
+
+    tokens: tuple[str, ...]
+    prefix: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which part of the memory a search may see."""
+
+    sources: frozenset[SourceName] | None = None  # None: all
+    since: date | None = None  # inclusive; undated documents never match a date bound
+    until: date | None = None  # inclusive
+
+
+EVERYTHING = Scope()
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A chunk that one leg found. Scores of a leg compare only with each other; higher is better."""
+
+    chunk_id: int
+    score: float  # BM25 with its sign put right, or cosine similarity
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A chunk with both of its raw scores; None where a score does not exist."""
+
+    chunk_id: int
+    cosine: float | None
+    bm25: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk that answers a query."""
+
+    path: str
+    first_line: int
+    last_line: int
+    score: float  # 0 to 1, higher is better
+    snippet: str
+    source: SourceName
+    citation: str  # path#L5-L9
+    found_by: FoundBy
+    vector_score: float | None = None  # cosine similarity
+    text_score: float | None = None  # share of the query's weight that the text matches, 0 to 1
+    explanation: Mapping[str, float | str] | None = None  # only when asked for
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """How complete and fresh the index was when it answered."""
+
+    files: int
+    chunks: int
+    pending: int  # chunks that only keywords can find yet
+    stale: bool  # some file changed and the index does not know the change yet
+
+
+@dataclass(frozen=True, slots=True)
+class SearchAnswer:
+    """What was found, how, and what the reader should know about it."""
+
+    query: str
+    mode: SearchMode
+    hits: tuple[Hit, ...]
+    index: IndexState
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NoteText:
+    """A piece of one memory file, for reading on after a search."""
+
+    path: str
+    text: str
+    first_line: int  # 1-based
+    line_count: int
+    truncated: bool
+    next_first_line: int | None  # where to go on; None at the end of the file
+
+
+# --- indexing ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One step of work done, for a progress bar or a log line."""
+
+    stage: Literal["read", "embed"]
+    done: int
+    total: int
+
+
+ProgressCallback = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """What an indexing run did, and what it could not do."""
+
+    added: int = 0
+    changed: int = 0
+    renamed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    embedded: int = 0  # chunks that went through the embedder
+    reused: int = 0  # chunks whose vector was known already
+    pending: int = 0  # chunks still without a vector
+    rebuilt: bool = False
+    complete: bool = True  # False: the time budget ran out or another process is indexing
+    seconds: float = 0.0
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of `doctor` or `status --deep`: what was looked at, whether it is well, and what to do."""
+
+    name: str
+    ok: bool
+    detail: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Where the memory is, what it holds and how it would answer."""
+
+    workspace: str
+    agent: str
+    state_folder: str
+    files: int
+    chunks: int
+    pending: int
+    mode: SearchMode
+    embedder: str | None  # the identity in use; None when search is keyword only
+    embedder_reason: str  # why this one, or why none
+    index_embedder: str | None  # the identity the stored vectors belong to
+    sources: Sequence[SourceName]
+    index_bytes: int
+    cache_entries: int
+    cache_bytes: int
+    read_only: bool
+    stale: bool
+    checks: tuple[Check, ...] = ()  # with deep=True
+    notes: tuple[str, ...] = ()
