@@ -1,0 +1,1 @@
+"""Documents in, chunks with exact line spans out; pure."""

@@ -1,0 +1,1 @@
+"""The only write path: files in, an up-to-date store out."""

@@ -1,0 +1,1 @@
+"""The only read path: a query in, ranked and cited hits out."""

@@ -1,0 +1,1 @@
+"""Keeps chunks, terms and vectors in step; the only place with SQL."""

@@ -1,0 +1,1 @@
+"""What people and agents touch; surfaces use the public API only."""
