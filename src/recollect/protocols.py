@@ -67,6 +67,11 @@ class Embedder(Protocol):
         """How far its vectors may be squeezed for the first scan; word-average models lose too much with bits."""
         ...
 
+    @property
+    def cosine_range(self) -> tuple[float, float]:
+        """The cosine of unrelated texts and that of a question with its answer: every model has its own."""
+        ...
+
     def knows(self, text: str) -> bool:
         """Say whether the model was trained on the writing of `text`; if not, its opinion of it is noise."""
         ...
@@ -82,6 +87,10 @@ class Snapshot(Protocol):
     """A consistent view of a store: nothing another thread or process commits shows while it is open."""
 
     def meta(self, key: str) -> str | None: ...
+
+    def embedder(self) -> EmbedderIdentity | None:
+        """Return whose vectors the store holds."""
+        ...
 
     def counts(self) -> Counts: ...
 
@@ -146,8 +155,8 @@ class Store(Protocol):
         """Declare whose vectors come next. Raises IndexMismatchError when vectors of another identity are stored."""
         ...
 
-    def pending(self, limit: int) -> Sequence[PendingChunk]:
-        """Return chunks without a vector, oldest first."""
+    def pending(self, limit: int, *, after: int = 0) -> Sequence[PendingChunk]:
+        """Return chunks without a vector whose id is above `after`, in order of id."""
         ...
 
     def put_vectors(self, vectors: Mapping[int, Vector]) -> None:

@@ -274,6 +274,22 @@ class IndexReport:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexPreview:
+    """What an indexing run would do, found out without writing anything."""
+
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    unchanged: int
+    chunks: int  # in the added and changed files
+    tokens: int  # about, in those chunks
+    known: int  # of those chunks, how many have their vector already
+    pending: int  # chunks indexed earlier that still wait for a vector
+    rebuild_reason: str = ""  # why everything would be indexed anew; empty when it would not
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     """One line of `doctor` or `status --deep`: what was looked at, whether it is well, and what to do."""
 
@@ -281,6 +297,7 @@ class Check:
     ok: bool
     detail: str
     hint: str = ""
+    unusable: bool = False  # the index cannot answer until this is mended
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,171 @@
+"""A memory in, how it is doing out: the figures of `status` and the checks of `doctor`."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from recollect.errors import RecollectError
+from recollect.indexing.plan import plan_changes
+from recollect.types import Check, Counts, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from recollect.memory import Memory
+    from recollect.protocols import Store
+    from recollect.types import EmbedderIdentity
+
+LOW_DISK_BYTES = 200 * 1024 * 1024  # an index of 10,000 chunks, its rebuild beside it and a cache fit into that
+
+
+def memory_status(memory: Memory, *, deep: bool) -> Status:
+    """Return the figures; with `deep` also the checks."""
+    selection = memory.selection
+    counts, built_with, size, stale = Counts(0, 0, 0), None, 0, True
+    with memory.store() as store:
+        if store is not None:
+            with store.reading() as snapshot:
+                counts, built_with = snapshot.counts(), snapshot.embedder()
+            size, stale = store.size_bytes(), _is_stale(memory, store)
+    cache = memory.cache
+    cache_stats = cache.stats() if cache else None
+    answers_by_vector = selection.embedder is not None and _has_vectors(counts, built_with, memory)
+    return Status(
+        workspace=str(memory.workspace),
+        agent=memory.agent,
+        state_folder=str(memory.state.path),
+        files=counts.files,
+        chunks=counts.chunks,
+        pending=counts.pending,
+        mode="hybrid" if answers_by_vector else "keyword",
+        embedder=str(selection.embedder.identity) if selection.embedder else None,
+        embedder_reason=selection.reason,
+        index_embedder=str(built_with) if built_with else None,
+        sources=memory.settings.sources,
+        index_bytes=size,
+        cache_entries=cache_stats.entries if cache_stats else 0,
+        cache_bytes=cache_stats.bytes if cache_stats else 0,
+        read_only=not memory.state.writable(),
+        stale=stale,
+        checks=tuple(run_checks(memory)) if deep else (),
+        notes=tuple(_notes(memory, counts, built_with)),
+    )
+
+
+def run_checks(memory: Memory) -> Iterator[Check]:
+    """Yield one check after the other; a check that fails says what to do."""
+    yield from _check_notes(memory)
+    yield _check_folder(memory)
+    yield from _check_index(memory)
+    yield _check_embedder(memory)
+    yield from _check_cache(memory)
+
+
+def _has_vectors(counts: Counts, built_with: EmbedderIdentity | None, memory: Memory) -> bool:
+    embedder = memory.selection.embedder
+    return counts.pending < counts.chunks and embedder is not None and built_with == embedder.identity
+
+
+def _is_stale(memory: Memory, store: Store) -> bool:
+    listings = [source.list() for source in memory.sources()]
+    with store.reading() as snapshot:
+        stored = snapshot.documents()
+    listed = (stamp for listing in listings for stamp in listing.files)
+    # A stamp without a time belongs to a file just written: only another size shows a change without reading it.
+    recent = {key for key, document in stored.items() if not document.stamp.mtime_ns}
+    plan = plan_changes(listed, stored)
+    touched = [
+        s for s in plan.touched if (s.source, s.path) not in recent or stored[s.source, s.path].stamp.size != s.size
+    ]
+    return bool(plan.added or touched or plan.removed)
+
+
+def _notes(memory: Memory, counts: Counts, built_with: EmbedderIdentity | None) -> Iterator[str]:
+    selection = memory.selection
+    if selection.embedder is None:
+        yield f"keyword search only: {selection.reason}" + (f"; {selection.hint}" if selection.hint else "")
+    elif built_with and built_with != selection.embedder.identity and counts.pending < counts.chunks:
+        yield "the stored vectors are those of another embedder: run `recollect index`"
+    elif counts.pending:
+        yield f"{counts.pending} chunks have no vector yet: run `recollect index`"
+
+
+def _check_notes(memory: Memory) -> Iterator[Check]:
+    listings = [source.list() for source in memory.sources()]
+    files = sum(len(listing.files) for listing in listings)
+    yield Check("notes", bool(files), f"{files} files in {memory.workspace}", "" if files else "write MEMORY.md first")
+    for listing in listings:
+        for problem in listing.problems:
+            yield Check("notes", False, f"{problem.path}: {problem.reason}", "check the path and who may read it")
+
+
+def _check_folder(memory: Memory) -> Check:
+    path = memory.state.path
+    if not memory.state.writable():
+        return Check("folder", False, f"{path} is read-only: searching works, indexing does not", "set store.path")
+    nearest = next(folder for folder in (path, *path.parents) if folder.exists())
+    free = shutil.disk_usage(nearest).free
+    hint = "" if free > LOW_DISK_BYTES else "free some space: a rebuild needs room for a second index"
+    return Check("folder", free > LOW_DISK_BYTES, f"{path}, {free // 2**20:,} MB free", hint)
+
+
+def _check_index(memory: Memory) -> Iterator[Check]:
+    rebuild = "run `recollect index --force`"
+    try:
+        with memory.store() as store:
+            if store is None:
+                yield Check("index", False, "nothing is indexed yet", "run `recollect index`")
+                return
+            findings = store.verify()
+            with store.reading() as snapshot:
+                counts, built_with = snapshot.counts(), snapshot.embedder()
+            stale = _is_stale(memory, store)
+    except RecollectError as error:
+        yield Check("index", False, error.message, error.hint or rebuild, unusable=True)
+        return
+    yield Check(
+        "index",
+        not findings,
+        "; ".join(findings) or f"{counts.chunks:,} chunks, all tables in step",
+        rebuild if findings else "",
+    )
+    yield Check(
+        "fresh",
+        not stale,
+        "notes changed since they were indexed" if stale else "every change is indexed",
+        "run `recollect index`" if stale else "",
+    )
+    wanted = memory.selection.embedder
+    if wanted and counts.chunks:
+        mismatch = counts.pending < counts.chunks and built_with != wanted.identity
+        detail = (
+            f"vectors are those of {built_with}"
+            if mismatch
+            else f"{counts.chunks - counts.pending:,} of {counts.chunks:,} chunks embedded"
+        )
+        ok = not mismatch and not counts.pending
+        yield Check("vectors", ok, detail, "" if ok else "run `recollect index`")
+
+
+def _check_embedder(memory: Memory) -> Check:
+    selection = memory.selection
+    if selection.embedder is None:
+        wanted = memory.settings.provider != "none" and memory.settings.store.vector.enabled
+        return Check("embedder", not wanted, selection.reason, selection.hint)
+    try:
+        selection.embedder.embed_query("hello")
+    except RecollectError as error:
+        return Check("embedder", False, error.message, error.hint)
+    return Check("embedder", True, f"{selection.embedder.identity}: {selection.reason}")
+
+
+def _check_cache(memory: Memory) -> Iterator[Check]:
+    cache = memory.cache
+    if cache is None:
+        yield Check("cache", True, "turned off" if not memory.settings.cache.enabled else "empty")
+        return
+    stats = cache.stats()
+    yield Check(
+        "cache", not cache.notes, "; ".join(cache.notes) or f"{stats.entries:,} of {stats.max_entries:,} vectors"
+    )

@@ -1,0 +1,41 @@
+"""A document in, its chunks with their searchable terms out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from recollect.chunking import CHUNKING_VERSION, chunk_document
+from recollect.lexicon import LEXICON_VERSION, index_terms
+from recollect.types import PreparedChunk
+
+if TYPE_CHECKING:
+    from recollect.types import Document
+
+SEARCHED_METADATA = ("title", "tags", "aliases", "description")  # front matter that says what a note is about
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """The rules by which documents become chunks and terms; an index built by other rules has to be rebuilt."""
+
+    style: Literal["markdown", "lines"] = "markdown"
+    tokens: int = 400
+    overlap: int = 80
+
+    @property
+    def profile(self) -> str:
+        """Return the rules as text, to be kept with the index."""
+        rules = {"chunking": CHUNKING_VERSION, "lexicon": LEXICON_VERSION}
+        return json.dumps(rules | {"style": self.style, "tokens": self.tokens, "overlap": self.overlap}, sort_keys=True)
+
+    def prepare(self, document: Document) -> list[PreparedChunk]:
+        """Return the chunks of the document, each with the terms of its text and of where it stands."""
+        about = " ".join(document.metadata[key] for key in SEARCHED_METADATA if key in document.metadata)
+        place = index_terms(f"{document.stamp.path} {about}")
+        chunks = chunk_document(document, style=self.style, tokens=self.tokens, overlap=self.overlap)
+        return [
+            PreparedChunk(chunk, index_terms(chunk.text), f"{index_terms(chunk.context)} {place}".lstrip())
+            for chunk in chunks
+        ]

@@ -1,0 +1,299 @@
+"""Memory: builds the parts from the settings and joins the write path, the read path and the health checks."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from recollect.embedding.selection import Selection, select_embedder
+from recollect.errors import EmbedderUnavailableError, IndexCorruptError
+from recollect.indexing.preparation import Preparation
+from recollect.indexing.preview import preview_changes
+from recollect.indexing.update import IndexUpdate
+from recollect.reading import read_note
+from recollect.search.fusion import Fusion, Weights
+from recollect.search.query_embedding import QueryEmbedding
+from recollect.search.searcher import Found, SearchRequest, find
+from recollect.settings import Settings, checked_agent, load_settings, state_folder
+from recollect.sources.notes import NotesSource
+from recollect.store.live_index import LiveIndex
+from recollect.store.sqlite import SqliteEmbeddingCache, open_index
+from recollect.store.state_folder import StateFolder
+from recollect.types import (
+    EVERYTHING,
+    Check,
+    Counts,
+    IndexPreview,
+    IndexReport,
+    IndexState,
+    NoteText,
+    ProgressCallback,
+    SearchAnswer,
+    Status,
+)
+from recollect.workspace import checked_workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from recollect.protocols import Embedder, Store
+    from recollect.types import SourceName
+
+NO_NOTES = "no notes yet: write MEMORY.md or memory/<topic>.md in {workspace}"
+
+
+class Memory:
+    """One agent's memory of one workspace. Safe to use from several threads; close it, or use it in a `with` block."""
+
+    def __init__(
+        self, workspace: Path, settings: Settings, *, agent: str = "main", embedder: Embedder | None = None
+    ) -> None:
+        self.workspace = workspace
+        self.settings = settings
+        self.agent = checked_agent(agent)
+        self._notes = NotesSource(workspace, settings.extra_paths)
+        self.state = StateFolder(state_folder(settings, workspace, self.agent))
+        self._live = LiveIndex(self.state, self._open_store)
+        self._lock = threading.Lock()
+        self._given = Selection(embedder, "given by the caller") if embedder else None
+        self._selection: Selection | None = None
+        self._cache: SqliteEmbeddingCache | None = None
+        self._queries: QueryEmbedding | None = None
+
+    @classmethod
+    def open(
+        cls,
+        workspace: str | Path,
+        *,
+        agent: str = "main",
+        settings: Settings | None = None,
+        embedder: Embedder | None = None,
+        **overrides: object,
+    ) -> Self:
+        """Open the memory of a workspace.
+
+        Without `settings` they are read from the usual layers; `overrides` come last: `provider="none"`, or
+        `query__max_results=10` for a nested key. An `embedder` of your own takes the place of the configured one.
+        """
+        folder = checked_workspace(Path(workspace).expanduser())
+        if settings is None:
+            flags = {key.replace("__", "."): value for key, value in overrides.items()}
+            settings = load_settings(folder, agent=agent, flags=flags).settings
+        return cls(folder, settings, agent=agent, embedder=embedder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the index, the cache and the embedder; the next call opens them again."""
+        with self._lock:
+            self._live.close()
+            if self._cache:
+                self._cache.close()
+            if self._selection and self._selection.embedder:
+                self._selection.embedder.close()
+            self._cache = self._selection = self._queries = None
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def index(self, *, force: bool = False, progress: ProgressCallback | None = None) -> IndexReport:
+        """Bring the index up to date with the notes; `force` builds it anew beside the old one."""
+        report = self._update().run(force=force, progress=progress)
+        if not (report.added or report.changed or report.renamed or report.unchanged):
+            report = replace(report, notes=(*report.notes, NO_NOTES.format(workspace=self.workspace)))
+        return replace(report, notes=(*report.notes, *self._embedder_notes()))
+
+    def preview(self) -> IndexPreview:
+        """Say what `index` would do, without writing anything."""
+        update = self._update()
+        with self._live.use() as store:
+            reason = update.rebuild_reason(store) if store else ""
+            return preview_changes(
+                store, self.sources(), update.preparation, update.embedder, update.cache, rebuild_reason=reason
+            )
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        min_score: float | None = None,
+        fusion: Fusion | None = None,
+        keyword_only: bool = False,
+        explain: bool = False,
+        sync: bool | None = None,
+    ) -> SearchAnswer:
+        """Return the best hits for `query`, how they were found and how fresh the index is.
+
+        What is new is indexed first, for `sync.search_budget_ms` at most; `sync=False` answers from the index as it is.
+        """
+        request = self._request(query, limit, min_score, fusion, explain=explain)
+        synced = self._sync() if (self.settings.sync.on_search if sync is None else sync) else IndexReport()
+        try:
+            return self._answer(request, synced, keyword_only=keyword_only)
+        except IndexCorruptError:
+            synced = self._sync()  # sets the damaged file aside and starts a new index from the notes
+            return self._answer(request, synced, keyword_only=keyword_only)
+
+    def get(self, path: str, *, first_line: int = 1, lines: int | None = None) -> NoteText:
+        """Return lines of one memory file, as it is on disk now; paths outside the memory are refused."""
+        return read_note(self._notes, path, first_line=first_line, lines=lines)
+
+    def status(self, *, deep: bool = False) -> Status:
+        """Say where the memory is, what it holds and how it would answer; `deep` also checks that it all works."""
+        from recollect.health import memory_status
+
+        return memory_status(self, deep=deep)
+
+    def doctor(self) -> tuple[Check, ...]:
+        """Try every part and return what was found, with the next step where something is wrong."""
+        from recollect.health import run_checks
+
+        return tuple(run_checks(self))
+
+    # --- parts -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def store(self) -> Iterator[Store | None]:
+        """Yield the store that answers now; None when nothing has been indexed."""
+        with self._live.use() as store:
+            yield store
+
+    @property
+    def selection(self) -> Selection:
+        """Which embedder is used, and why; a provider that cannot run here leaves keyword search, with the reason."""
+        with self._lock:
+            if self._selection is None:
+                self._selection = self._select()
+            return self._selection
+
+    @property
+    def cache(self) -> SqliteEmbeddingCache | None:
+        """The embedding cache, if it is turned on."""
+        with self._lock:
+            if self._cache is None and self.settings.cache.enabled and self.state.path.exists():
+                self._cache = SqliteEmbeddingCache(self.state.cache_path, max_entries=self.settings.cache.max_entries)
+            return self._cache
+
+    def _select(self) -> Selection:
+        if self._given:
+            return self._given
+        if not self.settings.store.vector.enabled:
+            return Selection(None, "vectors are turned off (store.vector.enabled)")
+        try:
+            return select_embedder(self.settings)
+        except EmbedderUnavailableError as error:
+            return Selection(None, error.message, error.hint)
+
+    def sources(self) -> list[NotesSource]:
+        """Return where the documents come from."""
+        return [self._notes] if "memory" in self.settings.sources else []
+
+    def _open_store(self, path: Path) -> Store:
+        return open_index(
+            path,
+            create=False,
+            read_only=not self.state.writable(),
+            vector_driver=self.settings.store.vector.driver,
+        )
+
+    def _create_store(self, path: Path) -> Store:
+        return open_index(path, create=True, read_only=False, vector_driver=self.settings.store.vector.driver)
+
+    def _update(self) -> IndexUpdate:
+        chunking = self.settings.chunking
+        if self.state.writable():
+            self.state.ensure()
+        return IndexUpdate(
+            self.state,
+            self._live,
+            self._create_store,
+            self.sources(),
+            Preparation(chunking.style, chunking.tokens, chunking.overlap),
+            self.selection.embedder,
+            self.cache,
+        )
+
+    def _sync(self) -> IndexReport:
+        return self._update().run_within(self.settings.sync.search_budget_ms / 1000)
+
+    def _request(
+        self, query: str, limit: int | None, min_score: float | None, fusion: Fusion | None, *, explain: bool
+    ) -> SearchRequest:
+        settings = self.settings.query
+        return SearchRequest(
+            query=query,
+            limit=settings.max_results if limit is None else limit,
+            min_score=settings.min_score if min_score is None else min_score,
+            fusion=fusion or settings.fusion,
+            weights=Weights(settings.hybrid.vector_weight, settings.hybrid.text_weight),
+            by_keyword=settings.hybrid.enabled or self.selection.embedder is None,
+            candidates=settings.hybrid.candidates_per_side,
+            scope=replace(EVERYTHING, sources=frozenset(self.settings.sources)),
+            half_life_days=settings.decay.half_life_days if settings.decay.enabled else None,
+            today=date.today(),  # noqa: DTZ011  (a note's date is a day of its writer, who is where this runs)
+            diversity=settings.diversity.relevance if settings.diversity.enabled else None,
+            explain=explain,
+        )
+
+    def _answer(self, request: SearchRequest, synced: IndexReport, *, keyword_only: bool) -> SearchAnswer:
+        notes = [*synced.notes, *(() if keyword_only else self._embedder_notes())]
+        with self._live.use() as store:
+            if store is None:
+                notes.append("nothing is indexed yet: run `recollect index`")
+                return SearchAnswer(request.query, "keyword", (), IndexState(0, 0, 0, stale=True), tuple(notes))
+            with store.reading() as snapshot:
+                counts = snapshot.counts()
+                embedding = None if keyword_only else self._query_embedding()
+                vector, reason = embedding.vector_of(request.query, snapshot) if embedding else (None, "")
+                found = find(snapshot, request, vector, cosine_range=self._cosine_range(), exists=self._exists)
+        notes += [reason, *self._answer_notes(request, counts, found, by_vector=vector is not None)]
+        stale = not synced.complete or bool(found.missing_files)
+        return SearchAnswer(
+            query=request.query,
+            mode="keyword" if vector is None else "hybrid",
+            hits=found.hits,
+            index=IndexState(counts.files, counts.chunks, counts.pending, stale=stale),
+            notes=tuple(dict.fromkeys(note for note in notes if note)),
+        )
+
+    def _answer_notes(self, request: SearchRequest, counts: Counts, found: Found, *, by_vector: bool) -> list[str]:
+        notes: list[str] = []
+        if not request.query.strip():
+            notes.append("the query is empty: say what to look for")
+        if not counts.files:
+            notes.append(NO_NOTES.format(workspace=self.workspace))
+        if by_vector and counts.pending:
+            notes.append(f"{counts.pending} chunks are found by keyword only until `recollect index` has embedded them")
+        if found.missing_files:
+            notes.append(f"the index is stale: {len(found.missing_files)} notes are gone; run `recollect index`")
+        return notes
+
+    def _query_embedding(self) -> QueryEmbedding | None:
+        embedder = self.selection.embedder
+        with self._lock:
+            if self._queries is None and embedder:
+                self._queries = QueryEmbedding(embedder)
+            return self._queries
+
+    def _cosine_range(self) -> tuple[float, float]:
+        embedder = self.selection.embedder
+        return embedder.cosine_range if embedder else (0.0, 1.0)
+
+    def _embedder_notes(self) -> list[str]:
+        selection = self.selection
+        if selection.embedder or not self.settings.store.vector.enabled:
+            return []
+        return [f"keyword search only: {selection.reason}" + (f"; {selection.hint}" if selection.hint else "")]
+
+    def _exists(self, source: SourceName, path: str) -> bool:
+        return source != "memory" or self._notes.exists(path)

@@ -1,0 +1,144 @@
+"""Two raw scores a candidate in, one score between 0 and 1 out; pure.
+
+`weighted` and `rrf` are what other systems use; `balanced` is the default because the evaluation says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from recollect.types import Candidate
+
+Fusion = Literal["balanced", "weighted", "rrf"]
+
+RANK_OFFSET = 60  # Cormack et al. 2009; flattens the advantage of rank 1
+TEXT_HALF = 0.3  # matched share of the query's weight at which the text score is one half
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How much each side counts; they sum to 1."""
+
+    vector: float = 0.7
+    text: float = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the query as a whole says about its candidates."""
+
+    full_weight: float  # BM25 weight of a chunk that matches the whole query
+    weights: Weights
+    cosine_floor: float  # cosine of unrelated texts
+    cosine_ceiling: float  # cosine of a text and a question it answers well
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """A candidate with its final score and what it is made of."""
+
+    candidate: Candidate
+    score: float
+    text_score: float | None
+    parts: Mapping[str, float]
+
+
+def fuse(candidates: Sequence[Candidate], evidence: Evidence, *, fusion: Fusion) -> list[Fused]:
+    """Return every candidate with its score, best first; ties by chunk id, so the order never depends on the limit."""
+    score = _keyword_only if all(c.cosine is None for c in candidates) else _FUSIONS[fusion]
+    return sorted(score(candidates, evidence), key=lambda f: (-f.score, f.candidate.chunk_id))
+
+
+def text_score(bm25: float | None, full_weight: float) -> float | None:
+    """Return how well the text matches the query's words, 0 to 1, comparable from query to query.
+
+    The share of the query's weight that is matched, bent so that one rare word in a long chunk still counts.
+    """
+    if bm25 is None:
+        return None
+    share = bm25 / full_weight if full_weight > 0 else 0.0
+    return share / (share + TEXT_HALF) * (1 + TEXT_HALF) if share < 1 else 1.0
+
+
+def vector_score(cosine: float | None, evidence: Evidence) -> float:
+    """Return how near the meaning is, 0 (unrelated) to 1, whatever range the model's cosines live in."""
+    if cosine is None:
+        return 0.0
+    span = evidence.cosine_ceiling - evidence.cosine_floor
+    return min(1.0, max(0.0, (cosine - evidence.cosine_floor) / span))
+
+
+def _keyword_only(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused]:
+    fused = []
+    for candidate in candidates:
+        text = text_score(candidate.bm25, evidence.full_weight) or 0.0
+        fused.append(Fused(candidate, text, text, {"text": text}))
+    return fused
+
+
+def _balanced(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused]:
+    """Mix both sides, each scaled to the best of this query, then scale by how good that best is in absolute terms."""
+    texts = [text_score(c.bm25, evidence.full_weight) for c in candidates]
+    vectors = [vector_score(c.cosine, evidence) for c in candidates]
+    best_bm25 = max((c.bm25 or 0.0 for c in candidates), default=0.0)
+    cosines = [c.cosine for c in candidates if c.cosine is not None]
+    low, high = min(cosines), max(cosines)
+    peak = max(*(t or 0.0 for t in texts), *vectors)
+    fused = []
+    for candidate, text, vector in zip(candidates, texts, vectors, strict=True):
+        text_share = (candidate.bm25 or 0.0) / best_bm25 if best_bm25 else 0.0
+        vector_share = (candidate.cosine - low) / (high - low) if candidate.cosine is not None and high > low else 0.0
+        mix = (vector_share + text_share) / 2
+        parts = {"vector_share": vector_share, "text_share": text_share, "mix": mix, "peak": peak, "vector": vector}
+        fused.append(Fused(candidate, mix * peak, text, parts))
+    return fused
+
+
+def _weighted(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused]:
+    """The seeds' formula with the sign of BM25 put right: weight x cosine + weight x bm25 / (1 + bm25)."""
+    fused = []
+    for candidate in candidates:
+        bm25 = candidate.bm25 or 0.0
+        parts = {
+            "vector": evidence.weights.vector * max(0.0, candidate.cosine or 0.0),
+            "text": evidence.weights.text * bm25 / (1 + bm25),
+        }
+        score = min(1.0, sum(parts.values()))
+        fused.append(Fused(candidate, score, text_score(candidate.bm25, evidence.full_weight), parts))
+    return fused
+
+
+def _rrf(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused]:
+    """Reciprocal rank fusion, scaled so that first on both sides is 1."""
+    by_vector = _ranks(candidates, lambda c: c.cosine)
+    by_text = _ranks(candidates, lambda c: c.bm25)
+    fused = []
+    for candidate in candidates:
+        parts = {
+            "vector": _reciprocal(by_vector.get(candidate.chunk_id)),
+            "text": _reciprocal(by_text.get(candidate.chunk_id)),
+        }
+        score = sum(parts.values()) * (RANK_OFFSET + 1) / 2
+        fused.append(Fused(candidate, score, text_score(candidate.bm25, evidence.full_weight), parts))
+    return fused
+
+
+def _ranks(candidates: Sequence[Candidate], value: Callable[[Candidate], float | None]) -> dict[int, int]:
+    scored = [(raw, c.chunk_id) for c in candidates if (raw := value(c)) is not None]
+    scored.sort(key=lambda pair: (-pair[0], pair[1]))
+    return {chunk_id: rank for rank, (_, chunk_id) in enumerate(scored, start=1)}
+
+
+def _reciprocal(rank: int | None) -> float:
+    return 1 / (RANK_OFFSET + rank) if rank else 0.0
+
+
+_FUSIONS: Mapping[Fusion, Callable[[Sequence[Candidate], Evidence], list[Fused]]] = {
+    "balanced": _balanced,
+    "weighted": _weighted,
+    "rrf": _rrf,
+}

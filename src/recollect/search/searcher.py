@@ -1,0 +1,198 @@
+"""A request and a snapshot of the store in, ranked and cited hits out: joins the two legs and the pure steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from recollect.errors import QueryError
+from recollect.search.analysis import COMMON, KeywordQuery, choose_terms, query_terms, weigh
+from recollect.search.citations import cite
+from recollect.search.decay import age_factor
+from recollect.search.diversity import DIVERSITY_POOL, diverse_order
+from recollect.search.fusion import Evidence, Fused, Fusion, Weights, fuse
+from recollect.search.snippets import make_snippet
+from recollect.types import EVERYTHING, Candidate, Hit, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from datetime import date
+
+    from recollect.protocols import Snapshot, Vector
+    from recollect.types import FoundBy, SourceName, StoredChunk
+
+MOST_CANDIDATES = 200  # a side; the seeds' cap
+FETCH_STEP = 24  # chunks read at a time while the answer fills up
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """One question, with everything that shapes the answer."""
+
+    query: str
+    limit: int = 6
+    min_score: float = 0.35
+    fusion: Fusion = "balanced"
+    weights: Weights = field(default_factory=Weights)
+    by_keyword: bool = True  # False asks vectors alone
+    candidates: int = MOST_CANDIDATES
+    scope: Scope = EVERYTHING
+    half_life_days: float | None = None  # None: age does not count
+    today: date | None = None  # needed when age counts
+    diversity: float | None = None  # the lambda of MMR; None: off
+    explain: bool = False
+
+    def __post_init__(self) -> None:
+        if self.limit < 1:
+            raise QueryError(f"the limit must be at least 1, got {self.limit}", hint="ask for 1 or more results")
+        if not 0 <= self.min_score <= 1:
+            raise QueryError(
+                f"the minimum score must be between 0 and 1, got {self.min_score}", hint="0 keeps every result"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The hits, and the files that better-ranked chunks named but that are gone."""
+
+    hits: tuple[Hit, ...]
+    missing_files: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """A chunk in its place, with the score it is shown with."""
+
+    fused: Fused
+    score: float
+    chunk: StoredChunk | None  # fetched already if the order needed it
+
+
+def find(
+    snapshot: Snapshot,
+    request: SearchRequest,
+    query_vector: Vector | None,
+    *,
+    cosine_range: tuple[float, float],
+    exists: Callable[[SourceName, str], bool],
+) -> Found:
+    """Return the best hits. Without a query vector only keywords are asked; a hit never names a missing file."""
+    keywords = _keyword_query(snapshot, request)
+    candidates = _candidates(snapshot, request, keywords, query_vector)
+    evidence = Evidence(keywords.full_weight, request.weights, *cosine_range)
+    relevant = [f for f in fuse(candidates, evidence, fusion=request.fusion) if f.score >= request.min_score]
+    ranked = [_Ranked(fused, fused.score, None) for fused in relevant]
+    if request.half_life_days is not None:
+        ranked = _aged(snapshot, request, ranked)
+    if request.diversity is not None:
+        ranked = _diversified(snapshot, request.diversity, ranked)
+    return _show(snapshot, request, keywords, ranked, exists)
+
+
+def _keyword_query(snapshot: Snapshot, request: SearchRequest) -> KeywordQuery:
+    terms = query_terms(request.query)
+    frequencies = snapshot.document_frequencies(terms, at_most=COMMON)
+    keywords = choose_terms(weigh(terms, frequencies, snapshot.counts().chunks))
+    return keywords if request.by_keyword else KeywordQuery((), keywords.full_weight)
+
+
+def _candidates(
+    snapshot: Snapshot, request: SearchRequest, keywords: KeywordQuery, query_vector: Vector | None
+) -> list[Candidate]:
+    """Ask both legs, then complete the score that each leg alone would leave out."""
+    bm25: dict[int, float] = {}
+    cosine: dict[int, float] = {}
+    if keywords.terms:
+        matches = snapshot.keyword_matches(keywords.terms, limit=request.candidates, scope=request.scope)
+        bm25 = {match.chunk_id: match.score for match in matches}
+    if query_vector is not None:
+        matches = snapshot.vector_matches(query_vector, limit=request.candidates, scope=request.scope)
+        cosine = {match.chunk_id: match.score for match in matches}
+        by_vector_only = cosine.keys() - bm25.keys()
+        by_keyword_only = bm25.keys() - cosine.keys()
+        if keywords.terms and by_vector_only:
+            bm25.update(snapshot.keyword_scores(keywords.terms, by_vector_only))
+        if by_keyword_only:
+            cosine.update(snapshot.vector_scores(query_vector, by_keyword_only))
+    return [Candidate(chunk_id, cosine.get(chunk_id), bm25.get(chunk_id)) for chunk_id in bm25 | cosine]
+
+
+def _aged(snapshot: Snapshot, request: SearchRequest, ranked: Sequence[_Ranked]) -> list[_Ranked]:
+    """Reorder by score times age factor. The threshold came before: age makes a note less current, not less true."""
+    if request.today is None or request.half_life_days is None:
+        return list(ranked)
+    chunks = snapshot.chunks([r.fused.candidate.chunk_id for r in ranked])
+    aged = []
+    for r in ranked:
+        chunk = chunks[r.fused.candidate.chunk_id]
+        factor = age_factor(chunk.dated, request.today, half_life_days=request.half_life_days)
+        aged.append(_Ranked(r.fused, r.score * factor, chunk))
+    return sorted(aged, key=lambda r: (-r.score, r.fused.candidate.chunk_id))
+
+
+def _diversified(snapshot: Snapshot, relevance: float, ranked: Sequence[_Ranked]) -> list[_Ranked]:
+    pool, rest = ranked[:DIVERSITY_POOL], ranked[DIVERSITY_POOL:]
+    chunks = snapshot.chunks([r.fused.candidate.chunk_id for r in pool])
+    texts = [chunks[r.fused.candidate.chunk_id].text for r in pool]
+    order = diverse_order([r.score for r in pool], texts, relevance=relevance)
+    return [pool[i] for i in order] + list(rest)
+
+
+def _show(
+    snapshot: Snapshot,
+    request: SearchRequest,
+    keywords: KeywordQuery,
+    ranked: Sequence[_Ranked],
+    exists: Callable[[SourceName, str], bool],
+) -> Found:
+    hits: list[Hit] = []
+    missing: set[str] = set()
+    terms = {token for term in keywords.terms for token in term.tokens}
+    for place, chunk in _with_chunks(snapshot, ranked):
+        if not exists(chunk.source, chunk.path):
+            missing.add(chunk.path)
+            continue
+        hits.append(_hit(chunk, place, terms, explain=request.explain))
+        if len(hits) == request.limit:
+            break
+    return Found(tuple(hits), frozenset(missing))
+
+
+def _with_chunks(snapshot: Snapshot, ranked: Sequence[_Ranked]) -> Iterator[tuple[_Ranked, StoredChunk]]:
+    for start in range(0, len(ranked), FETCH_STEP):
+        some = ranked[start : start + FETCH_STEP]
+        chunks = snapshot.chunks([r.fused.candidate.chunk_id for r in some if r.chunk is None])
+        for r in some:
+            yield r, r.chunk or chunks[r.fused.candidate.chunk_id]
+
+
+def _hit(chunk: StoredChunk, place: _Ranked, terms: set[str], *, explain: bool) -> Hit:
+    fused, candidate = place.fused, place.fused.candidate
+    return Hit(
+        path=chunk.path,
+        first_line=chunk.first_line,
+        last_line=chunk.last_line,
+        score=round(place.score, 4),
+        snippet=make_snippet(chunk.text, terms),
+        source=chunk.source,
+        citation=cite(chunk.path, chunk.first_line, chunk.last_line),
+        found_by=_found_by(candidate),
+        vector_score=None if candidate.cosine is None else round(candidate.cosine, 4),
+        text_score=None if fused.text_score is None else round(fused.text_score, 4),
+        explanation=_explanation(place, chunk) if explain else None,
+    )
+
+
+def _found_by(candidate: Candidate) -> FoundBy:
+    if candidate.bm25 is None:
+        return "vector"
+    return "keyword" if candidate.cosine is None else "both"
+
+
+def _explanation(place: _Ranked, chunk: StoredChunk) -> Mapping[str, float | str]:
+    fused = place.fused
+    raw = {"cosine": fused.candidate.cosine, "bm25": fused.candidate.bm25}
+    numbers = {name: round(value, 6) for name, value in (raw | dict(fused.parts)).items() if value is not None}
+    if place.score != fused.score:
+        numbers["age_factor"] = round(place.score / fused.score, 6)
+    return numbers | ({"context": chunk.context} if chunk.context else {})

@@ -1,0 +1,82 @@
+"""A chunk and the query's terms in, the lines worth showing out; pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recollect.lexicon import fold, words
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+SNIPPET_CHARS = 700  # the seeds' SNIPPET_MAX_CHARS
+ELLIPSIS = "…"
+
+
+def make_snippet(text: str, terms: Collection[str], *, limit: int = SNIPPET_CHARS) -> str:
+    """Return at most `limit` characters of `text`: all of it if it fits, else the run of lines that matches most."""
+    if len(text) <= limit:
+        return text
+    lines = text.split("\n")
+    counts = [_matches(line, terms) for line in lines]
+    start, stop = _densest_run(lines, counts, limit - 2 * (len(ELLIPSIS) + 1))
+    if start == stop:  # the best line alone is too long
+        return _cut_line(lines[start], terms, limit)
+    body = "\n".join(lines[start:stop])
+    before = f"{ELLIPSIS}\n" if start else ""
+    after = f"\n{ELLIPSIS}" if stop < len(lines) else ""
+    return f"{before}{body}{after}"
+
+
+def _densest_run(lines: list[str], counts: list[int], limit: int) -> tuple[int, int]:
+    """Return the half-open run of lines within `limit` characters with the most matches; the earliest among equals."""
+    best, best_count = (0, 0), -1
+    start, size, count = 0, 0, 0
+    for stop, line in enumerate(lines, start=1):
+        size += len(line) + 1
+        count += counts[stop - 1]
+        while size > limit and start < stop:
+            size -= len(lines[start]) + 1
+            count -= counts[start]
+            start += 1
+        if start < stop and count > best_count:
+            best, best_count = (start, stop), count
+    widest = max(range(len(lines)), key=lambda i: counts[i])
+    if counts[widest] > best_count:  # the line that matches most fits into no run
+        return widest, widest
+    return _widen(lines, best, limit)
+
+
+def _widen(lines: list[str], run: tuple[int, int], limit: int) -> tuple[int, int]:
+    """Let the run take in lines after it, then before it, while they fit: context is free."""
+    start, stop = run
+    size = sum(len(line) + 1 for line in lines[start:stop])
+    while stop < len(lines) and size + len(lines[stop]) + 1 <= limit:
+        size += len(lines[stop]) + 1
+        stop += 1
+    while start > 0 and size + len(lines[start - 1]) + 1 <= limit:
+        start -= 1
+        size += len(lines[start]) + 1
+    return (start, stop) if stop > start else (start, start)
+
+
+def _cut_line(line: str, terms: Collection[str], limit: int) -> str:
+    first = _first_match(line, terms)
+    room = limit - 2 * len(ELLIPSIS)
+    start = max(0, min(first - room // 4, len(line) - room))
+    piece = line[start : start + room]
+    return f"{ELLIPSIS if start else ''}{piece}{ELLIPSIS if start + room < len(line) else ''}"
+
+
+def _first_match(line: str, terms: Collection[str]) -> int:
+    """Return about where the first matching word stands; folding may shift it by a few characters."""
+    position = 0
+    for piece in fold(line).split(" "):
+        if _matches(piece, terms):
+            return position
+        position += len(piece) + 1
+    return 0
+
+
+def _matches(text: str, terms: Collection[str]) -> int:
+    return sum(word.whole in terms or any(part in terms for part in word.parts) for word in words(text))

@@ -1,0 +1,84 @@
+"""The index that `CURRENT` names now, kept open and followed when a rebuild switches to another file."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from recollect.errors import IndexCorruptError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from recollect.protocols import Store
+    from recollect.store.state_folder import StateFolder
+
+OPEN_TRIES = 5  # between reading CURRENT and opening, a rebuild may switch; each try reads CURRENT anew
+
+
+@dataclass(slots=True)
+class _Opened:
+    path: Path
+    store: Store
+    users: int = 0
+    retired: bool = False
+
+
+class LiveIndex:
+    """Hands out the current store to any number of threads; one that was switched away closes with its last user."""
+
+    def __init__(self, folder: StateFolder, open_store: Callable[[Path], Store]) -> None:
+        self._folder = folder
+        self._open_store = open_store
+        self._lock = threading.Lock()
+        self._opened: _Opened | None = None
+
+    @contextmanager
+    def use(self) -> Iterator[Store | None]:
+        """Yield the current store, or None when nothing has been indexed yet."""
+        opened = self._acquire()
+        try:
+            yield opened.store if opened else None
+        finally:
+            if opened:
+                self._release(opened)
+
+    def close(self) -> None:
+        """Close what is open; users still at work finish first."""
+        with self._lock:
+            self._retire()
+
+    def _acquire(self) -> _Opened | None:
+        with self._lock:
+            for _ in range(OPEN_TRIES):
+                path = self._folder.current()
+                if path is None:
+                    self._retire()
+                    return None
+                if self._opened is None or self._opened.path != path:
+                    self._retire()
+                    try:
+                        self._opened = _Opened(path, self._open_store(path))
+                    except FileNotFoundError:
+                        continue
+                self._opened.users += 1
+                return self._opened
+        raise IndexCorruptError(
+            f"CURRENT names {path.name}, which is not there", hint="run `recollect index` to build it anew"
+        )
+
+    def _retire(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened:
+            opened.retired = True
+            if not opened.users:
+                opened.store.close()
+
+    def _release(self, opened: _Opened) -> None:
+        with self._lock:
+            opened.users -= 1
+            if opened.retired and not opened.users:
+                opened.store.close()

@@ -1,0 +1,28 @@
+"""`recollect doctor`: check every part and say how to mend what is broken."""
+
+from __future__ import annotations
+
+import click
+
+from recollect.surfaces.cli.options import Chosen, common_options
+from recollect.surfaces.cli.output import print_json, print_lines
+from recollect.surfaces.documents import checks_document
+from recollect.surfaces.text import check_lines
+
+UNUSABLE = 3
+
+
+@click.command("doctor", epilog="Example: recollect doctor")
+@common_options
+def command(*, chosen: Chosen) -> int:
+    """Check notes, folder, index, vectors, embedder and cache. Exit 0: all is well; 3: the index is unusable."""
+    with chosen.memory() as memory:
+        checks = memory.doctor()
+    if chosen.as_json:
+        print_json(checks_document(checks))
+    else:
+        green, red = (lambda text: click.style(text, fg="green")), (lambda text: click.style(text, fg="red"))
+        print_lines(check_lines(checks, good=green, bad=red))
+    if any(check.unusable for check in checks):
+        return UNUSABLE
+    return 0 if all(check.ok for check in checks) else 1

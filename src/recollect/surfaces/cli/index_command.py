@@ -1,0 +1,48 @@
+"""`recollect index`: bring the index up to date with the notes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from recollect.surfaces.cli.options import Chosen, common_options
+from recollect.surfaces.cli.output import print_json, print_lines, print_notes
+from recollect.surfaces.cli.progress import shown_progress
+from recollect.surfaces.documents import preview_document, report_document
+from recollect.surfaces.text import preview_lines, report_lines
+
+if TYPE_CHECKING:
+    from recollect import Memory
+
+
+@click.command("index", epilog="Example: recollect index --dry-run")
+@click.option("--force", is_flag=True, help="Build the index anew, beside the one in use.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@common_options
+def command(*, force: bool, dry_run: bool, chosen: Chosen) -> int:
+    """Index what is new or changed. Keyword search works at once; Ctrl-C keeps what is done."""
+    with chosen.memory() as memory:
+        return _preview(memory, as_json=chosen.as_json) if dry_run else _index(memory, chosen, force=force)
+
+
+def _preview(memory: Memory, *, as_json: bool) -> int:
+    preview = memory.preview()
+    if as_json:
+        print_json(preview_document(preview))
+    else:
+        print_lines(preview_lines(preview))
+        print_notes(f"{problem.path}: {problem.reason}" for problem in preview.problems)
+    return 0
+
+
+def _index(memory: Memory, chosen: Chosen, *, force: bool) -> int:
+    with shown_progress() as progress:
+        report = memory.index(force=force, progress=progress)
+    if chosen.as_json:
+        print_json(report_document(report))
+    else:
+        print_lines(report_lines(report))
+    print_notes(report.notes)
+    print_notes(f"{problem.path or 'a chunk'}: {problem.reason}" for problem in report.problems)
+    return 0 if report.complete else 1

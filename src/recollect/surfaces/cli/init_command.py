@@ -1,0 +1,26 @@
+"""`recollect init`: make a folder a workspace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from recollect.surfaces.cli.output import print_json, print_lines
+from recollect.workspace import create_workspace
+
+
+@click.command("init", epilog="Example: recollect init ~/notes")
+@click.argument("path", default=".", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(path: Path, *, as_json: bool) -> None:
+    """Make PATH (default: this folder) a workspace: MEMORY.md and memory/. What is there is left alone."""
+    folder = path.expanduser().absolute()
+    made = create_workspace(folder)
+    if as_json:
+        print_json({"workspace": str(folder), "made": [str(item) for item in made]})
+        return
+    print_lines([f"made {item}" for item in made] or [f"{folder} is a workspace already"])
+    print_lines(
+        ["", "next: write notes into MEMORY.md and memory/, then", f"  recollect search -w {folder} 'a question'"]
+    )

@@ -1,0 +1,53 @@
+"""`recollect search`: ask the memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from recollect.surfaces.cli.options import Chosen, common_options
+from recollect.surfaces.cli.output import faint, print_json, print_lines, print_notes, strong
+from recollect.surfaces.documents import search_document
+from recollect.surfaces.text import search_lines
+
+if TYPE_CHECKING:
+    from recollect.search.fusion import Fusion
+
+
+@click.command("search", epilog="Example: recollect search 'who looks after the garden?' --limit 3")
+@click.argument("query")
+@click.option("--limit", "-n", type=int, metavar="N", help="At most so many hits.  [default: query.max_results, 6]")
+@click.option("--min-score", type=float, metavar="X", help="Leave out hits below it.  [default: query.min_score, 0.35]")
+@click.option("--fusion", type=click.Choice(["balanced", "weighted", "rrf"]), help="How meaning and words are mixed.")
+@click.option("--keyword-only", is_flag=True, help="Search by words alone; no model is loaded.")
+@click.option("--explain", is_flag=True, help="Show what each score is made of.")
+@click.option("--no-sync", is_flag=True, help="Answer from the index as it is, without indexing what is new.")
+@common_options
+def command(
+    query: str,
+    *,
+    limit: int | None,
+    min_score: float | None,
+    fusion: Fusion | None,
+    keyword_only: bool,
+    explain: bool,
+    no_sync: bool,
+    chosen: Chosen,
+) -> None:
+    """Find the notes that answer QUERY, by meaning and by words. New notes are indexed first, for a moment."""
+    with chosen.memory() as memory:
+        answer = memory.search(
+            query,
+            limit=limit,
+            min_score=min_score,
+            fusion=fusion,
+            keyword_only=keyword_only,
+            explain=explain,
+            sync=False if no_sync else None,
+        )
+    if chosen.as_json:
+        print_json(search_document(answer))
+    else:
+        print_lines(search_lines(answer, strong=strong, faint=faint))
+        print_notes(answer.notes)

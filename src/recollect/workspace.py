@@ -1,0 +1,68 @@
+"""A folder named or guessed in, the workspace to use out; also makes a new one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recollect.errors import WorkspaceError, WorkspaceNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MARKS = ("MEMORY.md", "memory.md", "recollect.toml", ".recollect", "memory")  # any of them makes a folder a workspace
+
+STARTER = """\
+# Memory
+
+Facts that stay true: people, preferences, decisions. One line each; details go to `memory/<topic>.md`,
+what happened today goes to `memory/YYYY-MM-DD.md`.
+"""
+
+
+def find_workspace(named: str | Path | None, *, environ: Mapping[str, str], start: Path) -> Path:
+    """Return the workspace that is named, else that of RECOLLECT_WORKSPACE, else the nearest upwards of `start`."""
+    chosen = named or environ.get("RECOLLECT_WORKSPACE")
+    if chosen:
+        return checked_workspace(Path(chosen).expanduser())
+    for folder in (start, *start.parents):
+        if any((folder / mark).exists() for mark in MARKS):
+            return checked_workspace(folder)
+    raise WorkspaceNotFoundError(
+        f"no workspace here: neither {start} nor any folder above it holds MEMORY.md or memory/",
+        hint="make one with `recollect init`, or name one with --workspace PATH",
+    )
+
+
+def checked_workspace(path: Path) -> Path:
+    """Return the absolute path if it is a folder that can be listed; else say what is wrong with it."""
+    path = path.absolute()
+    if not path.exists():
+        raise WorkspaceError(f"there is no folder {path}", hint=f"make it a workspace: recollect init {path}")
+    if not path.is_dir():
+        raise WorkspaceError(f"{path} is a file, not a folder", hint="name the folder that holds MEMORY.md")
+    try:
+        with os.scandir(path):
+            return path
+    except OSError as error:
+        raise WorkspaceError(f"cannot read {path}: {error.strerror}", hint="check who may read the folder") from error
+
+
+def create_workspace(path: Path) -> list[Path]:
+    """Make `path` a workspace and return what was made; what is there already is left as it is."""
+    made: list[Path] = []
+    notes = path / "memory"
+    try:
+        for folder in (path, notes):
+            if not folder.is_dir():
+                folder.mkdir(parents=True)
+                made.append(folder)
+        if not any((path / name).exists() for name in ("MEMORY.md", "memory.md")):
+            (path / "MEMORY.md").write_text(STARTER, encoding="utf-8", newline="\n")
+            made.append(path / "MEMORY.md")
+    except OSError as error:
+        raise WorkspaceError(
+            f"cannot make a workspace of {path}: {error.strerror}", hint="choose a folder that you may write to"
+        ) from error
+    return made
