@@ -6,6 +6,7 @@
     │   └── WorkspaceNotFoundError
     ├── PathRefusedError            exit 1   a path that is not part of the memory
     ├── NoteNotFoundError           exit 1   a path that could be a note, but there is none
+    ├── NoteUnreadableError         exit 1   a note that the system does not let us read
     ├── QueryError                  exit 2   a search that cannot be asked (a limit below 1, an empty query)
     ├── EmbedderError               exit 1   an embedder is missing, broken or gave bad vectors
     │   ├── EmbedderUnavailableError
@@ -69,6 +70,13 @@ class NoteNotFoundError(RecollectError):
 
     def __init__(self, path: str) -> None:
         super().__init__(f"no such note: {path!r}", hint="the file may have been renamed: search for its content")
+
+
+class NoteUnreadableError(RecollectError):
+    """The note is there, but the system does not let us read it."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"cannot read {path!r}: {reason}", hint="check who may read the file")
 
 
 class QueryError(RecollectError):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recollect.errors import NoteNotFoundError, QueryError
-from recollect.types import FileStamp, NoteText
+from recollect.errors import NoteNotFoundError, NoteUnreadableError, QueryError
+from recollect.types import NoteText
 
 if TYPE_CHECKING:
     from recollect.sources.notes import NotesSource
@@ -20,11 +20,12 @@ def read_note(notes: NotesSource, path: str, *, first_line: int = 1, lines: int 
         raise QueryError(f"lines are counted from 1, got {first_line}", hint="use --from 1 for the beginning")
     if lines is not None and lines < 1:
         raise QueryError(f"at least one line must be asked for, got {lines}", hint="use --lines 1 or more")
-    stored_path = notes.stored_path(path)
     try:
-        document = notes.read(FileStamp("memory", stored_path, 0, 0))
-    except FileNotFoundError as error:
+        document = notes.read(notes.stamp_of(path))
+    except FileNotFoundError as error:  # gone between the look and the reading
         raise NoteNotFoundError(path) from error
+    except OSError as error:
+        raise NoteUnreadableError(path, error.strerror or str(error)) from error
     every_line = document.text.split("\n")
     if every_line and not every_line[-1]:
         every_line.pop()  # the newline at the end of the file begins no line
@@ -35,7 +36,7 @@ def read_note(notes: NotesSource, path: str, *, first_line: int = 1, lines: int 
     text = "\n".join(shown)
     cut = len(text) > MOST_CHARS
     return NoteText(
-        path=stored_path,
+        path=document.stamp.path,
         text=text[:MOST_CHARS],
         first_line=first_line,
         line_count=len(shown),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recollect.chunking import estimate_tokens
+from recollect.chunking.weight import QUARTERS, weigh
 from recollect.indexing.plan import plan_changes
 from recollect.types import IndexPreview, Problem
 
@@ -52,7 +52,7 @@ def preview_changes(
         removed=tuple(document.stamp.path for document in plan.removed),
         unchanged=plan.unchanged + len(documents) - len(new) - len(changed),
         chunks=len(chunks),
-        tokens=sum(estimate_tokens(chunk.embedded_text) for chunk in chunks),
+        tokens=sum(weigh(chunk.embedded_text) for chunk in chunks) // QUARTERS,
         known=_count_known(chunks, store, embedder, cache),
         pending=pending,
         rebuild_reason=rebuild_reason,

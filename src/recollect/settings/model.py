@@ -1,0 +1,312 @@
+"""Every setting with its type, default, range and meaning, as nested frozen values; `Settings()` holds the defaults.
+
+Plain dataclasses, not msgspec: both cost about the same to import here, but msgspec's errors know neither the line nor
+the range of a setting, so the checks would be ours anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from recollect.settings.option import Option, option
+from recollect.types import SourceName
+
+PROVIDERS = ("auto", "local", "openai", "gemini", "voyage", "mistral", "ollama", "none")
+
+_PROVIDER_NAME = r"[a-z0-9_-]+"
+# The same number whatever the limit keeps the order stable; each candidate costs an exact rescoring on both sides.
+CANDIDATES_PER_STEP = 50
+MOST_CANDIDATES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSettings:
+    """Batch jobs of remote providers: cheaper, but an answer may take up to a day."""
+
+    enabled: bool = option(False, "Embed large amounts through the provider's batch jobs")
+    wait: bool = option(True, "Wait for a batch job to finish; otherwise its vectors are fetched by a later run")
+    concurrency: int = option(2, "Batch jobs under way at once", low=1, high=16)
+    poll_interval_ms: int = option(
+        2000, "Pause before the first look at a job; it grows from there", low=100, high=600_000
+    )
+    timeout_minutes: int = option(60, "Give up on a job after this long", low=1, high=1440)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteSettings:
+    """How to reach a remote embedding provider."""
+
+    base_url: str = option(
+        "",
+        "Another address for the provider's API, such as a gateway of your own; empty is the provider's",
+        pattern=r"(https?://\S+)?",
+        form="an address that starts with https:// or http://",
+    )
+    api_key: str = option("", "The key; empty means the provider's own variable, such as `OPENAI_API_KEY`", secret=True)
+    headers: Mapping[str, str] = option({}, "Headers added to every request", kind="table", secret=True)
+    batch: BatchSettings = BatchSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentalSettings:
+    """Features that must be asked for."""
+
+    session_memory: bool = option(
+        False, "Allow past conversations to be indexed; they are, when `sources` names `sessions` too"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSettings:
+    """The embedding model that runs on this machine."""
+
+    model_path: str = option(
+        "", "A folder with `model.onnx` and `tokenizer.json`; empty is the packaged model", kind="path"
+    )
+    model_cache_dir: str = option(
+        "", "Where downloaded models are kept; empty is the system's cache folder", kind="path"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class VectorSettings:
+    """How vectors are kept and scanned."""
+
+    enabled: bool = option(True, "Keep and search vectors; false is keyword search only", workspace="yes")
+    driver: Literal["segments", "sqlite-vec"] = option(
+        "segments", "Which vector index to use; both give the same answers", choices=("segments", "sqlite-vec")
+    )
+    extension_path: str = option(
+        "", "The sqlite-vec library to load; empty is the one of the installed package", kind="path"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """Where and how the index is kept."""
+
+    driver: Literal["sqlite"] = option("sqlite", "The storage engine", choices=("sqlite",))
+    path: str = option(
+        "",
+        "The folder for index and caches; may hold `{agent}` and `{workspace}`. Empty is `.recollect/{agent}` in the "
+        "workspace. Without `{agent}` a folder of the agent's name is added, so that agents never share an index",
+        kind="path",
+        placeholders=("agent", "workspace"),
+        form="a path, with no other placeholders than {agent} and {workspace}",
+    )
+    vector: VectorSettings = VectorSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkingSettings:
+    """How notes are cut into the pieces that are embedded and found."""
+
+    # 16 tokens are about one short sentence; 8192 is the longest input OpenAI's embedding models take.
+    tokens: int = option(400, "Longest chunk, in tokens", low=16, high=8192, workspace="yes")
+    overlap: int = option(
+        80, "Tokens that neighbouring chunks share; always less than `tokens`", low=0, high=8191, workspace="yes"
+    )
+    style: Literal["markdown", "lines"] = option(
+        "markdown",
+        "`markdown` cuts at headings, paragraphs and code fences; `lines` fills chunks line by line",
+        choices=("markdown", "lines"),
+        workspace="yes",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSyncSettings:
+    """How much a conversation must grow before it is indexed again."""
+
+    delta_bytes: int = option(100_000, "Bytes added to a transcript", low=0, workspace="yes")
+    delta_messages: int = option(50, "Messages added to a transcript", low=0, workspace="yes")
+
+
+@dataclass(frozen=True, slots=True)
+class SyncSettings:
+    """When the index catches up with the files."""
+
+    on_session_start: bool = option(True, "When an agent starts a session", workspace="yes")
+    on_search: bool = option(True, "Before a search, for at most `search_budget_ms`", workspace="yes")
+    watch: bool = option(True, "When a file changes, while a server runs", workspace="yes")
+    watch_debounce_ms: int = option(
+        1500, "Wait until files have been quiet this long", low=0, high=600_000, workspace="yes"
+    )
+    interval_minutes: int = option(
+        0, "Every so many minutes, while a server runs; 0 is never", low=0, high=10_080, workspace="yes"
+    )
+    # 60 s at most: a workspace file may set it, and must not be able to hold up every search for long.
+    search_budget_ms: int = option(
+        2000, "How long a search may spend on indexing before it answers", low=0, high=60_000, workspace="yes"
+    )
+    sessions: SessionSyncSettings = SessionSyncSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class HybridSettings:
+    """How meaning (vectors) and words (keywords) are combined."""
+
+    enabled: bool = option(
+        True, "Search by meaning and by words; false is by meaning alone where vectors exist", workspace="yes"
+    )
+    vector_weight: float = option(
+        0.7, "Share of meaning; the two weights are scaled to sum to 1", low=0, workspace="yes"
+    )
+    text_weight: float = option(0.3, "Share of words", low=0, workspace="yes")
+    candidate_multiplier: int = option(
+        4,
+        "Candidates considered a side: 50 times this, at most 200, whatever the number of results, so that the best k "
+        "are always the first k of the best k+n",
+        low=1,
+        high=20,
+        workspace="yes",
+    )
+
+    @property
+    def candidates_per_side(self) -> int:
+        """How many candidates each side brings, independent of how many results are asked for."""
+        return min(CANDIDATES_PER_STEP * self.candidate_multiplier, MOST_CANDIDATES)
+
+
+@dataclass(frozen=True, slots=True)
+class DecaySettings:
+    """How dated notes fade; evergreen notes never do."""
+
+    # Off: a question about March must not lose to a note of last week that says less about it.
+    enabled: bool = option(False, "Let the score of dated notes fade with age", workspace="yes")
+    half_life_days: float = option(30.0, "Days until a dated note counts half", low=0.01, high=36_500, workspace="yes")
+
+
+@dataclass(frozen=True, slots=True)
+class DiversitySettings:
+    """Maximal marginal relevance: results that repeat an earlier one step back."""
+
+    enabled: bool = option(False, "Prefer results that say something new", workspace="yes")
+    relevance: float = option(
+        0.7, "1 looks at relevance only, 0 at novelty only (the lambda of MMR)", low=0, high=1, workspace="yes"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySettings:
+    """What a search returns."""
+
+    max_results: int = option(
+        6, "Results a search returns unless it asks for another number", low=1, high=1000, workspace="yes"
+    )
+    min_score: float = option(0.35, "Results below this score are left out", low=0, high=1, workspace="yes")
+    fusion: Literal["balanced", "weighted", "rrf"] = option(
+        "balanced",
+        "`balanced` mixes scores normalised for each query; `weighted` mixes raw scores; `rrf` mixes ranks",
+        choices=("balanced", "weighted", "rrf"),
+        workspace="yes",
+    )
+    hybrid: HybridSettings = HybridSettings()
+    decay: DecaySettings = DecaySettings()
+    diversity: DiversitySettings = DiversitySettings()
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSettings:
+    """The embedding cache: text that was embedded once is never embedded again."""
+
+    enabled: bool = option(True, "Remember vectors across edits, renames, rebuilds and model switches")
+    max_entries: int = option(50_000, "Vectors kept; beyond it the least recently used go", low=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be configured, checked and complete."""
+
+    enabled: bool = option(True, "Use memory at all; a workspace file may only turn it off", workspace=(False,))
+    sources: tuple[SourceName, ...] = option(
+        ("memory",),
+        "What is indexed and searched; `sessions` needs `experimental.session_memory` as well",
+        kind="list",
+        choices=("memory", "sessions"),
+        workspace="yes",
+    )
+    extra_paths: tuple[Path, ...] = option(
+        (),
+        "More Markdown files or folders to index; relative ones start at the workspace",
+        kind="paths",
+        workspace="inside",
+    )
+    # Never `auto` from a workspace file: it could pick a remote provider where the user's own file chose none or local.
+    provider: str = option(
+        "auto",
+        "Who embeds: `auto` takes the local model if it is installed; `none` is keyword search only",
+        pattern=_PROVIDER_NAME,
+        form=f"one of {', '.join(PROVIDERS)}, or the name of a plug-in (a-z, 0-9, - and _)",
+        workspace=("local", "none"),
+    )
+    model: str = option("", "The provider's model; empty is the provider's default")
+    fallback: str = option(
+        "none",
+        "The provider to use when the chosen one cannot run",
+        pattern=_PROVIDER_NAME,
+        form=f"none, one of {', '.join(PROVIDERS[1:-1])}, or the name of a plug-in (a-z, 0-9, - and _)",
+        workspace=("local", "none"),
+    )
+    remote: RemoteSettings = RemoteSettings()
+    experimental: ExperimentalSettings = ExperimentalSettings()
+    local: LocalSettings = LocalSettings()
+    store: StoreSettings = StoreSettings()
+    chunking: ChunkingSettings = ChunkingSettings()
+    sync: SyncSettings = SyncSettings()
+    query: QuerySettings = QuerySettings()
+    cache: CacheSettings = CacheSettings()
+
+
+def _options(group: Any, prefix: str) -> Iterator[tuple[str, Option]]:
+    for each in fields(group):
+        if is_dataclass(each.default):
+            yield from _options(each.default, f"{prefix}{each.name}.")
+        else:
+            yield prefix + each.name, each.metadata["option"]
+
+
+def _groups(group: Any, prefix: str) -> Iterator[tuple[str, str]]:
+    yield prefix.rstrip("."), type(group).__doc__ or ""
+    for each in fields(group):
+        if is_dataclass(each.default):
+            yield from _groups(each.default, f"{prefix}{each.name}.")
+
+
+OPTIONS: Mapping[str, Option] = dict(_options(Settings(), ""))  # by key path, such as "query.hybrid.vector_weight"
+GROUPS: Mapping[str, str] = dict(_groups(Settings(), ""))  # by key path; the whole is ""
+
+
+def flatten(settings: Settings) -> dict[str, Any]:
+    """Return every value by its key path."""
+
+    def walk(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+        for each in fields(group):
+            value = getattr(group, each.name)
+            if is_dataclass(value):
+                yield from walk(value, f"{prefix}{each.name}.")
+            else:
+                yield prefix + each.name, value
+
+    return dict(walk(settings, ""))
+
+
+def build(values: Mapping[str, object]) -> Settings:
+    """Return the settings with these values, one for each key path of `OPTIONS`."""
+
+    def make(group: Any, prefix: str) -> Any:
+        return type(group)(
+            **{
+                each.name: make(each.default, f"{prefix}{each.name}.")
+                if is_dataclass(each.default)
+                else values[prefix + each.name]
+                for each in fields(group)
+            }
+        )
+
+    settings = make(Settings(), "")
+    assert isinstance(settings, Settings)
+    return settings

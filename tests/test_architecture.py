@@ -1,0 +1,118 @@
+"""The layers of the design, enforced: imports point down, stages of one layer do not know each other."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "recollect"
+
+LAYERS = {
+    "types": 0,
+    "errors": 0,
+    "protocols": 0,
+    "lexicon": 1,
+    "settings": 1,
+    "workspace": 1,
+    "sources": 2,
+    "chunking": 2,
+    "embedding": 2,
+    "store": 2,
+    "indexing": 3,
+    "search": 3,
+    "reading": 3,
+    "memory": 4,
+    "health": 4,
+    "async_memory": 4,
+    "surfaces": 5,
+    "__init__": 4,
+    "__main__": 6,
+}
+SAME_LAYER_MAY = {0, 4}  # values and seams refer to each other; memory and health are one thing in two files
+SQL_WORDS = ("SELECT ", "INSERT ", "DELETE FROM", "CREATE TABLE", "PRAGMA ")
+
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+def part_of(module: str) -> str:
+    """Return the part of recollect that a dotted name belongs to."""
+    pieces = module.split(".")
+    return pieces[1] if len(pieces) > 1 else "__init__"
+
+
+def imports_of(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return {name for name in found if name.split(".")[0] == "recollect"}
+
+
+def own_part(path: Path) -> str:
+    first = path.relative_to(SOURCE).parts[0]
+    return first.removesuffix(".py")
+
+
+def test_every_part_has_a_layer():
+    assert {own_part(path) for path in MODULES} == set(LAYERS)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_imports_point_down(path):
+    own = own_part(path)
+    for name in imports_of(path):
+        other = part_of(name)
+        if other == own:
+            continue
+        if LAYERS[other] == LAYERS[own] and LAYERS[own] in SAME_LAYER_MAY:
+            continue
+        assert LAYERS[other] < LAYERS[own], f"{path.name} ({own}) must not import {name}"
+
+
+def test_surfaces_use_the_public_api_only():
+    allowed = {"__init__", "surfaces", "settings", "workspace", "types"}
+    type_only = {"search.fusion", "store.sqlite"}  # names in annotations, imported for type checking only
+    for path in (SOURCE / "surfaces").rglob("*.py"):
+        for name in imports_of(path):
+            assert part_of(name) in allowed or name.removeprefix("recollect.") in type_only, f"{path.name}: {name}"
+
+
+def test_sql_lives_in_the_store():
+    for path in MODULES:
+        if own_part(path) == "store":
+            continue
+        strings = [
+            node.value
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        assert not [text for text in strings if text.startswith(SQL_WORDS)], path
+
+
+def test_every_module_says_what_it_holds():
+    for path in MODULES:
+        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+
+
+@pytest.mark.parametrize(
+    ("code", "unwanted"),
+    [
+        pytest.param("import recollect", {"numpy", "apsw", "click", "onnxruntime"}, id="the package alone"),
+        pytest.param(
+            "import recollect.memory", {"numpy", "onnxruntime", "tokenizers", "rich", "filelock"}, id="the library"
+        ),
+        pytest.param(
+            "import recollect.surfaces.cli.search_command", {"numpy", "onnxruntime", "rich"}, id="the search command"
+        ),
+    ],
+)
+def test_imports_stay_cheap(code, unwanted):
+    script = f"import sys; {code}; print(sorted(set(sys.modules) & {unwanted!r}))"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
