@@ -21,7 +21,8 @@ from recollect.search.searcher import Found, SearchRequest, find
 from recollect.settings import Settings, checked_agent, load_settings, state_folder
 from recollect.sources.notes import NotesSource
 from recollect.store.live_index import LiveIndex
-from recollect.store.sqlite import SqliteEmbeddingCache, open_index
+from recollect.store.sqlite import open_index
+from recollect.store.sqlite.cache import SqliteEmbeddingCache
 from recollect.store.state_folder import StateFolder
 from recollect.types import (
     EVERYTHING,

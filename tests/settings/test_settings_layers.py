@@ -21,7 +21,7 @@ from recollect.settings import (
     load_settings,
 )
 
-SEED_DEFAULTS = {
+DOCUMENTED_DEFAULTS = {
     "enabled": True,
     "sources": ("memory",),
     "extra_paths": (),
@@ -62,7 +62,7 @@ SEED_DEFAULTS = {
     "query.hybrid.vector_weight": 0.7,
     "query.hybrid.text_weight": 0.3,
     "query.hybrid.candidate_multiplier": 4,
-    "query.decay.enabled": True,
+    "query.decay.enabled": False,
     "query.decay.half_life_days": 30.0,
     "query.diversity.enabled": False,
     "query.diversity.relevance": 0.7,
@@ -72,7 +72,7 @@ SEED_DEFAULTS = {
 
 
 def test_the_defaults_are_the_documented_ones():
-    assert flatten(Settings()) == SEED_DEFAULTS
+    assert flatten(Settings()) == DOCUMENTED_DEFAULTS
 
 
 def test_loading_nothing_gives_the_defaults(load):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import IndexCorruptError, IndexReadOnlyError, StoreError
 from recollect.indexing.indexer import NEVER, Deadline, Indexer
+from recollect.indexing.plan import plan_changes
 from recollect.types import IndexReport
 
 if TYPE_CHECKING:
@@ -43,32 +44,47 @@ class IndexUpdate:
                 f"cannot write to {self.folder.path}", hint="set store.path to a folder you can write to"
             )
         with self.folder.write_lock(PATIENCE_S):
-            notes = self._set_damage_aside()
-            reason = self._create_or_reason(force=force)
-            report = self._rebuild(progress) if reason else self._incremental(self.embedder, NEVER, progress)
-            self.folder.remove_superseded()
-        return replace(report, notes=(*notes, *([f"rebuilt: {reason}"] if reason else []), *report.notes))
+            return self._healed(lambda: self._run(force=force, progress=progress))
 
     def run_within(self, seconds: float) -> IndexReport:
         """Do what can be done in `seconds`; never waits for another process, never rebuilds."""
+        if self._is_up_to_date():
+            return IndexReport()
         if not self.folder.writable():
             return IndexReport(complete=False, notes=("the index is read-only: changes to the notes are not seen",))
         try:
             with self.folder.write_lock(0):
-                notes = self._set_damage_aside()
-                reason = self._create_or_reason(force=False)
-                embedder, deadline = self.embedder, Deadline.after(seconds)
-                if reason == REASON_PROFILE:
-                    note = f"the index is out of date ({reason}): run `recollect index`"
-                    return IndexReport(complete=False, notes=(*notes, note))
-                if reason:  # vectors of another embedder: keep the text fresh, leave the vectors alone
-                    embedder = None
-                report = self._incremental(embedder, deadline, None)
+                return self._healed(lambda: self._run_within(Deadline.after(seconds)))
         except TimeoutError:
             return IndexReport(
                 complete=False, notes=("another process is indexing: its newest changes may be missing",)
             )
-        return replace(report, notes=(*notes, *report.notes))
+
+    def _healed(self, work: Callable[[], IndexReport]) -> IndexReport:
+        """Do the work; if the index turns out damaged or foreign, keep it under another name and begin a new one."""
+        try:
+            return work()
+        except IndexCorruptError as error:
+            path = self.folder.current()
+            if path is None:
+                raise
+            kept = self.folder.set_aside(path)
+            report = work()
+            note = f"{error.message}; it was kept as {kept.name} and the index is built anew from the notes"
+            return replace(report, notes=(note, *report.notes))
+
+    def _run(self, *, force: bool, progress: ProgressCallback | None) -> IndexReport:
+        reason = self._create_or_reason(force=force)
+        report = self._rebuild(progress) if reason else self._incremental(self.embedder, NEVER, progress)
+        self.folder.remove_superseded()
+        return replace(report, notes=(f"rebuilt: {reason}", *report.notes)) if reason else report
+
+    def _run_within(self, deadline: Deadline) -> IndexReport:
+        reason = self._create_or_reason(force=False)
+        if reason == REASON_PROFILE:
+            return IndexReport(complete=False, notes=(f"the index is out of date ({reason}): run `recollect index`",))
+        # Vectors of another embedder: keep the text fresh, leave the vectors alone.
+        return self._incremental(None if reason else self.embedder, deadline, None)
 
     def rebuild_reason(self, store: Store) -> str:
         """Say why the store cannot simply be updated; empty when it can."""
@@ -82,6 +98,20 @@ class IndexUpdate:
             return REASON_EMBEDDER
         return ""
 
+    def _is_up_to_date(self) -> bool:
+        """Say whether nothing is to be done, without the lock: most searches find it so."""
+        try:
+            with self.live.use() as store:
+                if store is None or self.rebuild_reason(store):
+                    return False
+                with store.reading() as snapshot:
+                    stored, pending = snapshot.documents(), snapshot.counts().pending
+        except IndexCorruptError:
+            return False
+        listings = [source.list() for source in self.sources]
+        plan = plan_changes((stamp for listing in listings for stamp in listing.files), stored)
+        return plan.is_empty and not (self.embedder and pending)
+
     def _create_or_reason(self, *, force: bool) -> str:
         with self.live.use() as store:
             if store is not None:
@@ -92,18 +122,6 @@ class IndexUpdate:
         store.close()
         self.folder.switch_to(path)
         return ""
-
-    def _set_damage_aside(self) -> list[str]:
-        """Open the index; if it is damaged or foreign keep it under another name, so that a new one can be built."""
-        path = self.folder.current()
-        if path is None:
-            return []
-        try:
-            with self.live.use():
-                return []
-        except IndexCorruptError as error:
-            aside = self.folder.set_aside(path)
-            return [f"{error.message}; it was kept as {aside.name} and the index is built anew from the notes"]
 
     def _incremental(
         self, embedder: Embedder | None, deadline: Deadline, progress: ProgressCallback | None

@@ -99,7 +99,7 @@ def _balanced(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused
 
 
 def _weighted(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused]:
-    """The seeds' formula with the sign of BM25 put right: weight x cosine + weight x bm25 / (1 + bm25)."""
+    """OpenClaw's formula with the sign of BM25 put right: weight x cosine + weight x bm25 / (1 + bm25)."""
     fused = []
     for candidate in candidates:
         bm25 = candidate.bm25 or 0.0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from recollect.protocols import Snapshot, Vector
     from recollect.types import FoundBy, SourceName, StoredChunk
 
-MOST_CANDIDATES = 200  # a side; the seeds' cap
+MOST_CANDIDATES = 200  # a side; OpenClaw's cap
 FETCH_STEP = 24  # chunks read at a time while the answer fills up
 
 

@@ -9,7 +9,7 @@ from recollect.lexicon import fold, words
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-SNIPPET_CHARS = 700  # the seeds' SNIPPET_MAX_CHARS
+SNIPPET_CHARS = 700  # as OpenClaw shows
 ELLIPSIS = "…"
 
 

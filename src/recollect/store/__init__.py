@@ -1,1 +1,1 @@
-"""Keeps chunks, terms and vectors in step; the only place with SQL."""
+"""Where documents, chunks, terms and vectors are kept; `sqlite` is the default engine and the only one with SQL."""

@@ -1,0 +1,39 @@
+"""Checks vectors of any origin: numbers come in, float32 rows of unit length go out, or an error that names the row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recollect.errors import BadVectorError
+
+if TYPE_CHECKING:
+    from recollect.protocols import Matrix
+
+_HINT = "the model or provider answered nonsense; nothing was stored for these texts"
+
+
+def unit_rows(raw: Any, *, count: int, dimensions: int) -> Matrix:
+    """Return `raw` as `count` float32 rows of unit length; raise BadVectorError for anything that cannot be one."""
+    try:
+        rows = np.asarray(raw, dtype=np.float64)  # squares of large float32 values overflow in float32
+    except (TypeError, ValueError) as error:
+        raise BadVectorError("the vectors are not rows of numbers, all of one length", hint=_HINT) from error
+    if count == 0 and rows.size == 0:
+        return np.empty((0, dimensions), dtype=np.float32)
+    if rows.ndim != 2 or rows.shape[0] != count:
+        raise BadVectorError(f"expected {count} vectors, got an array of shape {rows.shape}", hint=_HINT)
+    if rows.shape[1] != dimensions:
+        raise BadVectorError(f"vector 0 has {rows.shape[1]} dimensions, expected {dimensions}", hint=_HINT)
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.all():
+        raise BadVectorError(f"vector {int(np.argmin(finite))} holds NaN or infinity", hint=_HINT)
+    # Dividing by the largest value first keeps the squares of tiny and of huge numbers within range.
+    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
+    if not largest.all():
+        raise BadVectorError(f"vector {int(np.argmin(largest[:, 0]))} is zero and has no direction", hint=_HINT)
+    rows = rows / largest
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    checked: Matrix = rows.astype(np.float32)
+    return checked

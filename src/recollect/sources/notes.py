@@ -1,0 +1,224 @@
+"""The notes of a workspace: `MEMORY.md`, `memory/**/*.md` and extra paths in, stamps and clean `Document`s out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from recollect.errors import NoteNotFoundError, PathRefusedError, WorkspaceError
+from recollect.sources.dates import date_in_name
+from recollect.sources.decoding import decode_note
+from recollect.sources.front_matter import split_front_matter
+from recollect.sources.note_paths import Root, is_disguised, is_skipped, parts_of, roots_of
+from recollect.sources.opening import read_below
+from recollect.sources.walking import is_link, problem_at, walk_root
+from recollect.types import Document, FileStamp, Listing, SourceName
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a path would lie: below a root, which may be the file itself."""
+
+    root: Root
+    rest: tuple[str, ...]
+
+    @property
+    def real_path(self) -> str:
+        return os.path.join(self.root.real_path, *self.rest)  # noqa: PTH118
+
+    @property
+    def stored(self) -> str:
+        return "/".join((self.root.stored, *self.rest) if self.root.stored else self.rest)
+
+
+class NotesSource:
+    """Lists and reads the Markdown files of one workspace, and refuses every path that is not one of them.
+
+    Extra paths in the workspace keep their path relative to it; others are stored as `@<name>/...`, and a second one
+    of the same name as `@<name>-2/...`.
+    """
+
+    def __init__(self, workspace: Path, extra_paths: Sequence[Path] = ()) -> None:
+        self._workspace = workspace
+        self._extra_paths = tuple(extra_paths)
+
+    @property
+    def name(self) -> SourceName:
+        return "memory"
+
+    def list(self) -> Listing:
+        """Return every note now there, each real file once, sorted by path.
+
+        Raises WorkspaceError when the workspace itself cannot be opened: that is not the same as holding no notes.
+        """
+        escaping = self._roots_and_escaping[1]
+        problems = [problem_at(path, "leads out of the workspace through a link") for path in escaping]
+        files: dict[str, FileStamp] = {}
+        seen: set[tuple[int, int] | str] = set()
+        for root in self._listed_roots():
+            found, unreadable = walk_root(root)
+            problems += unreadable
+            for path, real_path, info in sorted(found):
+                # Windows gives no inode while listing; a name that differs only in case is the same file there.
+                identity = (info.st_dev, info.st_ino) if info.st_ino else os.path.normcase(real_path)
+                if identity in seen:
+                    continue
+                seen.add(identity)
+                if path in files:
+                    problems.append(problem_at(path, f"two files would have this path; {real_path} is left out"))
+                else:
+                    files[path] = FileStamp("memory", path, info.st_size, info.st_mtime_ns)
+        problems.sort(key=lambda problem: problem.path)
+        return Listing(tuple(files[path] for path in sorted(files)), tuple(dict.fromkeys(problems)))
+
+    def read(self, stamp: FileStamp) -> Document:
+        """Return the note with the stamp of what was really read; only `stamp.path` is looked at.
+
+        Raises OSError when the file is gone, unreadable, no regular file, or reached through a link.
+        """
+        place = self._place(stamp.path)
+        if place is None:
+            raise FileNotFoundError(f"not a path of this memory: {stamp.path!r}")
+        raw, info = read_below(place.root.base, (*place.root.parts, *place.rest))
+        text = decode_note(raw)
+        metadata, body_first_line = split_front_matter(text)
+        return Document(
+            stamp=FileStamp("memory", stamp.path, info.st_size, info.st_mtime_ns),
+            text=text,
+            content_hash=hashlib.sha256(raw).hexdigest(),
+            body_first_line=body_first_line,
+            metadata=metadata,
+            dated=date_in_name(stamp.path),
+        )
+
+    def exists(self, path: str) -> bool:
+        """Say whether the path names a regular file of this memory now; a single look, folders on the way unchecked."""
+        place = self._place(path)
+        if place is None:
+            return False
+        try:
+            return stat.S_ISREG(os.lstat(place.real_path).st_mode)
+        except OSError:  # gone or out of reach: either way nothing that could be shown
+            return False
+
+    def resolve(self, path: str) -> Path:
+        """Return where a note lies on disk.
+
+        Raises PathRefusedError for whatever is not a path of this memory, and NoteNotFoundError when it could be one
+        but no such file exists.
+        """
+        return Path(self._find(path).real_path)
+
+    def stamp_of(self, path: str) -> FileStamp:
+        """Return the stamp of one note under the name its folder lists, ready for `read`; raises like `resolve`."""
+        place = self._find(path)
+        info = os.lstat(place.real_path)
+        return FileStamp("memory", place.stored, info.st_size, info.st_mtime_ns)
+
+    @cached_property
+    def _roots_and_escaping(self) -> tuple[tuple[Root, ...], tuple[str, ...]]:
+        return roots_of(self._workspace, self._extra_paths)
+
+    @property
+    def _roots(self) -> tuple[Root, ...]:
+        return self._roots_and_escaping[0]
+
+    def _listed_roots(self) -> Iterator[Root]:
+        """Yield the roots there are, under the names the workspace lists: `Memory.md` is `MEMORY.md` on some disks."""
+        try:
+            names = set(os.listdir(self._workspace))  # noqa: PTH208 - strings are all that is needed
+        except OSError as error:
+            raise WorkspaceError(
+                f"cannot open the workspace {str(self._workspace)!r}: {error.strerror}",
+                hint="check that the folder exists and may be read",
+            ) from error
+        fixed = {root.stored for root in self._roots if not root.is_extra}
+        for root in self._roots:
+            if root.is_extra or root.stored in names:
+                yield root
+            else:
+                for name in names - fixed:
+                    if name.casefold() == root.stored.casefold() and _is_same_file(root.base, name, root.stored):
+                        yield replace(root, stored=name, parts=(name,))
+
+    def _place(self, path: str) -> _Place | None:
+        """Return where a path would lie, or None when it cannot be one of this memory."""
+        parts = parts_of(path)
+        if parts is None:
+            return None
+        for root in self._roots:
+            place = _place_below(root, parts)
+            if place is not None:
+                return place
+        folded = tuple(part.casefold() for part in parts)
+        for root in self._roots:
+            place = None if root.is_outside else _place_below(root, folded, casefold=True)
+            if place is not None and _is_same_file(root.base, "/".join(parts[: len(root.parts)]), root.stored):
+                return _Place(root, parts[len(root.parts) :])
+        return None
+
+    def _find(self, path: str) -> _Place:
+        """Return the place of an existing note, with every part spelt as its folder lists it."""
+        place = self._place(path)
+        if place is None:
+            raise PathRefusedError(path)
+        spelt: list[str] = []
+        folder = place.root.base
+        try:
+            for part in (*place.root.parts, *place.rest):
+                info = os.lstat(os.path.join(folder, part))  # noqa: PTH118
+                if is_link(info):
+                    raise PathRefusedError(path)
+                spelt.append(_listed_name(folder, part, info))
+                folder = os.path.join(folder, spelt[-1])  # noqa: PTH118
+        except (FileNotFoundError, NotADirectoryError):
+            raise (PathRefusedError if is_disguised(path) else NoteNotFoundError)(path) from None
+        except OSError as error:
+            raise PathRefusedError(path) from error
+        if not stat.S_ISREG(info.st_mode):
+            raise PathRefusedError(path)
+        depth = len(place.root.parts)
+        stored = place.root.stored if place.root.is_outside else "/".join(spelt[:depth])
+        return _Place(replace(place.root, stored=stored, parts=tuple(spelt[:depth])), tuple(spelt[depth:]))
+
+
+def _place_below(root: Root, parts: tuple[str, ...], *, casefold: bool = False) -> _Place | None:
+    stored = root.stored.casefold() if casefold else root.stored
+    above = tuple(stored.split("/")) if stored else ()
+    rest = parts[len(above) :]
+    if parts[: len(above)] != above or (root.is_file and rest) or any(map(is_skipped, rest)):
+        return None
+    return _Place(root, rest)
+
+
+def _is_same_file(folder: str, one: str, other: str) -> bool:
+    """Say whether two spellings name one file, as they do on disks that do not tell upper from lower case."""
+    try:
+        return os.path.samestat(
+            os.lstat(os.path.join(folder, one)),  # noqa: PTH118
+            os.lstat(os.path.join(folder, other)),  # noqa: PTH118
+        )
+    except OSError:
+        return False
+
+
+def _listed_name(folder: str, name: str, info: os.stat_result) -> str:
+    """Return the spelling a folder lists for a name that the disk accepted, perhaps in another case or Unicode form."""
+    if name.isascii() and not _is_same_file(folder, name, name.swapcase()):
+        return name
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries]
+    if name in names:
+        return name
+    same = [other for other in names if _folded(other) == _folded(name)]
+    return next((other for other in same if os.path.samestat(os.lstat(os.path.join(folder, other)), info)), name)  # noqa: PTH118
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()

@@ -1,0 +1,137 @@
+"""One SQLite connection that speaks our errors: SQL and bound values come in, plain rows go out."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from recollect.errors import DiskFullError, IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
+
+Row = tuple[Any, ...]
+
+REBUILD_HINT = "run `recollect index --force` to build it anew from the notes; nothing is lost"
+
+
+def translated(error: apsw.Error, path: Path, *, system_errno: int = 0) -> Exception:
+    """Return the error of ours that says what `error` means to a user of the file at `path`."""
+    what = f"{path}: {error}"
+    if isinstance(error, apsw.CantOpenError) and not path.exists():
+        return FileNotFoundError(errno.ENOENT, "there is no index at this path", str(path))
+    if isinstance(error, apsw.FullError) or system_errno in {errno.ENOSPC, errno.EDQUOT}:
+        return DiskFullError(what, hint="free some space; what was indexed before is intact")
+    if isinstance(error, (apsw.BusyError, apsw.LockedError)):
+        return IndexBusyError(what, hint="another process is writing the index; try again when it has finished")
+    if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
+        return IndexCorruptError(what, hint=REBUILD_HINT)
+    if isinstance(error, (apsw.ReadOnlyError, apsw.PermissionsError)):
+        return IndexReadOnlyError(what, hint="check the permissions of the folder that holds the index")
+    return StoreError(what, hint="check that the disk that holds the index is readable and writable")
+
+
+class Database:
+    """One connection. Statements are run to their end, so every error shows where it happened."""
+
+    def __init__(self, connection: apsw.Connection, path: Path) -> None:
+        self._connection = connection
+        self.path = path
+
+    def rows(self, sql: str, bindings: Sequence[Any] = ()) -> list[Row]:
+        """Run one statement and return all of its rows."""
+        try:
+            return self._connection.execute(sql, bindings).fetchall()
+        except apsw.Error as error:
+            raise self._ours(error) from error
+
+    def value(self, sql: str, bindings: Sequence[Any] = ()) -> Any:
+        """Return the first column of the first row, or None when there is no row."""
+        found = self.rows(sql, bindings)
+        return found[0][0] if found else None
+
+    def insert(self, sql: str, bindings: Sequence[Any] = ()) -> int:
+        """Run one INSERT and return the row's key."""
+        self.rows(sql, bindings)
+        return self._connection.last_insert_rowid()
+
+    def run_many(self, sql: str, many_bindings: Iterable[Sequence[Any]]) -> None:
+        """Run one statement once for each set of values."""
+        try:
+            self._connection.executemany(sql, many_bindings).fetchall()
+        except apsw.Error as error:
+            raise self._ours(error) from error
+
+    def patch_blob(self, table: str, column: str, key: int, patches: Iterable[tuple[int, bytes]]) -> None:
+        """Overwrite parts of one blob in place, given as (offset, bytes): only the touched pages are written."""
+        try:
+            with self._connection.blob_open("main", table, column, key, True) as blob:
+                for offset, content in patches:
+                    blob.seek(offset)
+                    blob.write(content)
+        except apsw.Error as error:
+            raise self._ours(error) from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Hold the write lock from the first statement on; commit at the end, undo everything on any exception."""
+        self.rows("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.rows("COMMIT")
+        except BaseException:
+            self.end_transaction()
+            raise
+
+    def end_transaction(self) -> None:
+        """Undo what is not committed; does nothing outside a transaction (a full disk may have ended it already)."""
+        if self._connection.in_transaction:
+            self.rows("ROLLBACK")
+
+    @property
+    def file_is_read_only(self) -> bool:
+        return self._connection.readonly("main")
+
+    def load_extension(self, library: str) -> None:
+        """Load a SQLite extension into this connection only."""
+        try:
+            self._connection.enable_load_extension(True)
+            self._connection.load_extension(library)
+            self._connection.enable_load_extension(False)
+        except apsw.Error as error:
+            raise self._ours(error) from error
+
+    def close(self) -> None:
+        try:
+            self._connection.close()
+        except apsw.Error as error:
+            raise self._ours(error) from error
+
+    def _ours(self, error: apsw.Error) -> Exception:
+        return translated(error, self.path, system_errno=self._connection.system_errno)
+
+
+def connect(
+    path: Path, *, read_only: bool, immutable: bool = False, busy_timeout_s: float, vfs: str | None = None
+) -> Database:
+    """Open an existing database file; nothing is read from it yet.
+
+    `immutable` promises SQLite that nobody writes: it then needs no lock or side file, and ignores a write-ahead log.
+    """
+    flags = apsw.SQLITE_OPEN_URI
+    flags |= apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
+    uri = path.resolve().as_uri() + ("?immutable=1" if immutable else "")
+    try:
+        connection = apsw.Connection(uri, flags=flags, vfs=vfs)
+    except apsw.Error as error:
+        raise translated(error, path) from error
+    connection.set_busy_timeout(round(busy_timeout_s * 1000))
+    return Database(connection, path)
+
+
+def as_json(values: Iterable[int] | Iterable[str]) -> str:
+    """Return values as one bound parameter, to be unpacked in SQL with `json_each(?)`."""
+    return json.dumps(list(values))

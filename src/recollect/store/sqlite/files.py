@@ -1,0 +1,64 @@
+"""Database files on all kinds of disks: a path comes in, a connection for writing or for reading goes out."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+from recollect.errors import DiskFullError, IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
+from recollect.store.sqlite.connection import Database, connect
+
+BUSY_TIMEOUT_S = 30.0  # a bulk write holds the lock for milliseconds; longer means a stuck process
+_CACHE_KIB = 16_000  # holds the hot keyword pages of 100,000 chunks
+_LOG_LIMIT_BYTES = 16_000_000  # a write-ahead log that a long reader let grow is cut back to this
+
+
+def create_empty(path: Path) -> None:
+    """Make an empty file, and its folder, for a database to begin in."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise DiskFullError(f"{path}: {error.strerror}", hint="free some space") from error
+        raise IndexReadOnlyError(
+            f"{path} cannot be created: {error.strerror}", hint="check the permissions of the folder"
+        ) from error
+
+
+def open_for_writing(path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, vfs: str | None = None) -> Database:
+    """Open a database file for reading and writing; whether that is allowed shows in `file_is_read_only`."""
+    db = _cached(connect(path, read_only=False, busy_timeout_s=busy_timeout_s, vfs=vfs))
+    db.rows("PRAGMA synchronous = NORMAL")  # safe with a write-ahead log: a power cut loses the last commits only
+    db.rows(f"PRAGMA journal_size_limit = {_LOG_LIMIT_BYTES}")
+    return db
+
+
+def open_for_reading(path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, vfs: str | None = None) -> Database:
+    """Open a database file for reading only, also where nothing can be written.
+
+    A plain read-only connection needs the side files `-wal` and `-shm`: it uses those it finds, or makes them. Where it
+    can do neither (a read-only folder or medium, and no process has the file open) the file will not change as far as
+    we can tell, and is opened as immutable. A log that is there but unusable is never ignored.
+    """
+    db = connect(path, read_only=True, busy_timeout_s=busy_timeout_s, vfs=vfs)
+    try:
+        db.rows("SELECT count(*) FROM sqlite_schema")
+    except (IndexCorruptError, IndexBusyError):
+        db.close()
+        raise
+    except StoreError as error:
+        db.close()
+        log = path.with_name(path.name + "-wal")
+        if log.exists() and log.stat().st_size > 0:
+            raise IndexReadOnlyError(
+                f"{path} has changes in its log that cannot be read here",
+                hint="run `recollect status` once as a user who may write to the folder",
+            ) from error
+        db = connect(path, read_only=True, immutable=True, busy_timeout_s=busy_timeout_s, vfs=vfs)
+    return _cached(db)
+
+
+def _cached(db: Database) -> Database:
+    db.rows(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    return db

@@ -1,0 +1,50 @@
+"""Scopes as SQL: a scope comes in, a condition on `documents` with its bound values goes out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import get_args
+
+from recollect.store.sqlite.connection import Database
+from recollect.types import Scope, SourceName
+
+ALL_SOURCES: frozenset[str] = frozenset(get_args(SourceName))
+
+
+def without_idle_filters(db: Database, scope: Scope) -> Scope:
+    """Drop a source filter that excludes nothing, because checking it costs more than the search itself."""
+    if scope.sources is None:
+        return scope
+    excluded = sorted(ALL_SOURCES - scope.sources)
+    marks = ", ".join("?" * len(excluded))
+    if db.rows(f"SELECT 1 FROM documents WHERE source IN ({marks}) LIMIT 1", excluded):  # noqa: S608
+        return scope
+    return replace(scope, sources=None)
+
+
+def document_condition(scope: Scope) -> tuple[str, list[str | int]]:
+    """Return the condition a document must meet, and its values; an empty condition when every document does."""
+    conditions: list[str] = []
+    values: list[str | int] = []
+    if scope.sources is not None:
+        conditions.append(f"documents.source IN ({', '.join('?' * len(scope.sources))})")
+        values.extend(sorted(scope.sources))
+    if scope.since is not None:
+        conditions.append("documents.dated >= ?")
+        values.append(scope.since.toordinal())
+    if scope.until is not None:
+        conditions.append("documents.dated <= ?")
+        values.append(scope.until.toordinal())
+    return " AND ".join(conditions), values
+
+
+def chunk_ids_in(db: Database, scope: Scope) -> list[int]:
+    """Return the ids of every chunk the scope lets through, ascending."""
+    condition, values = document_condition(scope)
+    found = db.rows(
+        "SELECT chunks.id FROM documents JOIN chunks ON chunks.document_id = documents.id"  # noqa: S608
+        + (f" WHERE {condition}" if condition else "")
+        + " ORDER BY chunks.id",
+        values,
+    )
+    return [chunk_id for (chunk_id,) in found]

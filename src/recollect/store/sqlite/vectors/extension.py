@@ -1,0 +1,18 @@
+"""Loads the sqlite-vec extension into a connection; apart from its driver so that opening needs no NumPy."""
+
+from __future__ import annotations
+
+from recollect.errors import StoreError
+from recollect.store.sqlite.connection import Database
+
+
+def load_sqlite_vec(db: Database) -> None:
+    """Make vec0 tables usable on this connection; raises StoreError where the package is not installed."""
+    try:
+        import sqlite_vec
+    except ImportError as error:
+        raise StoreError(
+            f"{db.path} keeps its vectors with sqlite-vec, which is not installed",
+            hint='install it with `pip install "recollect[sqlite-vec]"`, or build the index anew',
+        ) from error
+    db.load_extension(sqlite_vec.loadable_path())

@@ -1,0 +1,49 @@
+"""Looks for rows that are out of step: a snapshot comes in, sentences about what is wrong go out."""
+
+from __future__ import annotations
+
+from recollect.errors import IndexCorruptError
+from recollect.store.sqlite.connection import Database
+
+# Each query counts what must not exist.
+_FAULTS: tuple[tuple[str, str], ...] = (
+    (
+        "{} chunks belong to no document",
+        "SELECT count(*) FROM chunks WHERE document_id NOT IN (SELECT id FROM documents)",
+    ),
+    ("{} chunks have no text", "SELECT count(*) FROM chunks WHERE id NOT IN (SELECT chunk_id FROM chunk_texts)"),
+    ("{} texts belong to no chunk", "SELECT count(*) FROM chunk_texts WHERE chunk_id NOT IN (SELECT id FROM chunks)"),
+    ("{} chunks have no keyword entry", "SELECT count(*) FROM chunks WHERE id NOT IN (SELECT id FROM terms_docsize)"),
+    (
+        "{} keyword entries belong to no chunk",
+        "SELECT count(*) FROM terms_docsize WHERE id NOT IN (SELECT id FROM chunks)",
+    ),
+    (
+        "{} chunks are marked embedded and have no vector",
+        "SELECT count(*) FROM chunks WHERE has_vector = 1 AND id NOT IN (SELECT chunk_id FROM vectors)",
+    ),
+    (
+        "{} vectors belong to no chunk that is marked embedded",
+        "SELECT count(*) FROM vectors WHERE chunk_id NOT IN (SELECT id FROM chunks WHERE has_vector = 1)",
+    ),
+    (
+        "{} of the stored totals are wrong",
+        """SELECT (documents <> (SELECT count(*) FROM documents)) + (chunks <> (SELECT count(*) FROM chunks))
+        + (vectors <> (SELECT count(*) FROM vectors)) FROM totals""",
+    ),
+)
+
+
+def find_faults(db: Database) -> list[str]:
+    """Return what is wrong with the file and its rows; vectors' derived indexes check themselves."""
+    try:
+        # FTS5 keeps the table's structure in memory and refreshes it for queries only: without one first, the check
+        # would hold old structure against new rows and report damage where there is none.
+        db.rows("SELECT rowid FROM terms WHERE terms MATCH '\"-\"' LIMIT 1")
+        damage = [line for (line,) in db.rows("PRAGMA integrity_check(20)") if line != "ok"]
+        if damage:
+            return damage
+        counted = [(sentence, db.value(query)) for sentence, query in _FAULTS]
+    except IndexCorruptError as error:
+        return [error.message]
+    return [sentence.format(count) for sentence, count in counted if count]

@@ -1,0 +1,59 @@
+"""What many tests share: a clean environment and small real workspaces."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent
+GOLDEN = REPOSITORY.parent / "shared" / "golden"
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch):
+    """No setting of the person who runs the tests gets in."""
+    for name in [name for name in os.environ if name.startswith("RECOLLECT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("RECOLLECT_CONFIG", os.devnull)
+
+
+@pytest.fixture
+def workspace(tmp_path) -> Path:
+    """A small memory: durable facts, dated notes, a nested folder, three languages."""
+    folder = tmp_path / "workspace"
+    notes = {
+        "MEMORY.md": "# Memory\n\n- Owner: Dana Whitfield, lives in Lisbon.\n- Prefers tea over coffee.\n",
+        "memory/network.md": (
+            "# Network\n\n## Guest wifi\n\nThe guest network is VLAN 30, its name is heron-guest.\n\n"
+            "## Printer\n\nThe printer has the address 192.168.10.7 and jams on thick paper.\n"
+        ),
+        "memory/2026-11-01.md": "# 2026-11-01\n\nDecided to keep PostgreSQL for billing; ticket HARB-214 is closed.\n",
+        "memory/projects/queue.md": "# Queue\n\nRestart the queue with `systemctl restart harbor-queue`.\n",
+        "memory/中文.md": "# 采购\n\n服务器将在下周进行数据库迁移。\n",
+        "memory/日本語.md": "# 運用\n\nデータベースのバックアップは毎晩二時に実行する。\n",
+        "memory/한국어.md": "# 회의\n\n데이터베이스 이전은 금요일에 진행합니다.\n",
+    }
+    for path, text in notes.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def example(tmp_path) -> Path:
+    """A copy of the example workspace."""
+    folder = tmp_path / "example"
+    shutil.copytree(REPOSITORY / "examples" / "workspace", folder, ignore=shutil.ignore_patterns(".recollect"))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def golden() -> Path:
+    """What OpenClaw answers on a fixed workspace; not part of the project."""
+    if not GOLDEN.is_dir():
+        pytest.skip("the recorded answers of OpenClaw are not beside the repository (../shared/golden)")
+    return GOLDEN

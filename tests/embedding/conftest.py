@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from recollect.embedding.granite import PACK_SHA256, GraniteEmbedder
+from recollect.embedding.local import packaged_model_file
+from recollect.embedding.pack import ModelPack, load_pack
+from recollect.errors import EmbedderUnavailableError
+
+
+@pytest.fixture(scope="session")
+def pack() -> ModelPack:
+    try:
+        return load_pack(packaged_model_file(), PACK_SHA256)
+    except EmbedderUnavailableError as error:
+        pytest.skip(f"the packaged model is not installed: {error}")
+
+
+@pytest.fixture
+def granite(pack: ModelPack) -> Iterator[GraniteEmbedder]:
+    embedder = GraniteEmbedder(packaged_model_file())
+    yield embedder
+    embedder.close()

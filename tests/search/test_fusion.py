@@ -1,0 +1,81 @@
+"""Two scores become one: order, range and the formulas by name."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.search.fusion import Evidence, Weights, fuse, text_score
+from recollect.types import Candidate
+
+EVIDENCE = Evidence(full_weight=10.0, weights=Weights(0.7, 0.3), cosine_floor=0.4, cosine_ceiling=0.9)
+
+candidates = st.lists(
+    st.builds(
+        Candidate,
+        st.integers(1, 10**6),
+        st.none() | st.floats(-1, 1),
+        st.none() | st.floats(1e-6, 40),
+    ).filter(lambda c: c.cosine is not None or c.bm25 is not None),
+    max_size=30,
+    unique_by=lambda c: c.chunk_id,
+)
+
+
+@pytest.mark.parametrize("fusion", ["balanced", "weighted", "rrf"])
+@given(found=candidates)
+def test_scores_lie_between_0_and_1_and_fall(fusion, found):
+    fused = fuse(found, EVIDENCE, fusion=fusion)
+    assert sorted(f.candidate.chunk_id for f in fused) == sorted(c.chunk_id for c in found)
+    scores = [f.score for f in fused]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 and math.isfinite(score) for score in scores)
+
+
+@pytest.mark.parametrize("fusion", ["balanced", "weighted", "rrf"])
+def test_better_on_both_sides_is_better(fusion):
+    best, worst = Candidate(1, 0.9, 9.0), Candidate(2, 0.5, 1.0)
+    assert [f.candidate for f in fuse([worst, best], EVIDENCE, fusion=fusion)] == [best, worst]
+
+
+@pytest.mark.parametrize("fusion", ["balanced", "weighted", "rrf"])
+def test_ties_keep_the_order_of_ids(fusion):
+    found = [Candidate(i, 0.5, 2.0) for i in (3, 1, 2)]
+    assert [f.candidate.chunk_id for f in fuse(found, EVIDENCE, fusion=fusion)] == [1, 2, 3]
+
+
+def test_weighted_is_the_formula_of_openclaw():
+    (fused,) = fuse([Candidate(1, 0.8, 3.0)], EVIDENCE, fusion="weighted")
+    assert fused.score == pytest.approx(0.7 * 0.8 + 0.3 * 3 / 4)
+
+
+def test_rrf_is_one_when_first_on_both_sides():
+    first = fuse([Candidate(1, 0.8, 3.0), Candidate(2, 0.7, 2.0)], EVIDENCE, fusion="rrf")[0]
+    assert first.score == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("fusion", ["balanced", "weighted", "rrf"])
+def test_without_vectors_the_text_score_is_the_score(fusion):
+    (fused,) = fuse([Candidate(1, None, 10.0)], EVIDENCE, fusion=fusion)
+    assert fused.score == fused.text_score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("bm25", "full_weight", "least"),
+    [
+        pytest.param(1e-6, 1e-6, 1.0, id="the only chunk of an index, where BM25 is almost zero"),
+        pytest.param(2.0, 10.0, 0.5, id="one rare word of a long question"),
+        pytest.param(20.0, 10.0, 1.0, id="more than a full match"),
+    ],
+)
+def test_a_real_match_passes_the_default_threshold(bm25, full_weight, least):
+    assert text_score(bm25, full_weight) >= least
+
+
+def test_text_score_grows_with_bm25():
+    scores = [text_score(bm25, 10.0) for bm25 in (0.1, 1, 5, 9.9, 10)]
+    assert scores == sorted(scores)
+    assert text_score(None, 10.0) is None

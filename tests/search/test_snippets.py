@@ -1,0 +1,40 @@
+"""Snippets show the lines that matched, within 700 characters."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.search.snippets import SNIPPET_CHARS, make_snippet
+
+
+def test_a_short_text_is_shown_whole():
+    assert make_snippet("one\ntwo", {"two"}) == "one\ntwo"
+
+
+def test_the_matching_lines_are_shown():
+    lines = [f"line {i} about nothing in particular and then some more" for i in range(60)]
+    lines[45] = "line 45 names the zebra protocol"
+    snippet = make_snippet("\n".join(lines), {"zebra", "protocol"})
+    assert lines[45] in snippet
+    assert snippet.startswith("…\n")
+    assert snippet.endswith("\n…")
+
+
+def test_without_a_match_the_beginning_is_shown():
+    text = "\n".join(f"line {i} of a text that is too long for one snippet" for i in range(60))
+    assert make_snippet(text, set()).startswith("line 0 of")
+
+
+@pytest.mark.parametrize("position", [0, 5_000, 9_980], ids=["start", "middle", "end"])
+def test_a_long_line_is_cut_around_the_match(position):
+    line = "x" * position + " zebra " + "y" * (10_000 - position)
+    snippet = make_snippet(line, {"zebra"})
+    assert "zebra" in snippet
+    assert len(snippet) <= SNIPPET_CHARS
+
+
+@given(st.text(), st.sets(st.text(min_size=1)), st.integers(20, 100))
+def test_the_limit_holds_for_any_text(text, terms, limit):
+    assert len(make_snippet(text, terms, limit=limit)) <= limit

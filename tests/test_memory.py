@@ -1,0 +1,381 @@
+"""Memory from the outside: index, search, get and status on real folders."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from recollect import (
+    AsyncMemory,
+    Memory,
+    NoteNotFoundError,
+    PathRefusedError,
+    QueryError,
+    WorkspaceError,
+)
+
+
+@pytest.fixture
+def memory(workspace):
+    with Memory.open(workspace, provider="hashing") as opened:
+        opened.index()
+        yield opened
+
+
+def paths(answer):
+    return [hit.path for hit in answer.hits]
+
+
+# --- finding ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "path"),
+    [
+        pytest.param("guest network name", "memory/network.md", id="words"),
+        pytest.param("HARB-214", "memory/2026-11-01.md", id="an identifier"),
+        pytest.param("192.168.10.7", "memory/network.md", id="an address"),
+        pytest.param("projects/queue.md", "memory/projects/queue.md", id="a path"),
+        pytest.param("移", "memory/中文.md", id="one Chinese character"),
+        pytest.param("数据库迁移", "memory/中文.md", id="Chinese"),
+        pytest.param("バックアップ", "memory/日本語.md", id="Japanese"),
+        pytest.param("데이터베이스", "memory/한국어.md", id="Korean"),
+        pytest.param("이스", "memory/한국어.md", id="the inside of a Korean word"),
+    ],
+)
+@pytest.mark.parametrize("provider", ["hashing", "none"])
+def test_search_finds_the_note(workspace, provider, query, path):
+    with Memory.open(workspace, provider=provider) as memory:
+        answer = memory.search(query)
+        assert answer.mode == ("keyword" if provider == "none" else "hybrid")
+        assert paths(answer)[0] == path
+
+
+def test_a_hit_carries_its_citation_and_the_lines_it_names(memory, workspace):
+    hit = memory.search("guest network name").hits[0]
+    assert hit.citation == f"{hit.path}#L{hit.first_line}-L{hit.last_line}"
+    lines = (workspace / hit.path).read_text(encoding="utf-8").split("\n")
+    assert "\n".join(lines[hit.first_line - 1 : hit.last_line]) == hit.snippet
+
+
+def test_scores_explain_themselves_on_request(memory):
+    assert memory.search("guest network").hits[0].explanation is None
+    explanation = memory.search("guest network", explain=True).hits[0].explanation
+    assert {"cosine", "bm25", "mix"} <= set(explanation)
+
+
+@pytest.mark.parametrize("fusion", ["balanced", "weighted", "rrf"])
+def test_the_best_k_are_the_first_of_the_best_k_plus_n(memory, fusion):
+    everything = memory.search("database network queue", limit=50, min_score=0, fusion=fusion)
+    assert len(everything.hits) > 3
+    for limit in range(1, len(everything.hits)):
+        fewer = memory.search("database network queue", limit=limit, min_score=0, fusion=fusion)
+        assert fewer.hits == everything.hits[:limit]
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+@pytest.mark.parametrize("provider", ["hashing", "none"])
+def test_the_rarest_word_finds_its_note_in_a_corpus_of_any_size(tmp_path, size, provider):
+    for i in range(size):
+        (tmp_path / "memory").mkdir(exist_ok=True)
+        (tmp_path / f"memory/n{i}.md").write_text(f"# Note {i}\n\nAll notes mention the harbour; this one xyzzy{i}q.\n")
+    with Memory.open(tmp_path, provider=provider) as memory:
+        memory.index()
+        for i in range(0, size, 7):
+            assert f"memory/n{i}.md" in paths(memory.search(f"xyzzy{i}q"))[:5]
+
+
+@pytest.mark.parametrize(
+    "query", ["", "   ", '"', "*", "NEAR(", "a AND", "\x00", "-- ''", "{}[]()", "🎉", "x" * 100_000, "\ud800"]
+)
+def test_no_query_is_an_error(memory, query):
+    answer = memory.search(query)
+    assert answer.query == query
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_below_one_is_refused(memory, limit):
+    with pytest.raises(QueryError, match="at least 1"):
+        memory.search("x", limit=limit)
+
+
+def test_a_huge_limit_is_fine(memory):
+    assert memory.search("network", limit=10**9).hits
+
+
+def test_a_minimum_score_out_of_range_is_refused(memory):
+    with pytest.raises(QueryError, match="between 0 and 1"):
+        memory.search("x", min_score=1.5)
+
+
+# --- staying fresh ------------------------------------------------------------------------------
+
+
+def test_search_sees_a_change_at_once(memory, workspace):
+    (workspace / "memory/new.md").write_text("The zebra protocol starts on Monday.\n")
+    assert paths(memory.search("zebra protocol")) == ["memory/new.md"]
+    (workspace / "memory/new.md").write_text("The giraffe protocol starts on Monday.\n")
+    assert "zebra" not in "".join(hit.snippet for hit in memory.search("zebra protocol").hits)
+    (workspace / "memory/new.md").unlink()
+    assert "memory/new.md" not in paths(memory.search("giraffe protocol", min_score=0))
+
+
+def test_a_hit_never_names_a_missing_file_and_the_answer_says_so(memory, workspace):
+    (workspace / "memory/network.md").unlink()
+    answer = memory.search("guest network name", sync=False, min_score=0)
+    assert "memory/network.md" not in paths(answer)
+    assert answer.index.stale
+    assert any("stale" in note for note in answer.notes)
+
+
+def test_an_unchanged_workspace_is_recognised_without_reading(memory):
+    report = memory.index()
+    assert (report.unchanged, report.added, report.changed, report.embedded) == (7, 0, 0, 0)
+
+
+def test_a_touched_file_is_recognised_by_its_hash(memory, workspace):
+    os.utime(workspace / "MEMORY.md", (1_700_000_000, 1_700_000_000))
+    report = memory.index()
+    assert (report.unchanged, report.changed) == (7, 0)
+
+
+def test_a_renamed_note_is_not_embedded_again(memory, workspace):
+    (workspace / "memory/network.md").rename(workspace / "memory/lan.md")
+    report = memory.index()
+    assert (report.renamed, report.removed, report.embedded) == (1, 0, 0)
+    assert paths(memory.search("guest network name"))[0] == "memory/lan.md"
+
+
+def test_a_line_on_top_embeds_only_what_is_new(memory, workspace):
+    file = workspace / "memory/long.md"
+    sections = [f"## Section {i}\n\n" + f"Sentence about subject{i}. " * 40 + "\n" for i in range(12)]
+    file.write_text("# Long\n\n" + "\n".join(sections))
+    first = memory.index().embedded
+    file.write_text("# Long\n\nA new line.\n\n" + "\n".join(sections))
+    assert memory.index().embedded <= max(2, first // 4)
+
+
+def test_removed_notes_leave_no_trace(memory, workspace):
+    shutil.rmtree(workspace / "memory")
+    report = memory.index()
+    assert report.removed == 6
+    assert memory.status().files == 1
+    assert memory.doctor()[2].ok
+
+
+def test_a_file_that_cannot_be_decoded_is_indexed_all_the_same(memory, workspace):
+    (workspace / "memory/odd.md").write_bytes(b"\xef\xbb\xbfbroken \xff\xfe bytes \x00 and the word quokka\r\n")
+    assert paths(memory.search("quokka"))[0] == "memory/odd.md"
+
+
+# --- the index and the embedder -----------------------------------------------------------------
+
+
+def test_without_an_embedder_the_answer_says_so(workspace):
+    with Memory.open(workspace, provider="none") as memory:
+        answer = memory.search("printer")
+    assert answer.mode == "keyword"
+    assert answer.notes == ("keyword search only: provider is none",)
+
+
+def test_a_provider_that_cannot_run_leaves_keyword_search_with_the_reason(workspace):
+    with Memory.open(workspace, provider="nonesuch") as memory:
+        answer = memory.search("printer")
+    assert paths(answer) == ["memory/network.md"]
+    assert "nonesuch" in answer.notes[0]
+
+
+def test_keyword_search_works_before_the_vectors_are_there(workspace):
+    with Memory.open(workspace, provider="none") as memory:
+        memory.index()
+    with Memory.open(workspace, provider="hashing") as memory:
+        before = memory.search("printer", sync=False)
+        assert (before.mode, before.index.pending) == ("keyword", before.index.chunks)
+        assert memory.index().embedded == before.index.chunks
+        assert memory.search("printer").mode == "hybrid"
+
+
+def test_a_rebuild_embeds_nothing_again(memory):
+    report = memory.index(force=True)
+    assert report.rebuilt
+    assert report.embedded == 0
+    assert memory.search("guest network name").mode == "hybrid"
+
+
+def test_other_chunking_rebuilds_the_index(memory, workspace):
+    with Memory.open(workspace, provider="hashing", chunking__style="lines") as other:
+        assert any("other rules" in note for note in other.search("printer").notes)
+        assert other.index().rebuilt
+        assert other.search("printer").hits
+
+
+def test_vectors_of_two_embedders_are_never_mixed(memory, workspace):
+    from recollect.embedding.hashing import HashingEmbedder
+
+    with Memory.open(workspace, embedder=HashingEmbedder(dimensions=128)) as other:
+        answer = other.search("printer")
+        assert answer.mode == "keyword"
+        assert any("vectors of" in note for note in answer.notes)
+        assert other.index().rebuilt
+        assert other.search("printer").mode == "hybrid"
+    report = memory.index()
+    assert (report.rebuilt, report.embedded) == (True, 0)  # from the cache
+
+
+def test_the_open_memory_follows_a_rebuild_of_another_process(memory, workspace):
+    with Memory.open(workspace, provider="hashing") as other:
+        other.index(force=True)
+    (workspace / "memory/new.md").write_text("The zebra protocol.\n")
+    assert paths(memory.search("zebra protocol")) == ["memory/new.md"]
+
+
+def test_agents_do_not_share_an_index(workspace, tmp_path):
+    with Memory.open(workspace, agent="one", provider="none") as one:
+        one.index()
+    with Memory.open(workspace, agent="two", provider="none") as two:
+        assert two.status().chunks == 0
+
+
+def test_a_preview_writes_nothing(workspace):
+    with Memory.open(workspace, provider="hashing") as memory:
+        preview = memory.preview()
+        assert len(preview.added) == 7
+        assert preview.chunks > 0
+        assert memory.status().chunks == 0
+
+
+def test_progress_reaches_the_end(workspace):
+    seen = []
+    with Memory.open(workspace, provider="hashing") as memory:
+        memory.index(progress=seen.append)
+    assert [p.stage for p in seen][0] == "read"
+    assert seen[-1].stage == "embed"
+    assert seen[-1].done == seen[-1].total
+
+
+# --- a damaged index ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda raw: b"", id="zero bytes"),
+        pytest.param(lambda raw: b"not a database, but notes of somebody" * 100, id="another file"),
+        pytest.param(lambda raw: raw[: len(raw) // 2], id="cut in half"),
+        pytest.param(lambda raw: raw[:8192] + b"\xff" * 8192 + raw[16384:], id="overwritten inside"),
+    ],
+)
+def test_a_damaged_index_is_set_aside_and_built_anew(workspace, damage):
+    with Memory.open(workspace, provider="hashing") as memory:
+        memory.index()
+        path = memory.state.current()
+    for extra in ("-wal", "-shm"):
+        path.with_name(path.name + extra).unlink(missing_ok=True)
+    path.write_bytes(damage(path.read_bytes()))
+    with Memory.open(workspace, provider="hashing") as memory:
+        memory.index()
+        assert paths(memory.search("guest network name"))[0] == "memory/network.md"
+        assert all(check.ok for check in memory.doctor())
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def test_get_returns_lines(memory):
+    note = memory.get("memory/network.md", first_line=3, lines=3)
+    assert note.text == "## Guest wifi\n\nThe guest network is VLAN 30, its name is heron-guest."
+    assert (note.first_line, note.line_count, note.truncated, note.next_first_line) == (3, 3, False, 6)
+
+
+def test_get_says_where_to_go_on(memory, workspace):
+    (workspace / "memory/long.md").write_text("".join(f"line {i}\n" for i in range(1, 301)))
+    note = memory.get("memory/long.md")
+    assert (note.line_count, note.truncated, note.next_first_line) == (120, True, 121)
+
+
+def test_get_stops_at_the_character_limit(memory, workspace):
+    (workspace / "memory/wide.md").write_text("\n".join(["x" * 5_000] * 5))
+    note = memory.get("memory/wide.md")
+    assert (note.line_count, note.truncated, note.next_first_line) == (2, True, 3)
+    (workspace / "memory/one-line.md").write_text("y" * 50_000)
+    assert len(memory.get("memory/one-line.md").text) == 12_000
+
+
+def test_get_beyond_the_end_is_empty(memory):
+    note = memory.get("MEMORY.md", first_line=500, lines=5)
+    assert (note.text, note.line_count, note.next_first_line) == ("", 0, None)
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "memory/../../x.md", "recollect.toml", "memory", ""])
+def test_get_refuses_what_is_not_memory(memory, path):
+    with pytest.raises(PathRefusedError, match="not a memory file"):
+        memory.get(path)
+
+
+def test_get_of_a_missing_note(memory):
+    with pytest.raises(NoteNotFoundError, match="no such note"):
+        memory.get("memory/none.md")
+
+
+@pytest.mark.parametrize(("first_line", "lines"), [(0, None), (-3, None), (1, 0)])
+def test_get_refuses_impossible_lines(memory, first_line, lines):
+    with pytest.raises(QueryError):
+        memory.get("MEMORY.md", first_line=first_line, lines=lines)
+
+
+# --- workspaces ---------------------------------------------------------------------------------
+
+
+def test_a_missing_workspace(tmp_path):
+    with pytest.raises(WorkspaceError, match="there is no folder"):
+        Memory.open(tmp_path / "nowhere")
+
+
+def test_a_file_is_no_workspace(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(WorkspaceError, match="is a file"):
+        Memory.open(tmp_path / "file")
+
+
+def test_an_empty_workspace_says_what_to_do(tmp_path):
+    with Memory.open(tmp_path, provider="none") as memory:
+        assert any("no notes yet" in note for note in memory.index().notes)
+        assert any("no notes yet" in note for note in memory.search("x").notes)
+
+
+# --- threads ------------------------------------------------------------------------------------
+
+
+def test_many_threads_search_while_one_indexes(memory, workspace):
+    def write(i):
+        (workspace / f"memory/extra{i}.md").write_text(f"Extra note {i} about subject{i}.\n")
+        return memory.index().problems
+
+    def ask(i):
+        return paths(memory.search("guest network name", sync=False))[0]
+
+    with ThreadPoolExecutor(8) as pool:
+        writes = [pool.submit(write, i) for i in range(6)]
+        reads = [pool.submit(ask, i) for i in range(60)]
+        assert {read.result() for read in reads} == {"memory/network.md"}
+        assert all(write.result() == () for write in writes)
+    assert memory.status().files == 13
+
+
+def test_async_memory_gives_the_same_answers(workspace):
+    async def ask():
+        async with await AsyncMemory.open(workspace, provider="hashing") as memory:
+            await memory.index()
+            answers = await asyncio.gather(*(memory.search("guest network name") for _ in range(4)))
+            note = await memory.get("MEMORY.md", lines=1)
+            status = await memory.status()
+            return answers, note, status
+
+    answers, note, status = asyncio.run(ask())
+    assert {answer.hits[0].path for answer in answers} == {"memory/network.md"}
+    assert note.text == "# Memory"
+    assert status.mode == "hybrid"
