@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command does: tests run side by side
+
 REPOSITORY = Path(__file__).parent.parent
 GOLDEN = REPOSITORY.parent / "shared" / "golden"
 

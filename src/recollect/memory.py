@@ -41,7 +41,7 @@ from recollect.workspace import checked_workspace
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from recollect.protocols import Embedder, Store
+    from recollect.protocols import Embedder, Store, Vector
     from recollect.types import SourceName
 
 NO_NOTES = "no notes yet: write MEMORY.md or memory/<topic>.md in {workspace}"
@@ -256,7 +256,7 @@ class Memory:
                 counts = snapshot.counts()
                 embedding = None if keyword_only else self._query_embedding()
                 vector, reason = embedding.vector_of(request.query, snapshot) if embedding else (None, "")
-                found = find(snapshot, request, vector, cosine_range=self._cosine_range(), exists=self._exists)
+                found = find(snapshot, request, vector, cosine_range=self._cosine_range(vector), exists=self._exists)
         notes += [reason, *self._answer_notes(request, counts, found, by_vector=vector is not None)]
         stale = not synced.complete or bool(found.missing_files)
         return SearchAnswer(
@@ -286,9 +286,9 @@ class Memory:
                 self._queries = QueryEmbedding(embedder)
             return self._queries
 
-    def _cosine_range(self) -> tuple[float, float]:
+    def _cosine_range(self, vector: Vector | None) -> tuple[float, float]:
         embedder = self.selection.embedder
-        return embedder.cosine_range if embedder else (0.0, 1.0)
+        return embedder.cosine_range if embedder and vector is not None else (0.0, 1.0)  # asking may load a model
 
     def _embedder_notes(self) -> list[str]:
         selection = self.selection

@@ -57,8 +57,8 @@ def test_same_chunks_as_openclaw():
         pytest.param("x" * 70, [(1, 1, "x" * 32), (1, 1, "x" * 32), (1, 1, "x" * 6)], id="a long line is cut"),
         pytest.param(
             f"{'a' * 15}\n{'b' * 10}\n{'c' * 4}\n{'d' * 10}",
-            [(1, 2, f"{'a' * 15}\n{'b' * 10}"), (2, 4, f"{'b' * 10}\n{'c' * 4}\n{'d' * 10}")],
-            id="the last line is carried over",
+            [(1, 3, f"{'a' * 15}\n{'b' * 10}\n{'c' * 4}"), (2, 4, f"{'b' * 10}\n{'c' * 4}\n{'d' * 10}")],
+            id="the last lines are carried over",
         ),
         pytest.param(
             f"{'a' * 15}\n{'b' * 10}\n{'c' * 30}",

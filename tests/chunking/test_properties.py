@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -71,7 +73,7 @@ def test_no_chunk_of_a_text_ends_in_a_heading_that_is_followed_by_text(text, tok
     """Plain headings only: `## word` at the end of a chunk means that nothing but headings or nothing follows."""
     document = read_document(text)
     chunks = chunk_markdown(document, tokens=tokens, overlap=0)
-    for chunk, following in zip(chunks, chunks[1:], strict=False):
+    for chunk, following in pairwise(chunks):
         lines = [line for line in chunk.text.split("\n") if line.strip()]
         if "```" in text or "~~~" in text or chunk.last_line == following.first_line:
             continue

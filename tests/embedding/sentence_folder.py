@@ -1,4 +1,4 @@
-"""Writes small but real ONNX sentence models: options come in, a folder as sentence-transformers lays it out goes out."""
+"""Writes small but real ONNX sentence models: options come in, a folder as sentence-transformers writes it goes out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write_sentence_folder(
     inputs: tuple[str, ...] = ("input_ids", "attention_mask", "token_type_ids"),
     integers: str = "INT64",
     model_file: str = "model.onnx",
-    external_data: bool = False,
+    external_data: str = "",
     max_seq_length: int = 32,
 ) -> Path:
     (folder / model_file).parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def token_ids(text: str) -> list[int]:
     return [vocabulary["[CLS]"], *(vocabulary.get(word, 0) for word in text.split()), vocabulary["[SEP]"]]
 
 
-def _write_model(path: Path, seed: int, pooled: bool, inputs: tuple[str, ...], integers: str, external: bool) -> None:
+def _write_model(path: Path, seed: int, pooled: bool, inputs: tuple[str, ...], integers: str, external: str) -> None:
     helper, types = onnx.helper, onnx.TensorProto
     nodes = [helper.make_node("Gather", ["words", "input_ids"], ["gathered"])]
     last = "gathered"
@@ -92,7 +92,7 @@ def _write_model(path: Path, seed: int, pooled: bool, inputs: tuple[str, ...], i
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     onnx.checker.check_model(model)
-    onnx.save(model, path, save_as_external_data=external, location=f"{path.name}_data", size_threshold=0)
+    onnx.save(model, path, save_as_external_data=bool(external), location=external or None, size_threshold=64)
 
 
 def _write_tokenizer(path: Path) -> None:

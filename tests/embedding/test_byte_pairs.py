@@ -8,13 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.embedding.byte_pairs import MOST_CHARACTERS, ShortTextTokenizer, is_short_and_plain
-from recollect.embedding.granite import PACK_SHA256
-from recollect.embedding.local import packaged_model_file
-from recollect.embedding.pack import load_pack
 from recollect.embedding.windows import WindowTokenizer
 
 ALPHABET = st.sampled_from([*string.printable, "\x00", "\x1c", "\x1f", "\x7f"])
-WORDS = st.sampled_from(["the", "Guest", "wifi's", "don't", "we'll", "I'M", "HTTP/2", "v1.2.3", "a@b.c", "foo_bar", "   "])
+WORDS = st.sampled_from(
+    ["the", "Guest", "wifi's", "don't", "we'll", "I'M", "HTTP/2", "v1.2.3", "a@b.c", "foo_bar", "   "]
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +42,8 @@ def test_agrees_with_the_full_tokenizer(both, text):
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.one_of(st.text(ALPHABET, max_size=12), WORDS), max_size=12).map(" ".join))
-def test_agrees_on_any_text_it_accepts(text):
-    short, full = _both_tokenizers()
+def test_agrees_on_any_text_it_accepts(both, text):
+    short, full = both
     if is_short_and_plain(text):
         assert [short.encode(text)] == full.windows(text)
 
@@ -65,14 +64,3 @@ def test_every_special_token_starts_with_what_is_refused(pack):
     added = json.loads(pack.tokenizer_json)["added_tokens"]
     assert added
     assert not any(is_short_and_plain(token["content"]) for token in added)
-
-
-_LOADED: list[tuple[ShortTextTokenizer, WindowTokenizer]] = []
-
-
-def _both_tokenizers() -> tuple[ShortTextTokenizer, WindowTokenizer]:
-    """Hypothesis runs a test many times within one fixture; this loads once."""
-    if not _LOADED:
-        json_bytes = load_pack(packaged_model_file(), PACK_SHA256).tokenizer_json
-        _LOADED.append((ShortTextTokenizer(json_bytes), WindowTokenizer(json_bytes, max_tokens=512)))
-    return _LOADED[0]

@@ -17,7 +17,10 @@ from recollect.chunking.weight import QUARTERS, fitting_end, weigh
 from recollect.types import Chunk, Document
 
 SECTION_LEVELS = 2  # headings of the first two levels begin a new subject
-SECTION_FILL = 25  # percent of the limit a chunk must hold before a new subject ends it: tiny sections share a chunk
+# Percent of the limit a chunk must hold before a new subject ends it: tiny sections share a chunk. The lower, the
+# sooner chunks fall into step again after an edit above: over 60 notes of 40 short sections, a line on top leaves 95 %
+# of the chunks as they were at 15, 92 % at 20 and 89 % (at worst half) at 25.
+SECTION_FILL = 15
 LEAST_FILL = 25  # percent of the limit below which no break is looked for unless nothing else is left
 MOST_LEAD = 50  # percent of the limit that headings may take from the first piece of a long line below them
 CONTEXT_WEIGHT = 120  # quarter tokens, so that text and context stay below the 512 tokens local models read

@@ -52,6 +52,7 @@ _KIND = re.compile(
 _CLOSING_MARKS = re.compile(r"(?:^|[ \t]+)\#+[ \t]*$")
 _ORDINARY_KINDS = {"rule": "rule", "row": "table row"}
 
+LONGEST_HEADING = 300  # characters looked at; no context has room for more, and unclosed links are slow to give up
 _MARKUP = (
     (re.compile(r"<!--.*?-->|\{#[^}]*\}[ \t]*$"), ""),
     (re.compile(r"!?\[\[(?:[^\]|]*\|)?([^\]]*)\]\]"), r"\1"),
@@ -104,6 +105,7 @@ def outline(lines: Sequence[str], *, first: int, limit: int) -> Outline:
 
 def plain_heading(text: str) -> str:
     """Return a heading's text as a reader sees it: no links, emphasis, code marks, comments or anchors."""
+    text = text[:LONGEST_HEADING]
     for pattern, replacement in _MARKUP:
         text = pattern.sub(replacement, text)
     return " ".join(text.split())

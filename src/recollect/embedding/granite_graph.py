@@ -2,7 +2,7 @@
 
 Measured at 400 tokens on one core with AVX-512 VNNI, in ms: float32 matrix products 97, MatMulNBits 73. MatMulNBits
 reads the pack's own int8 groups and quantises activations by the same groups, which keeps the cosine to the float32
-pass above 0.9997. One scale a tensor would take 50 ms, but the cosine falls to 0.88; one a token gives 0.997 at best,
+pass above 0.9995. One scale a tensor would take 50 ms, but the cosine falls to 0.88; one a token gives 0.998 at best,
 and the integer products of both saturate on processors without VNNI.
 """
 

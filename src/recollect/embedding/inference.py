@@ -39,7 +39,7 @@ class Session:
         # fast as batches of 4 to 16 or two threads a run, without padding; and no text's vector depends on others.
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
-        options.log_severity_level = 3  # errors only; they come back as exceptions too
+        options.log_severity_level = 4  # fatal only: errors come back as exceptions
         self._weights = {
             name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in (weights or {}).items()
         }

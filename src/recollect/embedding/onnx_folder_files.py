@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +16,7 @@ Pooling = Literal["cls", "mean"]
 DEFAULT_MAX_TOKENS = 512  # BERT's limit, which most small sentence models inherit
 _NO_LIMIT = 1_000_000  # transformers writes 10**30 for "not known" into tokenizer_config.json
 _MODEL_FILES = ("model.onnx", "onnx/model.onnx")
+_NOT_WEIGHTS = {".onnx", ".json", ".txt", ".md", ".py", ".model"}  # what else usually lies beside a graph
 _SUPPORTED_MODULES = ("Transformer", "Pooling", "Normalize")
 
 
@@ -36,13 +38,10 @@ class FolderModel:
         return _read(self.tokenizer_file)
 
     def weights_sha256(self) -> list[str]:
-        """Return the hashes of the graph and of the data files beside it, by name."""
-        beside = sorted(
-            path
-            for path in self.model_file.parent.iterdir()
-            if path.name.startswith(self.model_file.name) and path != self.model_file and path.is_file()
-        )  # external data is called model.onnx_data or model.onnx.data
-        return [_sha256(path) for path in (self.model_file, *beside)]
+        """Return the hashes of the graph and of the data files beside it that it names."""
+        beside = sorted(path for path in self.model_file.parent.iterdir() if path.suffix not in _NOT_WEIGHTS)
+        named = _names_within(self.model_file, [path.name for path in beside if path.is_file()])
+        return [_sha256(self.model_file), *(_sha256(self.model_file.parent / name) for name in named)]
 
 
 def read_folder(folder: Path) -> FolderModel:
@@ -161,6 +160,17 @@ def _sha256(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
+        raise _wrong(path, str(error)) from error
+
+
+def _names_within(path: Path, names: list[str]) -> list[str]:
+    """Return those of `names` that the file mentions, as a graph does with files that hold its tensors."""
+    if not names:
+        return []
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return [name for name in names if content.find(name.encode()) >= 0]
+    except (OSError, ValueError) as error:  # ValueError: an empty file cannot be mapped
         raise _wrong(path, str(error)) from error
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recollect.lexicon import fold, words
+from recollect.lexicon import fold, index_terms
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -70,13 +70,19 @@ def _cut_line(line: str, terms: Collection[str], limit: int) -> str:
 
 def _first_match(line: str, terms: Collection[str]) -> int:
     """Return about where the first matching word stands; folding may shift it by a few characters."""
-    position = 0
-    for piece in fold(line).split(" "):
-        if _matches(piece, terms):
-            return position
-        position += len(piece) + 1
+    if not terms:
+        return 0
+    step = SNIPPET_CHARS // 4
+    for start in range(0, len(line), step):
+        if _matches(line[start : start + 2 * step], terms):
+            position = start
+            for piece in fold(line[start : start + 2 * step]).split(" "):
+                if _matches(piece, terms):
+                    return position
+                position += len(piece) + 1
+            return start
     return 0
 
 
 def _matches(text: str, terms: Collection[str]) -> int:
-    return sum(word.whole in terms or any(part in terms for part in word.parts) for word in words(text))
+    return sum(term in terms for term in index_terms(text).split(" "))

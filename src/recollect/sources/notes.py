@@ -113,12 +113,11 @@ class NotesSource:
         Raises PathRefusedError for whatever is not a path of this memory, and NoteNotFoundError when it could be one
         but no such file exists.
         """
-        return Path(self._find(path).real_path)
+        return Path(self._find(path)[0].real_path)
 
     def stamp_of(self, path: str) -> FileStamp:
         """Return the stamp of one note under the name its folder lists, ready for `read`; raises like `resolve`."""
-        place = self._find(path)
-        info = os.lstat(place.real_path)
+        place, info = self._find(path)
         return FileStamp("memory", place.stored, info.st_size, info.st_mtime_ns)
 
     @cached_property
@@ -163,8 +162,8 @@ class NotesSource:
                 return _Place(root, parts[len(root.parts) :])
         return None
 
-    def _find(self, path: str) -> _Place:
-        """Return the place of an existing note, with every part spelt as its folder lists it."""
+    def _find(self, path: str) -> tuple[_Place, os.stat_result]:
+        """Return the place of an existing note, every part spelt as its folder lists it, and what lstat says of it."""
         place = self._place(path)
         if place is None:
             raise PathRefusedError(path)
@@ -185,7 +184,7 @@ class NotesSource:
             raise PathRefusedError(path)
         depth = len(place.root.parts)
         stored = place.root.stored if place.root.is_outside else "/".join(spelt[:depth])
-        return _Place(replace(place.root, stored=stored, parts=tuple(spelt[:depth])), tuple(spelt[depth:]))
+        return _Place(replace(place.root, stored=stored, parts=tuple(spelt[:depth])), tuple(spelt[depth:])), info
 
 
 def _place_below(root: Root, parts: tuple[str, ...], *, casefold: bool = False) -> _Place | None:

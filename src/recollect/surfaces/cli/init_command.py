@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from recollect.surfaces.cli.output import print_json, print_lines
-from recollect.workspace import create_workspace
+from recollect.workspace import create_workspace, expanded
 
 
 @click.command("init", epilog="Example: recollect init ~/notes")
@@ -15,7 +15,7 @@ from recollect.workspace import create_workspace
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(path: Path, *, as_json: bool) -> None:
     """Make PATH (default: this folder) a workspace: MEMORY.md and memory/. What is there is left alone."""
-    folder = path.expanduser().absolute()
+    folder = expanded(path).absolute()
     made = create_workspace(folder)
     if as_json:
         print_json({"workspace": str(folder), "made": [str(item) for item in made]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
@@ -9,7 +10,7 @@ from typing import Any
 
 import click
 
-from recollect import RecollectError, __version__
+from recollect import DiskFullError, RecollectError, __version__
 from recollect.surfaces.cli.output import print_json, print_problem
 from recollect.surfaces.documents import error_document
 
@@ -22,6 +23,7 @@ COMMANDS = {  # name -> module below recollect.surfaces.cli; a command is import
     "doctor": "doctor_command",
     "cache": "cache_command",
     "config": "config_command",
+    "eval": "eval_command",
     "completion": "completion_command",
 }
 INTERRUPTED = 130  # what shells expect after Ctrl-C
@@ -50,6 +52,16 @@ class LazyGroup(click.Group):
             ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean '{close[0]}'?" if close else ""))
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ReaderGone from error
+
+
+class ReaderGone(Exception):  # noqa: N818 - no failure, and not one that click may end the process for
+    """Whoever read our output, such as `head`, has seen enough."""
+
 
 @click.group(
     cls=LazyGroup,
@@ -63,6 +75,9 @@ def cli() -> None:
 
 def main(args: list[str] | None = None) -> None:
     """Run the command and exit: 0 well, 1 the user can mend it, 2 usage, 3 the index is unusable."""
+    # One query is too small for NumPy's threads to share: while another process is busy they wait for each other, and a
+    # search that takes 20 ms takes 300. onnxruntime, which embeds the notes, has threads of its own.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     words = sys.argv[1:] if args is None else args
     sys.exit(run(words))
 
@@ -73,14 +88,14 @@ def run(words: list[str]) -> int:
     try:
         outcome: Any = cli.main(args=words, prog_name="recollect", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+    except (BrokenPipeError, ReaderGone):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
-    except (RecollectError, click.ClickException, click.Abort, KeyboardInterrupt) as error:
+    except (RecollectError, click.ClickException, click.Abort, KeyboardInterrupt, OSError) as error:
         failure, exit_code = _failure(error)
-        if "--json" in words:
+        if "--json" in _options(words):
             print_json(error_document(failure))
         print_problem(failure)
         return exit_code
@@ -93,6 +108,17 @@ class UsageError(RecollectError):
     exit_code = 2
 
 
+class StoppedError(RecollectError):
+    """The user stopped the command."""
+
+    exit_code = INTERRUPTED
+
+
+def _options(words: list[str]) -> list[str]:
+    """Return the words that may be options: those before a bare `--`."""
+    return words[: words.index("--")] if "--" in words else words
+
+
 def _failure(error: BaseException) -> tuple[RecollectError, int]:
     """Return the error as the user sees it, and the exit code."""
     if isinstance(error, RecollectError):
@@ -101,8 +127,20 @@ def _failure(error: BaseException) -> tuple[RecollectError, int]:
         context = getattr(error, "ctx", None)
         asked = context.command_path if context else "recollect"
         return UsageError(error.format_message(), hint=f"see `{asked} --help`"), error.exit_code
-    stopped = RecollectError("stopped; what was done so far is kept", hint="run the same command to go on")
-    return stopped, INTERRUPTED
+    failure: RecollectError
+    if isinstance(error, OSError):
+        failure = _system_failure(error)
+    else:
+        failure = StoppedError("stopped; what was done so far is kept", hint="run the same command to go on")
+    return failure, failure.exit_code
+
+
+def _system_failure(error: OSError) -> RecollectError:
+    where = f"{error.filename}: " if error.filename else ""
+    message = f"{where}{error.strerror or error}"
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return DiskFullError(message, hint="free some space; what was indexed before is intact")
+    return RecollectError(message, hint="check the path and who may read and write it")
 
 
 def _write_any_character() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +15,7 @@ from recollect.workspace import find_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Chosen:
 
     def folder(self) -> Path:
         """Return the workspace folder, or raise with the next step."""
-        return find_workspace(self.workspace, environ=os.environ, start=Path.cwd())
+        return find_workspace(self.workspace, environ=os.environ)
 
     def resolved(self) -> Resolved:
         """Return the settings of that workspace and agent, with where they come from."""

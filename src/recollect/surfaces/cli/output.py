@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 
 def print_json(document: Json) -> None:
-    """Write one JSON document to stdout."""
-    click.echo(json.dumps(document, ensure_ascii=False, indent=2, default=str))
+    """Write one JSON document to stdout; where that cannot hold every character, JSON's own escapes are used."""
+    encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("_", "-")
+    click.echo(json.dumps(document, ensure_ascii=encoding not in {"utf-8", "utf8"}, indent=2, default=str))
 
 
 def print_lines(lines: Iterable[str]) -> None:

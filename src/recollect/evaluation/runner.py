@@ -1,0 +1,105 @@
+"""Test sets in, figures out: documents become notes, notes an index, queries searches of the real memory."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+from recollect.evaluation.metrics import METRICS, interval, mean
+from recollect.evaluation.variants import VARIANTS
+from recollect.evaluation.workspaces import write_workspaces
+from recollect.memory import Memory
+from recollect.settings import load_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from recollect.evaluation.test_sets import EvalQuery, EvalSet
+    from recollect.evaluation.workspaces import ScopeWorkspace
+    from recollect.types import ProgressCallback
+
+DEEPEST = 100  # documents ranked for a query; what lies beyond counts as not found
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one way of searching reaches on one test set."""
+
+    name: str
+    variant: str
+    queries: int
+    documents: int
+    values: Mapping[str, float]  # by metric
+    intervals: Mapping[str, tuple[float, float]]  # 95 %, by metric
+    p50_ms: float
+    per_query: Mapping[str, Sequence[float]]  # by metric, in the order of the queries
+
+
+def summarise(
+    eval_set: EvalSet, variant: str, per_query: Mapping[str, Sequence[float]], milliseconds: Sequence[float]
+) -> Figures:
+    """Return means with their intervals."""
+    return Figures(
+        name=eval_set.name,
+        variant=variant,
+        queries=len(milliseconds),
+        documents=len(eval_set.documents),
+        values={metric: mean(values) for metric, values in per_query.items()},
+        intervals={metric: interval(values) for metric, values in per_query.items()},
+        p50_ms=median(milliseconds),
+        per_query=per_query,
+    )
+
+
+def evaluate(
+    eval_set: EvalSet,
+    *,
+    work: Path,
+    variants: Sequence[str],
+    flags: Mapping[str, object],
+    progress: ProgressCallback | None = None,
+    announce: Callable[[str], None] = lambda _: None,
+) -> list[Figures]:
+    """Index the set once below `work` and return the figures of each variant."""
+    workspaces = write_workspaces(eval_set, work)
+    for scope, workspace in workspaces.items():
+        announce(f"{eval_set.name}: indexing {scope or 'all documents'}")
+        with open_memory(workspace.folder, flags) as memory:
+            memory.index(progress=progress)
+    figures = []
+    for variant in variants:
+        announce(f"{eval_set.name}: asking {len(eval_set.queries):,} queries ({variant})")
+        figures.append(_figures(eval_set, workspaces, variant, flags))
+    return figures
+
+
+def open_memory(folder: Path, flags: Mapping[str, object]) -> Memory:
+    """Open the memory of a workspace with these settings on top."""
+    return Memory(folder, load_settings(folder, flags=flags).settings)
+
+
+def _figures(
+    eval_set: EvalSet, workspaces: Mapping[str, ScopeWorkspace], variant: str, flags: Mapping[str, object]
+) -> Figures:
+    per_query: dict[str, list[float]] = {metric: [] for metric in METRICS}
+    milliseconds: list[float] = []
+    for scope, workspace in workspaces.items():
+        with open_memory(workspace.folder, {**flags, **VARIANTS[variant]}) as memory:
+            for query in (q for q in eval_set.queries if q.scope == scope):
+                ranking, elapsed = _ask(memory, query, workspace)
+                milliseconds.append(elapsed)
+                for metric, measure in METRICS.items():
+                    per_query[metric].append(measure(ranking, query.grades))
+    return summarise(eval_set, variant, per_query, milliseconds)
+
+
+def _ask(memory: Memory, query: EvalQuery, workspace: ScopeWorkspace) -> tuple[list[str], float]:
+    """Return the documents in the order of their best chunk, and how long the search took in milliseconds."""
+    started = time.perf_counter()
+    answer = memory.search(query.text, limit=4 * DEEPEST, min_score=0, sync=False)
+    elapsed = (time.perf_counter() - started) * 1000
+    documents = dict.fromkeys(workspace.documents[hit.path] for hit in answer.hits)
+    return list(documents)[:DEEPEST], elapsed
