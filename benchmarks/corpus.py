@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 QUERIES = 200
-CHUNKS_A_NOTE = 7.0  # measured with the default chunker; the table shows how many there really are
+CHUNKS_A_NOTE = 7.5  # measured with the default chunker; the table shows how many there really are
 SECTIONS = (4, 8)  # a note, both inclusive
 SECTION_CHARS = (1_000, 1_400)  # before the last block goes over it
 _TOPIC_WORD_SHARE = 0.12  # of all words
@@ -160,7 +160,7 @@ class _Draws:
         return " ".join(self.words(count)).capitalize() + "."
 
     def below(self, limit: int) -> int:
-        return next(self._numbers) % limit
+        return int(next(self._numbers)) % limit
 
 
 def _question(note: _Note, source: np.random.Generator) -> Question:

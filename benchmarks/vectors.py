@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 DIMENSIONS = 384
 COMMON_SHARE = 0.55  # cosine of unrelated texts; sentence encoders give 0.5 to 0.6
 TOPIC_SHARE = 0.5  # of what is left; texts of one topic then have a cosine of about 0.78
-_SPECTRUM_EXPONENT = 0.9  # variance of principal component i falls as i ** -0.9
+_SPECTRUM_EXPONENT = 0.8  # variance of principal component i falls as i ** -0.8
 _QUERY_OWN = 0.4  # how much of a question's own direction is that of its answer
 _BLOCK = 128  # 384 = 3 blocks of a size that a Hadamard transform takes
 _WORD = re.compile(r"[a-z]+")
@@ -115,7 +115,7 @@ def _assembled(topics: NDArray[np.int64], own: NDArray[np.float32]) -> Matrix:
 
 
 def _directions(seeds: NDArray[np.uint64]) -> NDArray[np.float32]:
-    """Return one unit row a seed with the power-law spectrum, not yet rotated: splitmix64, four 16-bit draws added up."""
+    """Return one unit row a seed with the power-law spectrum, not yet rotated: splitmix64, four draws added up."""
     with np.errstate(over="ignore"):
         bits = seeds[:, None] + np.arange(1, DIMENSIONS + 1, dtype=np.uint64) * _GOLDEN
         bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -134,12 +134,14 @@ def _rotated(rows: NDArray[np.float32]) -> NDArray[np.float32]:
         pairs = blocks.reshape(len(rows), -1, 2, half)
         blocks = np.stack([pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]], axis=2)
         half *= 2
-    return blocks.reshape(len(rows), DIMENSIONS) / np.float32(_BLOCK**0.5)
+    spread: NDArray[np.float32] = blocks.reshape(len(rows), DIMENSIONS) / np.float32(_BLOCK**0.5)
+    return spread
 
 
 def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    return (rows / norms[:, None]).astype(np.float32)
+    unit: NDArray[np.float32] = (rows / norms[:, None]).astype(np.float32)
+    return unit
 
 
 class _Fixed:

@@ -1,4 +1,4 @@
-"""Seeds in, a vocabulary out: invented words with the frequencies of real text, and which topic each topic word names."""
+"""A seed in, a vocabulary out: invented words with the frequencies of real text, and the topics some of them name."""
 
 from __future__ import annotations
 
@@ -91,7 +91,8 @@ def vocabulary(seed: int = 1) -> Vocabulary:
 
 def _zipf(count: int, shift: float) -> NDArray[np.float64]:
     weights = 1 / (np.arange(count) + shift) ** _ZIPF_EXPONENT
-    return weights / weights.sum()
+    shares: NDArray[np.float64] = weights / weights.sum()
+    return shares
 
 
 def _invented(source: random.Random, count: int, taken: set[str]) -> list[str]:

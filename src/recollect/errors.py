@@ -2,6 +2,7 @@
 
     RecollectError                  exit 1
     ├── SettingsError               exit 1   a settings file, variable or flag holds something wrong
+    ├── MemoryDisabledError         exit 1   the settings turn memory off
     ├── WorkspaceError              exit 1   the workspace is missing, not a folder, unreadable
     │   └── WorkspaceNotFoundError
     ├── PathRefusedError            exit 1   a path that is not part of the memory
@@ -45,6 +46,13 @@ class RecollectError(Exception):
 
 class SettingsError(RecollectError):
     """A settings file, environment variable or flag holds something wrong."""
+
+
+class MemoryDisabledError(RecollectError):
+    """The settings turn memory off."""
+
+    def __init__(self) -> None:
+        super().__init__("memory is turned off", hint="set enabled = true in the settings, or use --set enabled=true")
 
 
 class WorkspaceError(RecollectError):

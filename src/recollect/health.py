@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, StoreError
 from recollect.indexing.plan import plan_changes
 from recollect.types import Check, Counts, Status
 
@@ -14,9 +14,12 @@ if TYPE_CHECKING:
 
     from recollect.memory import Memory
     from recollect.protocols import Store
+    from recollect.store.sqlite.cache import CacheStats
     from recollect.types import EmbedderIdentity
 
 LOW_DISK_BYTES = 200 * 1024 * 1024  # an index of 10,000 chunks, its rebuild beside it and a cache fit into that
+
+UNUSABLE = StoreError.exit_code
 
 
 def memory_status(memory: Memory, *, deep: bool) -> Status:
@@ -28,8 +31,7 @@ def memory_status(memory: Memory, *, deep: bool) -> Status:
             with store.reading() as snapshot:
                 counts, built_with = snapshot.counts(), snapshot.embedder()
             size, stale = store.size_bytes(), _is_stale(memory, store)
-    cache = memory.cache
-    cache_stats = cache.stats() if cache else None
+    cache_stats, cache_trouble = _cache_stats(memory)
     answers_by_vector = selection.embedder is not None and _has_vectors(counts, built_with, memory)
     return Status(
         workspace=str(memory.workspace),
@@ -49,7 +51,7 @@ def memory_status(memory: Memory, *, deep: bool) -> Status:
         read_only=not memory.state.writable(),
         stale=stale,
         checks=tuple(run_checks(memory)) if deep else (),
-        notes=tuple(_notes(memory, counts, built_with)),
+        notes=(*_notes(memory, counts, built_with), *cache_trouble),
     )
 
 
@@ -60,6 +62,15 @@ def run_checks(memory: Memory) -> Iterator[Check]:
     yield from _check_index(memory)
     yield _check_embedder(memory)
     yield from _check_cache(memory)
+
+
+def _cache_stats(memory: Memory) -> tuple[CacheStats | None, list[str]]:
+    """Return the figures of the cache, or why there are none: no answer depends on them."""
+    try:
+        cache = memory.cache
+        return (cache.stats() if cache else None), []
+    except RecollectError as error:
+        return None, [f"the embedding cache cannot be used: {error.message}; {error.hint}".rstrip("; ")]
 
 
 def _has_vectors(counts: Counts, built_with: EmbedderIdentity | None, memory: Memory) -> bool:
@@ -122,7 +133,8 @@ def _check_index(memory: Memory) -> Iterator[Check]:
                 counts, built_with = snapshot.counts(), snapshot.embedder()
             stale = _is_stale(memory, store)
     except RecollectError as error:
-        yield Check("index", False, error.message, error.hint or rebuild, unusable=True)
+        # A full disk or a busy index will pass; only what exits 3 has to be built anew.
+        yield Check("index", False, error.message, error.hint or rebuild, unusable=error.exit_code == UNUSABLE)
         return
     yield Check(
         "index",
@@ -161,11 +173,11 @@ def _check_embedder(memory: Memory) -> Check:
 
 
 def _check_cache(memory: Memory) -> Iterator[Check]:
-    cache = memory.cache
-    if cache is None:
+    stats, trouble = _cache_stats(memory)
+    if trouble:
+        yield Check("cache", False, trouble[0], "free some space, or delete cache.sqlite: only time is lost")
+    elif stats is None:
         yield Check("cache", True, "turned off" if not memory.settings.cache.enabled else "empty")
-        return
-    stats = cache.stats()
-    yield Check(
-        "cache", not cache.notes, "; ".join(cache.notes) or f"{stats.entries:,} of {stats.max_entries:,} vectors"
-    )
+    else:
+        notes = memory.cache.notes if memory.cache else ()
+        yield Check("cache", not notes, "; ".join(notes) or f"{stats.entries:,} of {stats.max_entries:,} vectors")

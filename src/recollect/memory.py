@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from recollect.embedding.selection import Selection, select_embedder
-from recollect.errors import EmbedderUnavailableError, IndexCorruptError
+from recollect.errors import EmbedderUnavailableError, IndexCorruptError, MemoryDisabledError
 from recollect.indexing.preparation import Preparation
 from recollect.indexing.preview import preview_changes
 from recollect.indexing.update import IndexUpdate
@@ -106,14 +106,15 @@ class Memory:
 
     def index(self, *, force: bool = False, progress: ProgressCallback | None = None) -> IndexReport:
         """Bring the index up to date with the notes; `force` builds it anew beside the old one."""
-        report = self._update().run(force=force, progress=progress)
+        self._check_enabled()
+        report = self._update(self.selection.embedder).run(force=force, progress=progress)
         if not (report.added or report.changed or report.renamed or report.unchanged):
             report = replace(report, notes=(*report.notes, NO_NOTES.format(workspace=self.workspace)))
         return replace(report, notes=(*report.notes, *self._embedder_notes()))
 
     def preview(self) -> IndexPreview:
         """Say what `index` would do, without writing anything."""
-        update = self._update()
+        update = self._update(self.selection.embedder)
         with self._live.use() as store:
             reason = update.rebuild_reason(store) if store else ""
             return preview_changes(
@@ -137,16 +138,20 @@ class Memory:
 
         What is new is indexed first, for `sync.search_budget_ms` at most; `sync=False` answers from the index as it is.
         """
+        self._check_enabled()
         request = self._request(query, limit, min_score, fusion, explain=explain)
-        synced = self._sync() if (self.settings.sync.on_search if sync is None else sync) else IndexReport()
+        embedder = None if keyword_only else self.selection.embedder
+        wanted = self.settings.sync.on_search if sync is None else sync
+        synced = self._sync(embedder) if wanted else IndexReport()
         try:
             return self._answer(request, synced, keyword_only=keyword_only)
         except IndexCorruptError:
-            synced = self._sync()  # sets the damaged file aside and starts a new index from the notes
+            synced = self._sync(embedder)  # sets the damaged file aside and starts a new index from the notes
             return self._answer(request, synced, keyword_only=keyword_only)
 
     def get(self, path: str, *, first_line: int = 1, lines: int | None = None) -> NoteText:
         """Return lines of one memory file, as it is on disk now; paths outside the memory are refused."""
+        self._check_enabled()
         return read_note(self._notes, path, first_line=first_line, lines=lines)
 
     def status(self, *, deep: bool = False) -> Status:
@@ -210,7 +215,11 @@ class Memory:
     def _create_store(self, path: Path) -> Store:
         return open_index(path, create=True, read_only=False, vector_driver=self.settings.store.vector.driver)
 
-    def _update(self) -> IndexUpdate:
+    def _check_enabled(self) -> None:
+        if not self.settings.enabled:
+            raise MemoryDisabledError
+
+    def _update(self, embedder: Embedder | None) -> IndexUpdate:
         chunking = self.settings.chunking
         if self.state.writable():
             self.state.ensure()
@@ -220,12 +229,12 @@ class Memory:
             self._create_store,
             self.sources(),
             Preparation(chunking.style, chunking.tokens, chunking.overlap),
-            self.selection.embedder,
+            embedder,
             self.cache,
         )
 
-    def _sync(self) -> IndexReport:
-        return self._update().run_within(self.settings.sync.search_budget_ms / 1000)
+    def _sync(self, embedder: Embedder | None) -> IndexReport:
+        return self._update(embedder).run_within(self.settings.sync.search_budget_ms / 1000)
 
     def _request(
         self, query: str, limit: int | None, min_score: float | None, fusion: Fusion | None, *, explain: bool
@@ -248,6 +257,7 @@ class Memory:
 
     def _answer(self, request: SearchRequest, synced: IndexReport, *, keyword_only: bool) -> SearchAnswer:
         notes = [*synced.notes, *(() if keyword_only else self._embedder_notes())]
+        notes += [f"{problem.path}: {problem.reason}" for problem in synced.problems]
         with self._live.use() as store:
             if store is None:
                 notes.append("nothing is indexed yet: run `recollect index`")

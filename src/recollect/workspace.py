@@ -21,13 +21,17 @@ what happened today goes to `memory/YYYY-MM-DD.md`.
 """
 
 
-def find_workspace(named: str | Path | None, *, environ: Mapping[str, str], start: Path) -> Path:
-    """Return the workspace that is named, else that of RECOLLECT_WORKSPACE, else the nearest upwards of `start`."""
+def find_workspace(named: str | Path | None, *, environ: Mapping[str, str], start: Path | None = None) -> Path:
+    """Return the workspace that is named, else that of RECOLLECT_WORKSPACE, else the nearest upwards of `start`.
+
+    `start` is the current folder unless given.
+    """
     chosen = named or environ.get("RECOLLECT_WORKSPACE")
     if chosen:
-        return checked_workspace(Path(chosen).expanduser())
+        return checked_workspace(expanded(Path(chosen)))
+    start = _current_folder() if start is None else start
     for folder in (start, *start.parents):
-        if any((folder / mark).exists() for mark in MARKS):
+        if any(_is_there(folder / mark) for mark in MARKS):
             return checked_workspace(folder)
     raise WorkspaceNotFoundError(
         f"no workspace here: neither {start} nor any folder above it holds MEMORY.md or memory/",
@@ -35,18 +39,46 @@ def find_workspace(named: str | Path | None, *, environ: Mapping[str, str], star
     )
 
 
+def expanded(path: Path) -> Path:
+    """Return the path with `~` replaced by the home it stands for."""
+    try:
+        return path.expanduser()
+    except RuntimeError as error:  # there is no such user, or no home
+        raise WorkspaceError(f"cannot tell which folder {path} is: {error}", hint="name it without ~") from error
+
+
 def checked_workspace(path: Path) -> Path:
     """Return the absolute path if it is a folder that can be listed; else say what is wrong with it."""
-    path = path.absolute()
-    if not path.exists():
-        raise WorkspaceError(f"there is no folder {path}", hint=f"make it a workspace: recollect init {path}")
-    if not path.is_dir():
-        raise WorkspaceError(f"{path} is a file, not a folder", hint="name the folder that holds MEMORY.md")
+    path = path if path.is_absolute() else _current_folder() / path
     try:
         with os.scandir(path):
             return path
+    except FileNotFoundError as error:
+        raise WorkspaceError(
+            f"there is no folder {path}", hint=f"make it a workspace: recollect init {path}"
+        ) from error
+    except NotADirectoryError as error:
+        raise WorkspaceError(f"{path} is a file, not a folder", hint="name the folder that holds MEMORY.md") from error
+    except (OSError, ValueError) as error:  # ValueError: no path can hold a NUL
+        reason = getattr(error, "strerror", None) or str(error)
+        raise WorkspaceError(f"cannot read {path}: {reason}", hint="check the path and who may read it") from error
+
+
+def _current_folder() -> Path:
+    try:
+        return Path.cwd()
     except OSError as error:
-        raise WorkspaceError(f"cannot read {path}: {error.strerror}", hint="check who may read the folder") from error
+        raise WorkspaceNotFoundError(
+            f"the current folder cannot be read: {error.strerror}",
+            hint="go to a folder that exists, or name a workspace by its full path with --workspace PATH",
+        ) from error
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a folder above that we may not look into is none we could use
+        return False
 
 
 def create_workspace(path: Path) -> list[Path]:

@@ -214,8 +214,12 @@ class Indexer:
         """Embed all at once; if a vector comes out bad, one by one, so that a poisoned text costs only itself."""
         if not texts:
             return {}
+        from recollect.embedding.checks import unit_rows  # imports NumPy, which keyword search does without
+
+        dimensions = embedder.identity.dimensions
         try:
-            return dict(zip(texts, embedder.embed_documents(list(texts.values())), strict=True))
+            rows = embedder.embed_documents(list(texts.values()))
+            return dict(zip(texts, unit_rows(rows, count=len(texts), dimensions=dimensions), strict=True))
         except BadVectorError as error:
             if len(texts) == 1:
                 tally.problems.append(Problem("", f"a chunk could not be embedded: {error.message}"))

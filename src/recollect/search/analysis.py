@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 LONGEST_QUERY = 4_000  # characters; what stands after that in a pasted page adds noise, not meaning
 MOST_TERMS = 48  # rarest first; a long question has 10 to 20
 COMMON = 4_000  # chunks; a term in more of them costs time and says little while rarer ones remain
+RARE = 5  # chunks; a word in no more of them points at them, as a name or an id does
+ABSENT_WEIGHT = 0.5  # of a word that no note holds: the others match only a part of what was meant
 LEAST_IDF = 1e-6  # FTS5's own floor for terms in more than half of the rows
 
 _QUOTED = re.compile(r'["“„«]([^"”“»]{2,200})["”»]')
@@ -38,7 +40,8 @@ class KeywordQuery:
     """What the keyword leg asks for, and how much a full match would weigh."""
 
     terms: tuple[Term, ...]
-    full_weight: float  # sum of the weights of all content words, found or not
+    full_weight: float  # sum of the weights of its words
+    rarest: Term | None = None  # the word in the fewest chunks, if it is in so few that it names them
 
 
 def query_terms(query: str) -> tuple[Term, ...]:
@@ -68,9 +71,11 @@ def choose_terms(weighed: Sequence[WeighedTerm]) -> KeywordQuery:
     present = [w for w in weighed if w.frequency]
     rare = [w for w in present if w.frequency < COMMON]
     chosen = sorted(rare or present, key=lambda w: w.frequency)[:MOST_TERMS]
+    single = [w for w in weighed if len(w.term.tokens) == 1]
     return KeywordQuery(
         terms=tuple(w.term for w in chosen),
-        full_weight=sum(w.weight for w in weighed if len(w.term.tokens) == 1 and (w.frequency or not present)),
+        full_weight=sum(w.weight * (1 if w.frequency else ABSENT_WEIGHT) for w in single),
+        rarest=next((w.term for w in chosen if w.frequency <= RARE), None),
     )
 
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 Fusion = Literal["balanced", "weighted", "rrf"]
 
 RANK_OFFSET = 60  # Cormack et al. 2009; flattens the advantage of rank 1
-TEXT_HALF = 0.3  # matched share of the query's weight at which the text score is one half
+TEXT_HALF = 0.3  # matched share of the query's weight at which the text score is about one half
+BALANCED_TEXT = 0.57  # best mean nDCG@10 over four English test sets, flat between 0.5 and 0.6: docs/retrieval.md
+EXACT_FLOOR = 0.4  # what a chunk with the rarest word of the query is worth at least: above the default threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class Evidence:
     weights: Weights
     cosine_floor: float  # cosine of unrelated texts
     cosine_ceiling: float  # cosine of a text and a question it answers well
+    exact: frozenset[int] = frozenset()  # chunks that hold the query's rarest word, if it is rare
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +56,25 @@ def fuse(candidates: Sequence[Candidate], evidence: Evidence, *, fusion: Fusion)
     return sorted(score(candidates, evidence), key=lambda f: (-f.score, f.candidate.chunk_id))
 
 
+def matched_share(bm25: float | None, full_weight: float) -> float:
+    """Return which share of the query's weight the text matches: about 1 when every word occurs once."""
+    return bm25 / full_weight if bm25 is not None and full_weight > 0 else 0.0
+
+
+def nearness(cosine: float, evidence: Evidence) -> float:
+    """Return how near the meaning is: about 0 for unrelated texts and 1 for an answer, whatever the model's cosines."""
+    return (cosine - evidence.cosine_floor) / (evidence.cosine_ceiling - evidence.cosine_floor)
+
+
 def text_score(bm25: float | None, full_weight: float) -> float | None:
     """Return how well the text matches the query's words, 0 to 1, comparable from query to query.
 
-    The share of the query's weight that is matched, bent so that one rare word in a long chunk still counts.
+    The matched share, bent so that one rare word in a long chunk still counts.
     """
     if bm25 is None:
         return None
-    share = bm25 / full_weight if full_weight > 0 else 0.0
+    share = matched_share(bm25, full_weight)
     return share / (share + TEXT_HALF) * (1 + TEXT_HALF) if share < 1 else 1.0
-
-
-def vector_score(cosine: float | None, evidence: Evidence) -> float:
-    """Return how near the meaning is, 0 (unrelated) to 1, whatever range the model's cosines live in."""
-    if cosine is None:
-        return 0.0
-    span = evidence.cosine_ceiling - evidence.cosine_floor
-    return min(1.0, max(0.0, (cosine - evidence.cosine_floor) / span))
 
 
 def _keyword_only(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused]:
@@ -81,20 +86,19 @@ def _keyword_only(candidates: Sequence[Candidate], evidence: Evidence) -> list[F
 
 
 def _balanced(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused]:
-    """Mix both sides, each scaled to the best of this query, then scale by how good that best is in absolute terms."""
-    texts = [text_score(c.bm25, evidence.full_weight) for c in candidates]
-    vectors = [vector_score(c.cosine, evidence) for c in candidates]
-    best_bm25 = max((c.bm25 or 0.0 for c in candidates), default=0.0)
-    cosines = [c.cosine for c in candidates if c.cosine is not None]
-    low, high = min(cosines), max(cosines)
-    peak = max(*(t or 0.0 for t in texts), *vectors)
+    """Mix how much of the query the text matches with how near its meaning is, both on scales that no query moves.
+
+    So a score means the same from query to query. A chunk without a vector is judged by its words alone.
+    """
     fused = []
-    for candidate, text, vector in zip(candidates, texts, vectors, strict=True):
-        text_share = (candidate.bm25 or 0.0) / best_bm25 if best_bm25 else 0.0
-        vector_share = (candidate.cosine - low) / (high - low) if candidate.cosine is not None and high > low else 0.0
-        mix = (vector_share + text_share) / 2
-        parts = {"vector_share": vector_share, "text_share": text_share, "mix": mix, "peak": peak, "vector": vector}
-        fused.append(Fused(candidate, mix * peak, text, parts))
+    for candidate in candidates:
+        text = matched_share(candidate.bm25, evidence.full_weight)
+        vector = text if candidate.cosine is None else nearness(candidate.cosine, evidence)
+        score = min(1.0, max(0.0, BALANCED_TEXT * text + (1 - BALANCED_TEXT) * vector))
+        if candidate.chunk_id in evidence.exact:
+            score = max(score, EXACT_FLOOR)
+        parts = {"matched_share": text, "nearness": vector}
+        fused.append(Fused(candidate, score, text_score(candidate.bm25, evidence.full_weight), parts))
     return fused
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from recollect.errors import QueryError
-from recollect.search.analysis import COMMON, KeywordQuery, choose_terms, query_terms, weigh
+from recollect.search.analysis import COMMON, RARE, KeywordQuery, choose_terms, query_terms, weigh
 from recollect.search.citations import cite
 from recollect.search.decay import age_factor
 from recollect.search.diversity import DIVERSITY_POOL, diverse_order
@@ -34,7 +34,7 @@ class SearchRequest:
     min_score: float = 0.35
     fusion: Fusion = "balanced"
     weights: Weights = field(default_factory=Weights)
-    by_keyword: bool = True  # False asks vectors alone
+    by_keyword: bool = True  # False asks vectors alone, if there are any
     candidates: int = MOST_CANDIDATES
     scope: Scope = EVERYTHING
     half_life_days: float | None = None  # None: age does not count
@@ -77,9 +77,11 @@ def find(
     exists: Callable[[SourceName, str], bool],
 ) -> Found:
     """Return the best hits. Without a query vector only keywords are asked; a hit never names a missing file."""
-    keywords = _keyword_query(snapshot, request)
+    keywords = _keyword_query(snapshot, request.query)
+    if query_vector is not None and not request.by_keyword:
+        keywords = KeywordQuery((), keywords.full_weight)
     candidates = _candidates(snapshot, request, keywords, query_vector)
-    evidence = Evidence(keywords.full_weight, request.weights, *cosine_range)
+    evidence = Evidence(keywords.full_weight, request.weights, *cosine_range, _exact(snapshot, request, keywords))
     relevant = [f for f in fuse(candidates, evidence, fusion=request.fusion) if f.score >= request.min_score]
     ranked = [_Ranked(fused, fused.score, None) for fused in relevant]
     if request.half_life_days is not None:
@@ -89,11 +91,10 @@ def find(
     return _show(snapshot, request, keywords, ranked, exists)
 
 
-def _keyword_query(snapshot: Snapshot, request: SearchRequest) -> KeywordQuery:
-    terms = query_terms(request.query)
+def _keyword_query(snapshot: Snapshot, query: str) -> KeywordQuery:
+    terms = query_terms(query)
     frequencies = snapshot.document_frequencies(terms, at_most=COMMON)
-    keywords = choose_terms(weigh(terms, frequencies, snapshot.counts().chunks))
-    return keywords if request.by_keyword else KeywordQuery((), keywords.full_weight)
+    return choose_terms(weigh(terms, frequencies, snapshot.counts().chunks))
 
 
 def _candidates(
@@ -115,6 +116,14 @@ def _candidates(
         if by_keyword_only:
             cosine.update(snapshot.vector_scores(query_vector, by_keyword_only))
     return [Candidate(chunk_id, cosine.get(chunk_id), bm25.get(chunk_id)) for chunk_id in bm25 | cosine]
+
+
+def _exact(snapshot: Snapshot, request: SearchRequest, keywords: KeywordQuery) -> frozenset[int]:
+    """Return the chunks that hold the query's rarest word: whatever else they say, the threshold must not hide them."""
+    if keywords.rarest is None:
+        return frozenset()
+    matches = snapshot.keyword_matches([keywords.rarest], limit=RARE, scope=request.scope)
+    return frozenset(match.chunk_id for match in matches)
 
 
 def _aged(snapshot: Snapshot, request: SearchRequest, ranked: Sequence[_Ranked]) -> list[_Ranked]:

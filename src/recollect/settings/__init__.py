@@ -26,7 +26,14 @@ from recollect.settings.model import (
     flatten,
 )
 from recollect.settings.option import Option
-from recollect.settings.places import STATE_FOLDER, WORKSPACE_FILE, checked_agent, default_user_file, state_folder
+from recollect.settings.places import (
+    STATE_FOLDER,
+    WORKSPACE_FILE,
+    checked_agent,
+    default_user_file,
+    state_folder,
+    user_file_of,
+)
 from recollect.settings.values import variable_name
 
 __all__ = [
@@ -61,5 +68,6 @@ __all__ = [
     "public_value",
     "state_folder",
     "to_public_dict",
+    "user_file_of",
     "variable_name",
 ]

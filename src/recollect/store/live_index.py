@@ -67,7 +67,8 @@ class LiveIndex:
                 self._opened.users += 1
                 return self._opened
         raise IndexCorruptError(
-            f"CURRENT names {path.name}, which is not there", hint="run `recollect index` to build it anew"
+            f"{self._folder.path}: the index that CURRENT names vanishes whenever it is opened",
+            hint="run `recollect index` to build it anew",
         )
 
     def _retire(self) -> None:

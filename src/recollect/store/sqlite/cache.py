@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from recollect.errors import IndexCorruptError, IndexReadOnlyError
 from recollect.store.sqlite.connection import Database, Row, as_json
-from recollect.store.sqlite.files import create_empty, open_for_reading, open_for_writing
+from recollect.store.sqlite.files import bytes_on_disk, create_empty, open_for_reading, open_for_writing
 from recollect.store.sqlite.pool import ConnectionPool
 from recollect.store.state_folder import set_aside_database
 from recollect.types import EmbedderIdentity
@@ -107,10 +107,9 @@ class SqliteEmbeddingCache:
         """Return how much the cache holds now."""
         counted = self._rescued(self._count)
         entries, oldest = counted or (0, None)
-        files = (self.path, self.path.with_name(self.path.name + "-wal"))
         return CacheStats(
             entries=entries,
-            bytes=sum(file.stat().st_size for file in files if file.exists()),
+            bytes=bytes_on_disk(self.path),
             max_entries=self.max_entries,
             oldest_use=None if oldest is None else datetime.fromtimestamp(oldest, UTC),
             hits=self._hits,

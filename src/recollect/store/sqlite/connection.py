@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -121,11 +122,13 @@ def connect(
 
     `immutable` promises SQLite that nobody writes: it then needs no lock or side file, and ignores a write-ahead log.
     """
-    flags = apsw.SQLITE_OPEN_URI
-    flags |= apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
-    uri = path.resolve().as_uri() + ("?immutable=1" if immutable else "")
+    flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
+    name = os.fspath(path.absolute())
+    if immutable:
+        flags |= apsw.SQLITE_OPEN_URI
+        name = f"{path.absolute().as_uri()}?immutable=1"
     try:
-        connection = apsw.Connection(uri, flags=flags, vfs=vfs)
+        connection = apsw.Connection(name, flags=flags, vfs=vfs)
     except apsw.Error as error:
         raise translated(error, path) from error
     connection.set_busy_timeout(round(busy_timeout_s * 1000))

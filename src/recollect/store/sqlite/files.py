@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from contextlib import suppress
 from pathlib import Path
 
 from recollect.errors import DiskFullError, IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
@@ -10,7 +11,7 @@ from recollect.store.sqlite.connection import Database, connect
 
 BUSY_TIMEOUT_S = 30.0  # a bulk write holds the lock for milliseconds; longer means a stuck process
 _CACHE_KIB = 16_000  # holds the hot keyword pages of 100,000 chunks
-_LOG_LIMIT_BYTES = 16_000_000  # a write-ahead log that a long reader let grow is cut back to this
+_LOG_LIMIT_BYTES = 4_096_000  # 1,000 pages, when SQLite folds the log back; a log that grew larger is cut back to it
 
 
 def create_empty(path: Path) -> None:
@@ -57,6 +58,15 @@ def open_for_reading(path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, vfs:
             ) from error
         db = connect(path, read_only=True, immutable=True, busy_timeout_s=busy_timeout_s, vfs=vfs)
     return _cached(db)
+
+
+def bytes_on_disk(path: Path) -> int:
+    """Return the size of a database with its side files, which come and go as others open and close it."""
+    total = 0
+    for suffix in ("", "-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            total += path.with_name(path.name + suffix).stat().st_size
+    return total
 
 
 def _cached(db: Database) -> Database:

@@ -23,9 +23,9 @@ def match_expression(terms: Sequence[Term]) -> str | None:
 def _phrase(term: Term) -> str:
     # FTS5 stops reading a query at NUL, and SQLite cannot hold half of a surrogate pair.
     cleaned = " ".join(term.tokens).replace("\0", " ").encode("utf-8", "replace").decode()
-    words = " ".join(cleaned.split()).replace('"', '""')
-    if not words:
+    if not cleaned.split():
         return ""
+    words = cleaned.replace('"', '""')
     return f'"{words}" *' if term.prefix else f'"{words}"'
 
 

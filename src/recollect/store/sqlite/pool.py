@@ -104,7 +104,11 @@ class ConnectionPool:
     def _give_back(self, here: _Here, db: Database) -> None:
         if here.pid != os.getpid():
             return  # forked inside the `with` block: the connection is the parent's
-        db.end_transaction()
+        try:
+            db.end_transaction()
+        except StoreError:
+            db.close()
+            raise
         with here.lock:
             keep = not self._closed and len(here.idle) < _MOST_IDLE
             if keep:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from recollect.errors import IndexMismatchError, IndexReadOnlyError, StoreError
 from recollect.store.sqlite import documents as rows
 from recollect.store.sqlite.connection import Database, as_json
+from recollect.store.sqlite.files import bytes_on_disk
 from recollect.store.sqlite.pool import ConnectionPool
 from recollect.store.sqlite.snapshot import SqliteSnapshot, stored_embedder
 from recollect.store.sqlite.vectors import Quantization, VectorDriver, VectorIndex, open_vector_index
-from recollect.store.sqlite.verifying import find_faults
+from recollect.store.sqlite.verifying import find_damage, find_faults
 from recollect.types import EmbedderIdentity, PendingChunk, PreparedChunk, SourceName, StoredDocument
 
 if TYPE_CHECKING:
@@ -167,14 +168,16 @@ class SqliteStore:
     def verify(self) -> Sequence[str]:
         with self._pool.reader() as db:
             db.rows("BEGIN")
+            damage = find_damage(db)
+            if damage:
+                return damage
             found = find_faults(db)
             if db.rows("SELECT 1 FROM vectors LIMIT 1"):
                 found += self._vector_index().findings(db)
         return found
 
     def size_bytes(self) -> int:
-        files = (self.path, *(self.path.with_name(self.path.name + suffix) for suffix in ("-wal", "-shm")))
-        return sum(file.stat().st_size for file in files if file.exists())
+        return bytes_on_disk(self.path)
 
     def close(self) -> None:
         self._pool.close()

@@ -34,16 +34,18 @@ _FAULTS: tuple[tuple[str, str], ...] = (
 )
 
 
-def find_faults(db: Database) -> list[str]:
-    """Return what is wrong with the file and its rows; vectors' derived indexes check themselves."""
+def find_damage(db: Database) -> list[str]:
+    """Return what SQLite finds wrong with the file itself; with any of it the rows cannot be trusted."""
     try:
         # FTS5 keeps the table's structure in memory and refreshes it for queries only: without one first, the check
         # would hold old structure against new rows and report damage where there is none.
         db.rows("SELECT rowid FROM terms WHERE terms MATCH '\"-\"' LIMIT 1")
-        damage = [line for (line,) in db.rows("PRAGMA integrity_check(20)") if line != "ok"]
-        if damage:
-            return damage
-        counted = [(sentence, db.value(query)) for sentence, query in _FAULTS]
+        return [line for (line,) in db.rows("PRAGMA integrity_check(20)") if line != "ok"]
     except IndexCorruptError as error:
         return [error.message]
+
+
+def find_faults(db: Database) -> list[str]:
+    """Return which rows are out of step; the indexes derived from vectors check themselves."""
+    counted = [(sentence, db.value(query)) for sentence, query in _FAULTS]
     return [sentence.format(count) for sentence, count in counted if count]

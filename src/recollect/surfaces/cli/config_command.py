@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
-from recollect.settings import OPTIONS, WORKSPACE_FILE, default_user_file, flatten, public_value
+from recollect.settings import OPTIONS, WORKSPACE_FILE, flatten, public_value, user_file_of
 from recollect.surfaces.cli.options import Chosen, common_options
 from recollect.surfaces.cli.output import print_json, print_lines, print_notes
 
@@ -35,7 +37,7 @@ def show(*, chosen: Chosen) -> None:
 @common_options
 def path(*, chosen: Chosen) -> None:
     """Show which settings files are read, and whether they are there."""
-    files = {"user": default_user_file(), "workspace": chosen.folder() / WORKSPACE_FILE}
+    files = {"user": user_file_of(os.environ)[0], "workspace": chosen.folder() / WORKSPACE_FILE}
     if chosen.as_json:
         print_json({name: {"path": str(file), "exists": file.exists()} for name, file in files.items()})
     else:

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recollect.store.sqlite.connection import Database
-from recollect.store.sqlite.vectors.codecs import Codec, Estimates, ReadyCodes
 from recollect.store.sqlite.vectors.rows import unpack
 
 if TYPE_CHECKING:
-    from recollect.protocols import Matrix, Vector
+    from numpy.typing import NDArray
 
+    from recollect.protocols import Matrix, Vector
+    from recollect.store.sqlite.vectors.codecs import Codec, Estimates, ReadyCodes, Scan
+
+_SAMPLE_STEP = 16
 _NEAR_TIE = np.float32(1e-5)  # single precision may rank equal vectors apart by 1e-7: never cut between them
+
+
+@dataclass(frozen=True, slots=True)
+class Estimated:
+    """Chunks with about their cosine."""
+
+    ids: NDArray[np.int64]
+    estimates: Estimates
+
+    def among(self, permitted: NDArray[np.int64]) -> Estimated:
+        """Return those whose id is permitted."""
+        kept = np.isin(self.ids, permitted, kind="table")
+        return Estimated(self.ids[kept], self.estimates[kept])
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +42,9 @@ class Segment:
     ids: NDArray[np.int64]
     codes: ReadyCodes
 
+    def estimated(self, scan: Scan) -> Estimated:
+        return Estimated(self.ids, scan.estimates(self.codes))
+
 
 @dataclass(frozen=True, slots=True)
 class ExactRows:
@@ -35,9 +53,8 @@ class ExactRows:
     ids: NDArray[np.int64]
     matrix: Matrix
 
-    def estimates(self, vector: Vector) -> tuple[NDArray[np.int64], Estimates]:
-        """Return ids and cosines in single precision."""
-        return self.ids, self.matrix @ vector if len(self.ids) else np.empty(0, np.float32)
+    def estimated(self, vector: Vector) -> Estimated:
+        return Estimated(self.ids, self.matrix @ vector if len(self.ids) else np.empty(0, np.float32))
 
 
 class SegmentCache:
@@ -87,9 +104,23 @@ class SegmentCache:
         return rows
 
 
-def best_rows(estimates: Estimates, wanted: int) -> NDArray[np.int64]:
-    """Return the positions of the highest estimates: `wanted`, and those that tie with the last of them."""
-    if len(estimates) <= wanted:
-        return np.arange(len(estimates))
-    cut = np.partition(estimates, len(estimates) - wanted)[len(estimates) - wanted]
-    return np.flatnonzero(estimates >= cut - _NEAR_TIE)
+def best_ids(parts: Sequence[Estimated], wanted: int) -> NDArray[np.int64]:
+    """Return the ids with the highest estimates: `wanted`, and those that tie with the last of them."""
+    estimates = np.concatenate([np.empty(0, np.float32), *(part.estimates for part in parts)])
+    if len(estimates) > wanted:
+        cut = _nth_highest(estimates, wanted) - _NEAR_TIE
+        parts = [Estimated(part.ids[kept], part.estimates) for part in parts if (kept := part.estimates >= cut).any()]
+    return np.concatenate([np.empty(0, np.int64), *(part.ids for part in parts)])
+
+
+def _nth_highest(estimates: Estimates, nth: int) -> np.float32:
+    sample = estimates[::_SAMPLE_STEP]
+    expected = 2 * nth // _SAMPLE_STEP  # twice as many as needed, so that a lopsided sample hardly ever has too few
+    if 0 < expected < len(sample):
+        # Partitioning 100,000 numbers takes 0.9 ms; looking only at those above a sampled threshold, 0.1 ms.
+        threshold = np.partition(sample, len(sample) - expected)[len(sample) - expected]
+        above = estimates[estimates >= threshold]
+        if len(above) >= nth:
+            estimates = above
+    highest: np.float32 = np.partition(estimates, len(estimates) - nth)[len(estimates) - nth]
+    return highest

@@ -9,7 +9,7 @@ import numpy as np
 
 from recollect.store.sqlite.connection import Database, as_json
 from recollect.store.sqlite.vectors import VectorIndex
-from recollect.store.sqlite.vectors.rows import checked_matrix, cosines, exact_scores, fetch, unpack
+from recollect.store.sqlite.vectors.rows import checked_matrix, scored, unpack
 from recollect.types import Match, Scope
 
 if TYPE_CHECKING:
@@ -21,15 +21,15 @@ def vector_matches(
 ) -> list[Match]:
     """Return the nearest chunks, highest cosine first, ties by chunk id."""
     query = checked_matrix([vector], dimensions)[0]
-    ids, matrix = fetch(db, index.candidates(db, query, limit=limit, scope=scope).tolist())
-    scores = cosines(matrix, query)
-    best = np.lexsort((ids, -scores))[:limit]
-    return [Match(*pair) for pair in zip(ids[best].tolist(), scores[best].tolist(), strict=True)]
+    ids, cosines = scored(db, query, index.candidates(db, query, limit=limit, scope=scope).tolist())
+    best = np.lexsort((ids, -cosines))[:limit]
+    return [Match(*pair) for pair in zip(ids[best].tolist(), cosines[best].tolist(), strict=True)]
 
 
 def vector_scores(db: Database, vector: Vector, chunk_ids: Collection[int], *, dimensions: int) -> Mapping[int, float]:
     """Return the exact cosine of those of the given chunks that have a vector."""
-    return exact_scores(db, checked_matrix([vector], dimensions)[0], chunk_ids)
+    ids, cosines = scored(db, checked_matrix([vector], dimensions)[0], chunk_ids)
+    return dict(zip(ids.tolist(), cosines.tolist(), strict=True))
 
 
 def known_vectors(db: Database, embedded_hashes: Collection[str]) -> dict[str, Vector]:

@@ -10,18 +10,19 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recollect.store.sqlite.connection import Database
 from recollect.store.sqlite.scopes import chunk_ids_in
 from recollect.store.sqlite.vectors import Quantization
 from recollect.store.sqlite.vectors.codecs import Codec, codec_of
 from recollect.store.sqlite.vectors.rows import every_vector
-from recollect.store.sqlite.vectors.scanning import ExactRows, Segment, SegmentCache, best_rows
+from recollect.store.sqlite.vectors.scanning import ExactRows, Segment, SegmentCache, best_ids
 from recollect.store.sqlite.vectors.slots import free_slots, take_slots
 from recollect.types import Scope, SourceName
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from recollect.protocols import Matrix, Vector
 
 EXACT_LIMIT = 2048  # 3 MB in memory and 0.2 ms a query at 384 dimensions: codes would save nothing
@@ -83,16 +84,13 @@ class SegmentIndex:
             if len(permitted) <= wanted:
                 return permitted
         if codec is None or exact:
-            ids, estimates = self._exact_rows(db).estimates(vector)
+            parts = [self._exact_rows(db).estimated(vector)]
         else:
-            segments = self._segments(db, codec, scope.sources)
-            ids = np.concatenate([np.empty(0, np.int64), *(segment.ids for segment in segments)])
-            parts = [segment.codes.estimates(vector) for segment in segments]
-            estimates = np.concatenate([np.empty(0, np.float32), *parts])
+            scan = codec.scan(vector)
+            parts = [segment.estimated(scan) for segment in self._segments(db, codec, scope.sources)]
         if permitted is not None:
-            kept = np.isin(ids, permitted, kind="table")
-            ids, estimates = ids[kept], estimates[kept]
-        return ids[best_rows(estimates, wanted)]
+            parts = [part.among(permitted) for part in parts]
+        return best_ids(parts, wanted)
 
     def findings(self, db: Database) -> list[str]:
         if _stored_codec(db) is None:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import apsw
 import numpy as np
-from numpy.typing import NDArray
 
 from recollect.store.sqlite.connection import Database, as_json
-from recollect.store.sqlite.vectors.codecs import Codec, Codes
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from recollect.protocols import Matrix
+    from recollect.store.sqlite.vectors.codecs import Codec, Codes
 
 _ID_BYTES = 8
 _NO_CHUNK = bytes(_ID_BYTES)  # chunk ids start at 1, so 0 marks a free slot

@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recollect.store.sqlite.connection import Database, as_json
 from recollect.store.sqlite.scopes import chunk_ids_in
@@ -14,6 +13,8 @@ from recollect.store.sqlite.vectors.rows import every_vector
 from recollect.types import Scope, SourceName
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from recollect.protocols import Matrix, Vector
 
 _MOST_NEIGHBOURS = 4096  # a fixed limit of vec0

@@ -1,0 +1,107 @@
+"""The notes in, answers out of recollect itself: `Memory` as any program uses it, with the vectors of the benchmark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from benchmarks.contestant import Ground, Place
+from recollect import Memory, Settings
+from recollect.search.analysis import COMMON, choose_terms, query_terms, weigh
+from recollect.types import EVERYTHING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from recollect.protocols import Vector
+    from recollect.types import EmbedderIdentity
+
+EVERY_SIDE = 200  # candidates a leg gives to the hybrid search by default
+
+
+class Recollect:
+    """Implements `Contestant`. The index is in the workspace, where the command looks for it, too."""
+
+    name = "recollect"
+
+    def __init__(self, ground: Ground) -> None:
+        self.embedder = ground.embedder(local_identity())
+        self._memory = Memory(ground.workspace, Settings(), embedder=self.embedder)
+
+    def build(self) -> None:
+        report = self._memory.index()
+        assert not report.problems, report.problems
+        assert report.complete
+        assert not report.pending
+
+    def sync(self) -> bool:
+        report = self._memory.index()
+        assert report.complete
+        return True
+
+    def update(self, path: Path) -> None:
+        assert path.exists()
+        report = self._memory.index()
+        assert report.changed == 1, report
+
+    def hybrid(self, query: str, vector: Vector) -> list[Place]:
+        del vector  # the embedder looks it up by the query
+        answer = self._memory.search(query, sync=False)
+        assert answer.mode == "hybrid", answer.notes
+        return [(hit.path, hit.first_line, hit.last_line) for hit in answer.hits]
+
+    def keyword_leg(self, query: str) -> list[Place]:
+        with self._memory.store() as store:
+            assert store is not None
+            with store.reading() as snapshot:
+                terms = query_terms(query)
+                frequencies = snapshot.document_frequencies(terms, at_most=COMMON)
+                keywords = choose_terms(weigh(terms, frequencies, snapshot.counts().chunks))
+                matches = snapshot.keyword_matches(keywords.terms, limit=EVERY_SIDE, scope=EVERYTHING)
+                return [(str(match.chunk_id), 0, 0) for match in matches]
+
+    def vector_leg(self, vector: Vector) -> list[Place]:
+        with self._memory.store() as store:
+            assert store is not None
+            with store.reading() as snapshot:
+                matches = snapshot.vector_matches(vector, limit=EVERY_SIDE, scope=EVERYTHING)
+                return [(str(match.chunk_id), 0, 0) for match in matches]
+
+    def chunks(self) -> Iterator[tuple[Place, str]]:
+        """Yield every chunk under its id, as the legs name it."""
+        with self._memory.store() as store:
+            assert store is not None
+            with store.reading() as snapshot:
+                count = snapshot.counts().chunks
+                some = self.embedder.embed_query("any")
+                ids = [match.chunk_id for match in snapshot.vector_matches(some, limit=count, scope=EVERYTHING)]
+                for start in range(0, len(ids), 1_000):
+                    for chunk_id, chunk in snapshot.chunks(ids[start : start + 1_000]).items():
+                        text = f"{chunk.context}\n{chunk.text}" if chunk.context else chunk.text
+                        yield (str(chunk_id), 0, 0), text
+
+    def disk_bytes(self) -> tuple[int, int]:
+        self._memory.close()
+        files = [path for path in self._memory.state.path.rglob("*") if path.is_file()]
+        whole = sum(path.stat().st_size for path in files)
+        cache = sum(path.stat().st_size for path in files if path.name.startswith(self._memory.state.cache_path.name))
+        return whole - cache, whole
+
+    def close(self) -> None:
+        self._memory.close()
+
+
+def local_identity() -> EmbedderIdentity | None:
+    """Return the name of the local model's vectors, if it is installed.
+
+    The benchmark's vectors are stored under it, so that the command can search the same index with the real model: what
+    it finds means nothing, what it costs is true.
+    """
+    from recollect.embedding.selection import select_embedder
+    from recollect.errors import EmbedderError
+
+    try:
+        embedder = select_embedder(Settings()).embedder
+    except EmbedderError:
+        return None
+    return embedder.identity if embedder else None

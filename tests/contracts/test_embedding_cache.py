@@ -1,0 +1,237 @@
+"""What every `EmbeddingCache` must do, and what the SQLite one does on bad days."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from recollect.errors import BadVectorError
+from recollect.store.sqlite import SqliteEmbeddingCache, open_index
+from recollect.types import EmbedderIdentity, hash_text
+from store.builders import DIMENSIONS, IDENTITY, chunks_of, document, vector_for
+from store.other_user import run_as_other_user
+
+DAY_S = 86_400
+
+
+class Clock:
+    """A clock that a test moves by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def named(*texts) -> dict[str, np.ndarray]:
+    return {hash_text(text): vector_for(text) for text in texts}
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def cache(tmp_path, clock):
+    opened = SqliteEmbeddingCache(tmp_path / "cache.sqlite", max_entries=100, clock=clock)
+    yield opened
+    opened.close()
+
+
+def test_what_was_put_comes_back(cache):
+    cache.put_many(IDENTITY, named("one", "two"))
+    found = cache.get_many(IDENTITY, [*named("one", "two", "three")])
+    assert set(found) == set(named("one", "two"))
+    for digest, vector in named("one", "two").items():
+        assert found[digest] == pytest.approx(vector, abs=1e-3)
+        assert found[digest].dtype == np.float32
+    assert (cache.stats().hits, cache.stats().misses) == (2, 1)
+
+
+def test_nothing_asked_nothing_given(cache):
+    assert cache.get_many(IDENTITY, []) == {}
+    cache.put_many(IDENTITY, {})
+    assert not cache.path.exists()
+    assert cache.stats().entries == 0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(EmbedderIdentity("else", IDENTITY.model, IDENTITY.key, DIMENSIONS), id="provider"),
+        pytest.param(EmbedderIdentity(IDENTITY.provider, "else", IDENTITY.key, DIMENSIONS), id="model"),
+        pytest.param(EmbedderIdentity(IDENTITY.provider, IDENTITY.model, "else", DIMENSIONS), id="key"),
+        pytest.param(EmbedderIdentity(IDENTITY.provider, IDENTITY.model, IDENTITY.key, 8), id="dimensions"),
+    ],
+)
+def test_spaces_are_apart_and_both_remembered(cache, other):
+    cache.put_many(IDENTITY, named("one"))
+    assert cache.get_many(other, [*named("one")]) == {}
+    cache.put_many(other, {hash_text("one"): np.eye(other.dimensions, dtype=np.float32)[0]})
+    assert cache.get_many(IDENTITY, [*named("one")])[hash_text("one")] == pytest.approx(vector_for("one"), abs=1e-3)
+    assert cache.get_many(other, [*named("one")])[hash_text("one")][0] == 1
+
+
+def test_the_cache_gives_what_the_store_holds(cache, tmp_path):
+    store = open_index(tmp_path / "index.sqlite", create=True, read_only=False)
+    store.set_embedder(IDENTITY, "bits")
+    chunks = chunks_of(*(f"text {number}" for number in range(40)))
+    fresh = {item.chunk.embedded_hash: vector_for(item.chunk.text) * np.float32(1.0004) for item in chunks}
+    cache.put_many(IDENTITY, fresh)
+    cached = cache.get_many(IDENTITY, [*fresh])
+    store.put_document(document("fresh.md"), chunks, fresh)
+    with store.reading() as snapshot:
+        stored = snapshot.known_vectors([*fresh])
+    store.remove_documents("memory", ["fresh.md"])
+    store.put_document(document("cached.md"), chunks, cached)
+    with store.reading() as snapshot:
+        restored = snapshot.known_vectors([*fresh])
+    store.close()
+    for digest in fresh:
+        assert np.array_equal(cached[digest], stored[digest])
+        assert np.array_equal(cached[digest], restored[digest])
+
+
+def test_a_bad_vector_is_refused(cache):
+    with pytest.raises(BadVectorError):
+        cache.put_many(IDENTITY, {hash_text("x"): np.full(DIMENSIONS, np.nan, np.float32)})
+    assert cache.get_many(IDENTITY, [hash_text("x")]) == {}
+
+
+def test_the_least_recently_used_go_first(tmp_path, clock):
+    cache = SqliteEmbeddingCache(tmp_path / "cache.sqlite", max_entries=3, clock=clock)
+    for text in ("old", "used", "new"):
+        cache.put_many(IDENTITY, named(text))
+        clock.now += 2 * DAY_S
+    cache.get_many(IDENTITY, [*named("old")])
+    cache.put_many(IDENTITY, named("newest"))
+    assert set(cache.get_many(IDENTITY, [*named("old", "used", "new", "newest")])) == set(named("old", "new", "newest"))
+    assert cache.stats().entries == 3
+    cache.close()
+
+
+def test_pruning_forgets_what_was_not_used(cache, clock):
+    cache.put_many(IDENTITY, named("old", "used"))
+    clock.now += 20 * DAY_S
+    cache.get_many(IDENTITY, [*named("used")])
+    clock.now += 20 * DAY_S
+    assert cache.prune(older_than_days=30) == 1
+    assert set(cache.get_many(IDENTITY, [*named("old", "used")])) == set(named("used"))
+
+
+def test_clearing_forgets_everything(cache):
+    cache.put_many(IDENTITY, named("one", "two"))
+    assert cache.clear() == 2
+    assert cache.get_many(IDENTITY, [*named("one")]) == {}
+    assert cache.stats().entries == 0
+    assert cache.stats().oldest_use is None
+
+
+def test_statistics(cache, clock):
+    cache.put_many(IDENTITY, named("one", "two"))
+    stats = cache.stats()
+    assert (stats.entries, stats.max_entries) == (2, 100)
+    assert stats.bytes > 2 * DIMENSIONS * 2
+    assert stats.oldest_use is not None
+    assert stats.oldest_use.timestamp() == clock.now
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"this is not a database at all, but long enough to look at" * 100, id="not a database"),
+        pytest.param(b"SQLite format 3\0" + b"\xff" * 5000, id="a damaged header"),
+    ],
+)
+def test_a_damaged_cache_is_set_aside_and_begun_anew(tmp_path, content):
+    path = tmp_path / "cache.sqlite"
+    path.write_bytes(content)
+    cache = SqliteEmbeddingCache(path, max_entries=10)
+    assert cache.get_many(IDENTITY, [*named("one")]) == {}
+    cache.put_many(IDENTITY, named("one"))
+    assert set(cache.get_many(IDENTITY, [*named("one")])) == set(named("one"))
+    assert len(cache.notes) == 1
+    (kept,) = tmp_path.glob("cache.sqlite.damaged-*")
+    assert kept.read_bytes() == content
+    assert kept.name in cache.notes[0]
+    cache.close()
+
+
+def test_someone_elses_database_is_not_written_into(tmp_path):
+    index = open_index(tmp_path / "cache.sqlite", create=True, read_only=False)
+    index.close()
+    cache = SqliteEmbeddingCache(tmp_path / "cache.sqlite", max_entries=10)
+    cache.put_many(IDENTITY, named("one"))
+    assert len(cache.notes) == 1
+    (kept,) = tmp_path.glob("cache.sqlite.damaged-*")
+    again = open_index(kept, create=False, read_only=False)
+    assert again.verify() == []
+    again.close()
+    cache.close()
+
+
+READ_ONLY_USE = """
+import sys
+from pathlib import Path
+from recollect.store.sqlite import SqliteEmbeddingCache
+from recollect.types import EmbedderIdentity, hash_text
+import numpy as np
+folder = Path(sys.argv[1])
+identity = EmbedderIdentity("test", "directions", "k" * 64, 32)
+cache = SqliteEmbeddingCache(folder / "cache.sqlite", max_entries=10)
+found = cache.get_many(identity, [hash_text("one")])
+cache.put_many(identity, {hash_text("two"): np.ones(32, np.float32)})
+print(len(found), len(cache.notes), "read-only" in cache.notes[0], len(cache.get_many(identity, [hash_text("two")])))
+missing = SqliteEmbeddingCache(folder / "none.sqlite", max_entries=10)
+missing.put_many(identity, {hash_text("two"): np.ones(32, np.float32)})
+print(len(missing.get_many(identity, [hash_text("two")])), len(missing.notes))
+"""
+
+
+def test_a_read_only_cache_gives_and_does_not_take(tmp_path):
+    folder = tmp_path / "state"
+    folder.mkdir()
+    cache = SqliteEmbeddingCache(folder / "cache.sqlite", max_entries=10)
+    cache.put_many(IDENTITY, named("one"))
+    cache.close()
+    output = run_as_other_user(READ_ONLY_USE, folder)
+    assert output.split() == ["1", "1", "True", "0", "0", "1"]
+
+
+def test_threads_share_a_cache(cache):
+    problems = []
+
+    def work(name):
+        try:
+            for number in range(15):
+                vectors = named(f"{name} {number}")
+                cache.put_many(IDENTITY, vectors)
+                assert set(cache.get_many(IDENTITY, [*vectors])) == set(vectors)
+        except Exception as error:  # noqa: BLE001
+            problems.append(error)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert problems == []
+    assert cache.stats().entries == 60
+
+
+def test_looking_costs_no_numpy_when_nothing_is_there(tmp_path):
+    script = (
+        "import sys; from pathlib import Path; from recollect.store.sqlite import SqliteEmbeddingCache as Cache;"
+        "from recollect.types import EmbedderIdentity as Identity;"
+        f"cache = Cache(Path({os.fspath(tmp_path)!r}) / 'c.sqlite', max_entries=5); cache.stats();"
+        "cache.get_many(Identity('a', 'b', 'c', 4), ['ab' * 32]); print('numpy' in sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "False"

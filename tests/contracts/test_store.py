@@ -1,0 +1,597 @@
+"""What every `Store` must do, whatever the engine."""
+
+from __future__ import annotations
+
+import threading
+from datetime import date
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from recollect.errors import BadVectorError, IndexMismatchError, RecollectError
+from recollect.types import EVERYTHING, Chunk, Counts, EmbedderIdentity, PreparedChunk, Scope, Term
+from store.builders import (
+    DIMENSIONS,
+    IDENTITY,
+    chunks_of,
+    document,
+    embed_pending,
+    ids_by_text,
+    prepared,
+    terms,
+    vector_for,
+    vectors_of,
+)
+
+ONLY_MEMORY = Scope(sources=frozenset({"memory"}))
+BOTH_SOURCES = Scope(sources=frozenset({"memory", "sessions"}))
+ONLY_SESSIONS = Scope(sources=frozenset({"sessions"}))
+
+
+def found(store, *words, limit=10, scope=EVERYTHING) -> list[str]:
+    """Return the texts of the chunks that keywords find, best first."""
+    with store.reading() as snapshot:
+        matches = snapshot.keyword_matches(terms(*words), limit=limit, scope=scope)
+        chunks = snapshot.chunks([match.chunk_id for match in matches])
+        return [chunks[match.chunk_id].text for match in matches]
+
+
+def nearest(store, text, limit=10, scope=EVERYTHING) -> list[str]:
+    with store.reading() as snapshot:
+        matches = snapshot.vector_matches(vector_for(text), limit=limit, scope=scope)
+        chunks = snapshot.chunks([match.chunk_id for match in matches])
+        return [chunks[match.chunk_id].text for match in matches]
+
+
+# --- documents ---------------------------------------------------------------------------------
+
+
+def test_a_new_store_is_empty(store):
+    with store.reading() as snapshot:
+        assert snapshot.counts() == Counts(files=0, chunks=0, pending=0)
+        assert snapshot.documents() == {}
+        assert snapshot.keyword_matches(terms("anything"), limit=5, scope=EVERYTHING) == []
+        assert list(snapshot.vector_matches(vector_for("x"), limit=5, scope=EVERYTHING)) == []
+        assert snapshot.embedder() is None
+    assert store.verify() == []
+    assert not store.read_only
+    assert store.size_bytes() > 0
+
+
+def test_documents_come_back_as_they_were_put(store):
+    dated = document("memory/2026-11-15.md", dated="2026-11-15", size=7)
+    talk = document("talk.jsonl", source="sessions")
+    store.put_document(dated, chunks_of("one"), {})
+    store.put_document(talk, [], {})
+    with store.reading() as snapshot:
+        assert snapshot.documents() == {("memory", "memory/2026-11-15.md"): dated, ("sessions", "talk.jsonl"): talk}
+        assert snapshot.documents("sessions") == {("sessions", "talk.jsonl"): talk}
+        assert snapshot.counts() == Counts(files=2, chunks=1, pending=1)
+
+
+def test_chunks_come_back_as_they_were_put(store):
+    store.put_document(document(dated="2026-01-02"), [prepared("Tea\nis ready", context="Kitchen", line=4)], {})
+    (chunk_id,) = ids_by_text(store).values()
+    with store.reading() as snapshot:
+        chunk = snapshot.chunks([chunk_id, chunk_id + 1])[chunk_id]
+    assert (chunk.id, chunk.source, chunk.path) == (chunk_id, "memory", "memory/a.md")
+    assert (chunk.first_line, chunk.last_line) == (4, 5)
+    assert (chunk.text, chunk.context, chunk.dated) == ("Tea\nis ready", "Kitchen", date(2026, 1, 2))
+
+
+def test_touching_changes_the_stamp_and_nothing_else(store):
+    store.put_document(document(size=1), chunks_of("one"), {})
+    before = ids_by_text(store)
+    touched = document(size=99, dated="2026-03-04", text="new bytes, same text")
+    store.touch_documents([touched, document("memory/not-there.md")])
+    with store.reading() as snapshot:
+        assert snapshot.documents() == {("memory", "memory/a.md"): touched}
+    assert ids_by_text(store) == before
+    assert store.verify() == []
+
+
+def test_meta_values_are_kept_and_replaced(open_store):
+    store = open_store()
+    store.write_meta({"profile": "1", "other": "ü"})
+    store.write_meta({"profile": "2"})
+    store.close()
+    with open_store().reading() as snapshot:
+        assert (snapshot.meta("profile"), snapshot.meta("other"), snapshot.meta("none")) == ("2", "ü", None)
+
+
+# --- edits -------------------------------------------------------------------------------------
+
+
+def test_an_edit_keeps_the_ids_and_vectors_of_chunks_that_only_moved(store):
+    store.set_embedder(IDENTITY, "bits")
+    store.put_document(document(), chunks_of("first", "second", "third"), {})
+    embed_pending(store)
+    before = ids_by_text(store)
+    edited = [prepared("new on top", line=1), prepared("first", line=31), prepared("third", line=41)]
+    store.put_document(document(), edited, {})
+    after = ids_by_text(store)
+    assert (after["first"], after["third"]) == (before["first"], before["third"])
+    assert set(after) == {"new on top", "first", "third"}
+    assert after["new on top"] not in before.values()
+    assert [chunk.id for chunk in store.pending(10)] == [after["new on top"]]
+    with store.reading() as snapshot:
+        assert snapshot.chunks([after["first"]])[after["first"]].first_line == 31
+        assert set(snapshot.vector_scores(vector_for("first"), after.values())) == {after["first"], after["third"]}
+    assert store.verify() == []
+
+
+def test_equal_chunks_are_counted_one_by_one(store):
+    store.put_document(document(), chunks_of("same", "same", "other"), {})
+    with store.reading() as snapshot:
+        before = [match.chunk_id for match in snapshot.keyword_matches(terms("same"), limit=9, scope=EVERYTHING)]
+    store.put_document(document(), chunks_of("same", "other"), {})
+    with store.reading() as snapshot:
+        after = [match.chunk_id for match in snapshot.keyword_matches(terms("same"), limit=9, scope=EVERYTHING)]
+        assert snapshot.counts().chunks == 2
+    assert len(before) == 2
+    assert after == before[:1]
+
+
+def test_a_heading_that_becomes_text_is_shown_as_text(store):
+    # Both chunks are embedded as the same words; only where the heading ends differs.
+    store.put_document(document(), [prepared("is green", context="Tea")], {})
+    store.put_document(document(), [prepared("Tea\nis green")], {})
+    assert found(store, "tea") == ["Tea\nis green"]
+    with store.reading() as snapshot:
+        (match,) = snapshot.keyword_matches(terms("tea"), limit=9, scope=EVERYTHING)
+        assert snapshot.chunks([match.chunk_id])[match.chunk_id].context == ""
+    assert store.verify() == []
+
+
+def test_ids_are_never_used_twice(store):
+    store.put_document(document(), chunks_of("one"), {})
+    first = ids_by_text(store)["one"]
+    store.remove_documents("memory", ["memory/a.md"])
+    store.put_document(document(), chunks_of("one"), {})
+    assert ids_by_text(store)["one"] > first
+
+
+def test_a_renamed_document_takes_its_vectors_along(store):
+    store.set_embedder(IDENTITY, "bits")
+    chunks = chunks_of("one", "two")
+    store.put_document(document("memory/old.md"), chunks, vectors_of(chunks))
+    with store.reading() as snapshot:
+        known = snapshot.known_vectors([item.chunk.embedded_hash for item in chunks] + ["ab" * 32])
+    assert len(known) == 2
+    store.remove_documents("memory", ["memory/old.md"])
+    store.put_document(document("memory/new.md"), chunks, known)
+    assert store.pending(10) == []
+    with store.reading() as snapshot:
+        again = snapshot.known_vectors(list(known))
+    assert all(np.array_equal(known[digest], again[digest]) for digest in known)
+
+
+# --- removal -----------------------------------------------------------------------------------
+
+
+def test_a_removed_document_leaves_no_trace(store):
+    store.set_embedder(IDENTITY, "bits")
+    stays, goes = chunks_of("kept words"), chunks_of("secret words", "more secret")
+    store.put_document(document("memory/stays.md"), stays, vectors_of(stays))
+    store.put_document(document("memory/goes.md"), goes, vectors_of(goes))
+    store.remove_documents("memory", ["memory/goes.md", "memory/never-there.md"])
+    assert found(store, "secret", "words") == ["kept words"]
+    assert nearest(store, "secret words") == ["kept words"]
+    with store.reading() as snapshot:
+        assert snapshot.known_vectors([item.chunk.embedded_hash for item in goes]) == {}
+        assert snapshot.document_frequencies(terms("secret", "words"), at_most=9) == [0, 1]
+        assert snapshot.counts() == Counts(files=1, chunks=1, pending=0)
+    assert store.verify() == []
+
+
+def test_removal_respects_the_source(store):
+    store.put_document(document("a.md", source="memory"), chunks_of("note"), {})
+    store.put_document(document("a.md", source="sessions"), chunks_of("talk"), {})
+    store.remove_documents("sessions", ["a.md"])
+    assert found(store, "note", "talk") == ["note"]
+
+
+def test_vectors_for_chunks_that_are_gone_are_left_out(store):
+    store.set_embedder(IDENTITY, "bits")
+    store.put_document(document("memory/stays.md"), chunks_of("stays"), {})
+    store.put_document(document("memory/goes.md"), chunks_of("goes"), {})
+    waiting = store.pending(10)
+    store.remove_documents("memory", ["memory/goes.md"])
+    store.put_vectors({chunk.id: vector_for(chunk.embedded_text) for chunk in waiting})
+    assert nearest(store, "goes") == ["stays"]
+    assert store.verify() == []
+
+
+# --- keyword search ----------------------------------------------------------------------------
+
+
+def test_rare_words_and_repeated_words_rank_higher(store):
+    store.put_document(document(), chunks_of("tea coffee", "coffee milk", "coffee sugar", "tea tea milk"), {})
+    assert found(store, "tea", "coffee")[0] == "tea coffee"
+    assert found(store, "tea") == ["tea tea milk", "tea coffee"]
+
+
+def test_a_word_in_the_heading_counts_less_than_in_the_text(store):
+    store.put_document(
+        document(), [prepared("kettle one two", context="x"), prepared("x one two", context="kettle")], {}
+    )
+    assert found(store, "kettle") == ["kettle one two", "x one two"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        pytest.param([Term(("guest", "wifi"))], {"guest wifi is on"}, id="a phrase needs its order"),
+        pytest.param([Term(("gue",), prefix=True)], {"guest wifi is on", "wifi for a guest"}, id="a prefix goes on"),
+        pytest.param([Term(("a", "gu"), prefix=True)], {"wifi for a guest"}, id="the last word of a phrase goes on"),
+        pytest.param([Term(("gue",))], set(), id="a word is whole"),
+        pytest.param([], set(), id="no term"),
+        pytest.param([Term(())], set(), id="a term without tokens"),
+        pytest.param([Term(("", " "), prefix=True)], set(), id="a term of blanks"),
+        pytest.param([Term(("wifi\0guest",))], set(), id="a NUL does not cut the query short"),
+        pytest.param([Term(("\ud800",)), Term(("on",))], {"guest wifi is on"}, id="half a surrogate pair"),
+        pytest.param([Term(('"',)), Term(("on",))], {"guest wifi is on"}, id="a lone quote"),
+        pytest.param([Term(("OR",)), Term(("NOT",)), Term(("on",))], {"guest wifi is on"}, id="operators are words"),
+    ],
+)
+def test_terms(store, asked, expected):
+    store.put_document(document(), chunks_of("guest wifi is on", "wifi for a guest"), {})
+    with store.reading() as snapshot:
+        matches = snapshot.keyword_matches(asked, limit=9, scope=EVERYTHING)
+        assert {snapshot.chunks([match.chunk_id])[match.chunk_id].text for match in matches} == expected
+        assert set(snapshot.keyword_scores(asked, range(100))) == {match.chunk_id for match in matches}
+
+
+TOKENS = st.text(
+    st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"], exclude_characters="ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(tokens=st.lists(TOKENS, min_size=1, max_size=12, unique=True))
+def test_a_token_is_found_by_exactly_that_token(store, tokens):
+    chunks = [PreparedChunk(Chunk(1, 1, repr(token)), token, "") for token in tokens]
+    store.put_document(document(), chunks, {})
+    for token in tokens:
+        assert found(store, token) == [repr(token)]
+
+
+def test_scores_of_given_chunks_are_those_of_the_search(store):
+    store.put_document(document(), chunks_of("tea", "tea and milk", "milk", "water"), {})
+    asked = terms("tea", "milk")
+    with store.reading() as snapshot:
+        matches = snapshot.keyword_matches(asked, limit=9, scope=EVERYTHING)
+        scores = snapshot.keyword_scores(asked, range(1, 50))
+        assert scores == {match.chunk_id: match.score for match in matches}
+        assert all(score > 0 for score in scores.values())
+        assert snapshot.keyword_scores(asked, []) == {}
+
+
+def test_frequencies_are_counted_up_to_a_limit(store):
+    store.put_document(document(), chunks_of(*(f"common {number}" for number in range(20))), {})
+    with store.reading() as snapshot:
+        asked = [*terms("common", "7", "absent"), Term(("common", "3")), Term(())]
+        assert snapshot.document_frequencies(asked, at_most=5) == [5, 1, 0, 1, 0]
+        assert snapshot.document_frequencies(asked, at_most=100) == [20, 1, 0, 1, 0]
+
+
+# --- order, limits, scope ----------------------------------------------------------------------
+
+
+def test_ties_are_in_order_of_ids_and_short_lists_begin_long_ones(store):
+    store.set_embedder(IDENTITY, "bits")
+    for number in range(40):
+        chunks = chunks_of("the very same words")
+        store.put_document(document(f"memory/{number}.md"), chunks, vectors_of(chunks))
+    with store.reading() as snapshot:
+        for search in (
+            lambda limit: snapshot.keyword_matches(terms("same"), limit=limit, scope=EVERYTHING),
+            lambda limit: snapshot.vector_matches(vector_for("query"), limit=limit, scope=EVERYTHING),
+        ):
+            long = list(search(40))
+            assert [match.chunk_id for match in long] == sorted(match.chunk_id for match in long)
+            assert len({match.score for match in long}) == 1
+            for limit in (1, 7, 39):
+                assert list(search(limit)) == long[:limit]
+            assert list(search(0)) == []
+
+
+@pytest.mark.parametrize(
+    ("scope", "expected"),
+    [
+        pytest.param(EVERYTHING, {"evergreen", "january", "march", "talk"}, id="everything"),
+        pytest.param(ONLY_MEMORY, {"evergreen", "january", "march"}, id="one source"),
+        pytest.param(ONLY_SESSIONS, {"talk"}, id="the other source"),
+        pytest.param(Scope(sources=frozenset()), set(), id="no source"),
+        pytest.param(
+            Scope(sources=frozenset({"memory", "sessions"})), {"evergreen", "january", "march", "talk"}, id="all"
+        ),
+        pytest.param(Scope(since=date(2026, 1, 31)), {"january", "march", "talk"}, id="since, inclusive"),
+        pytest.param(Scope(until=date(2026, 1, 31)), {"january"}, id="until, inclusive"),
+        pytest.param(Scope(since=date(2026, 2, 1), until=date(2026, 3, 31)), {"march", "talk"}, id="between"),
+        pytest.param(Scope(sources=frozenset({"memory"}), since=date(2026, 2, 1)), {"march"}, id="a source and a date"),
+    ],
+)
+def test_scope(store, scope, expected):
+    store.set_embedder(IDENTITY, "bits")
+    for text, source, dated in (
+        ("evergreen", "memory", None),
+        ("january", "memory", "2026-01-31"),
+        ("march", "memory", "2026-03-01"),
+        ("talk", "sessions", "2026-03-02"),
+    ):
+        chunks = [PreparedChunk(Chunk(1, 1, text), f"word {text}", "")]
+        store.put_document(document(f"{text}.md", source=source, dated=dated), chunks, vectors_of(chunks))
+    assert set(found(store, "word", scope=scope)) == expected
+    assert set(nearest(store, "word", scope=scope)) == expected
+
+
+# --- vectors -----------------------------------------------------------------------------------
+
+
+def test_cosines_are_exact_and_the_same_everywhere(store):
+    store.set_embedder(IDENTITY, "bits")
+    texts = [f"text {number}" for number in range(30)]
+    chunks = chunks_of(*texts)
+    store.put_document(document(), chunks, vectors_of(chunks))
+    query = vector_for("query")
+    ids = ids_by_text(store)
+    with store.reading() as snapshot:
+        matches = snapshot.vector_matches(query, limit=30, scope=EVERYTHING)
+        assert snapshot.vector_scores(query, ids.values()) == {match.chunk_id: match.score for match in matches}
+        assert snapshot.vector_scores(query, [999_999]) == {}
+    expected = {ids[text]: float(vector_for(text) @ query) for text in texts}
+    assert [match.chunk_id for match in matches] == sorted(expected, key=expected.__getitem__, reverse=True)
+    assert {match.chunk_id: match.score for match in matches} == pytest.approx(expected, abs=1e-3)
+
+
+BAD_VECTORS = [
+    pytest.param(np.full(DIMENSIONS, np.nan, np.float32), id="NaN"),
+    pytest.param(np.full(DIMENSIONS, np.inf, np.float32), id="infinity"),
+    pytest.param(np.zeros(DIMENSIONS, np.float32), id="zero"),
+    pytest.param(np.ones(DIMENSIONS + 1, np.float32), id="too long"),
+    pytest.param(np.ones((1, DIMENSIONS), np.float32), id="a matrix"),
+]
+
+
+@pytest.mark.parametrize("bad", BAD_VECTORS)
+def test_a_bad_vector_is_refused_and_nothing_is_written(store, bad):
+    store.set_embedder(IDENTITY, "bits")
+    store.put_document(document(), chunks_of("one", "two"), {})
+    first, second = store.pending(10)
+    with pytest.raises(BadVectorError):
+        store.put_vectors({first.id: vector_for("one"), second.id: bad})
+    assert len(store.pending(10)) == 2
+    chunks = chunks_of("three")
+    with pytest.raises(BadVectorError):
+        store.put_document(document("memory/b.md"), chunks, {chunks[0].chunk.embedded_hash: bad})
+    with store.reading() as snapshot:
+        assert snapshot.counts() == Counts(files=1, chunks=2, pending=2)
+    assert store.verify() == []
+
+
+@pytest.mark.parametrize("bad", BAD_VECTORS)
+def test_a_bad_query_vector_is_refused(store, bad):
+    store.set_embedder(IDENTITY, "bits")
+    store.put_document(document(), chunks_of("one"), {})
+    embed_pending(store)
+    with store.reading() as snapshot, pytest.raises(BadVectorError):
+        snapshot.vector_matches(bad, limit=3, scope=EVERYTHING)
+
+
+def test_vectors_need_an_embedder_first(store):
+    store.put_document(document(), chunks_of("one"), {})
+    with pytest.raises(RecollectError, match="embedder"):
+        store.put_vectors({store.pending(1)[0].id: vector_for("one")})
+
+
+def test_vectors_of_two_embedders_are_never_mixed(store):
+    other = EmbedderIdentity("test", "other", "z" * 64, 8)
+    store.set_embedder(other, "int8")
+    store.set_embedder(IDENTITY, "bits")  # nothing stored yet: simply replaced
+    store.put_document(document(), chunks_of("one"), {})
+    embed_pending(store)
+    store.set_embedder(IDENTITY, "bits")
+    with pytest.raises(IndexMismatchError):
+        store.set_embedder(other, "int8")
+    with store.reading() as snapshot:
+        assert snapshot.embedder() == IDENTITY
+    store.remove_documents("memory", ["memory/a.md"])
+    store.set_embedder(other, "int8")
+    store.put_document(document(), chunks_of("one"), {})
+    store.put_vectors({store.pending(1)[0].id: np.eye(8, dtype=np.float32)[0]})
+    with store.reading() as snapshot:
+        (match,) = snapshot.vector_matches(np.eye(8, dtype=np.float32)[0], limit=3, scope=EVERYTHING)
+    assert match.score == 1.0
+
+
+def test_pending_chunks_say_what_to_embed_oldest_first(store):
+    store.put_document(document(), [prepared("text", context="Heading > Sub"), prepared("plain")], {})
+    first, second = store.pending(10)
+    assert (first.embedded_text, second.embedded_text) == ("Heading > Sub\ntext", "plain")
+    assert first.embedded_hash == Chunk(1, 1, "text", "Heading > Sub").embedded_hash
+    assert [chunk.id for chunk in store.pending(1)] == [first.id]
+    assert store.pending(0) == []
+
+
+def test_a_vector_can_be_replaced(store):
+    store.set_embedder(IDENTITY, "bits")
+    store.put_document(document(), chunks_of("one"), {})
+    chunk_id = store.pending(1)[0].id
+    store.put_vectors({chunk_id: vector_for("one")})
+    store.put_vectors({chunk_id: vector_for("two")})
+    with store.reading() as snapshot:
+        assert snapshot.vector_scores(vector_for("two"), [chunk_id])[chunk_id] == pytest.approx(1.0, abs=1e-3)
+        assert snapshot.counts().pending == 0
+    assert store.verify() == []
+
+
+# --- snapshots, threads, reopening -------------------------------------------------------------
+
+
+def test_a_snapshot_sees_nothing_that_is_committed_later(store):
+    store.set_embedder(IDENTITY, "bits")
+    chunks = chunks_of("before")
+    store.put_document(document(), chunks, vectors_of(chunks))
+    with store.reading() as old:
+        later = chunks_of("after")
+        store.put_document(document("memory/b.md"), later, vectors_of(later))
+        store.remove_documents("memory", ["memory/a.md"])
+        with store.reading() as new:
+            assert {path for _, path in new.documents()} == {"memory/b.md"}
+            assert len(new.keyword_matches(terms("before"), limit=5, scope=EVERYTHING)) == 0
+            assert new.vector_matches(vector_for("before"), limit=1, scope=EVERYTHING)[0].score < 0.99
+        assert {path for _, path in old.documents()} == {"memory/a.md"}
+        assert len(old.keyword_matches(terms("before"), limit=5, scope=EVERYTHING)) == 1
+        assert len(old.keyword_matches(terms("after"), limit=5, scope=EVERYTHING)) == 0
+        (match,) = old.vector_matches(vector_for("before"), limit=5, scope=EVERYTHING)
+        assert match.score == pytest.approx(1.0, abs=1e-3)
+
+
+def test_a_snapshot_cannot_be_used_after_its_end(store):
+    with store.reading() as snapshot:
+        snapshot.counts()
+    with pytest.raises(RecollectError):
+        snapshot.counts()
+
+
+def test_a_closed_store_says_so(store):
+    store.close()
+    with pytest.raises(RecollectError), store.reading():
+        pass
+    with pytest.raises(RecollectError):
+        store.put_document(document(), [], {})
+
+
+def test_everything_is_there_after_reopening(open_store):
+    store = open_store()
+    store.set_embedder(IDENTITY, "bits")
+    chunks = chunks_of("one", "two")
+    store.put_document(document(), chunks, vectors_of(chunks[:1]))
+    store.optimize()
+    store.close()
+    again = open_store()
+    assert found(again, "one", "two") == ["one", "two"]
+    assert nearest(again, "one") == ["one"]
+    assert [chunk.embedded_text for chunk in again.pending(5)] == ["two"]
+    assert again.verify() == []
+
+
+def test_many_threads_read_while_one_writes(store):
+    """Each document holds its chunks twice as often as any reader may see it torn: all of one round, or none."""
+    store.set_embedder(IDENTITY, "bits")
+    rounds, problems = 25, []
+    done = threading.Event()
+
+    def write():
+        try:
+            for number in range(rounds):
+                chunks = chunks_of(*(f"round{number} part{part}" for part in range(4)))
+                store.put_document(document(size=number), chunks, vectors_of(chunks))
+        except Exception as error:  # noqa: BLE001
+            problems.append(error)
+        finally:
+            done.set()
+
+    def read():
+        try:
+            while not done.is_set():
+                with store.reading() as snapshot:
+                    counts = snapshot.counts()
+                    stamps = list(snapshot.documents().values())
+                    if not stamps:
+                        continue
+                    word = f"round{stamps[0].stamp.size}"
+                    matches = snapshot.keyword_matches(terms(word), limit=9, scope=EVERYTHING)
+                    by_vector = snapshot.vector_matches(vector_for("x"), limit=9, scope=EVERYTHING)
+                    seen = {match.chunk_id for match in matches}
+                    assert counts == Counts(files=1, chunks=4, pending=0)
+                    assert len(seen) == 4
+                    assert {match.chunk_id for match in by_vector} == seen
+                    assert len(snapshot.chunks(seen)) == 4
+        except Exception as error:  # noqa: BLE001
+            problems.append(error)
+
+    threads = [threading.Thread(target=write), *(threading.Thread(target=read) for _ in range(6))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert problems == []
+    assert store.verify() == []
+
+
+def test_two_threads_may_write(store):
+    def write(name):
+        for number in range(20):
+            store.put_document(document(f"memory/{name}{number}.md"), chunks_of(f"{name} {number}"), {})
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in ("left", "right")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    with store.reading() as snapshot:
+        assert snapshot.counts() == Counts(files=40, chunks=40, pending=40)
+    assert store.verify() == []
+
+
+# --- any history gives the same answers as a fresh store ---------------------------------------
+
+WORDS = ["tea", "milk", "kettle", "printer", "wifi"]
+TEXTS = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join), max_size=4)
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["put", "put", "put", "remove", "embed", "optimize"]), st.sampled_from("abc"), TEXTS),
+    max_size=14,
+)
+
+
+def answers(store):
+    """Everything a reader can learn, without ids."""
+    with store.reading() as snapshot:
+        chunks = snapshot.chunks(range(1, 1000))
+        keyword = snapshot.keyword_matches(terms(*WORDS), limit=99, scope=EVERYTHING)
+        near = snapshot.vector_matches(vector_for("tea"), limit=99, scope=EVERYTHING)
+        place = {key: (chunk.path, chunk.first_line, chunk.text) for key, chunk in chunks.items()}
+        return {
+            "documents": snapshot.documents(),
+            "counts": snapshot.counts(),
+            "chunks": sorted(place.values()),
+            "keyword": sorted((place[match.chunk_id], round(match.score, 9)) for match in keyword),
+            "near": sorted((place[match.chunk_id], match.score) for match in near),
+            "frequencies": snapshot.document_frequencies(terms(*WORDS), at_most=99),
+        }
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_any_history_equals_a_fresh_store(open_store, steps, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("history").resolve()
+    worn, fresh = open_store(folder / "worn"), open_store(folder / "fresh")
+    for store in (worn, fresh):
+        store.set_embedder(IDENTITY, "bits")
+    current = {}
+    for action, name, texts in steps:
+        path = f"memory/{name}.md"
+        if action == "put":
+            worn.put_document(document(path), chunks_of(*texts), {})
+            current[path] = texts
+        elif action == "remove":
+            worn.remove_documents("memory", [path])
+            current.pop(path, None)
+        elif action == "embed":
+            embed_pending(worn)
+        else:
+            worn.optimize()
+    embed_pending(worn)
+    for path, texts in current.items():
+        chunks = chunks_of(*texts)
+        fresh.put_document(document(path), chunks, vectors_of(chunks))
+    assert worn.verify() == []
+    assert answers(worn) == answers(fresh)
+    worn.close()
+    fresh.close()

@@ -1,0 +1,71 @@
+"""From a document to chunks with terms."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from recollect.indexing.preparation import SEARCHED_METADATA, Preparation
+from recollect.sources.notes import NotesSource
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    """Write one note and return its chunks, cut by the given rules."""
+
+    def write(text, *, name="memory/garden-plan.md", **rules):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        source = NotesSource(tmp_path, ())
+        return Preparation(**rules).prepare(source.read(source.stamp_of(name)))
+
+    return write
+
+
+def test_every_chunk_is_found_by_its_text_its_headings_and_its_path(prepared):
+    chunks = prepared("# Garden\n\n## Beds\n\nThe roses need pruning.\n")
+    assert chunks
+    whole = " ".join(chunk.text_terms for chunk in chunks).split()
+    assert "rose" in whole
+    for chunk in chunks:
+        assert {"garden", "plan"} <= set(chunk.context_terms.split())
+
+
+@pytest.mark.parametrize("key", SEARCHED_METADATA)
+def test_front_matter_that_says_what_a_note_is_about_is_searched(prepared, key):
+    chunks = prepared(f"---\n{key}: quokka\nmood: bilby\n---\n\nBody text.\n")
+    terms = " ".join(chunk.context_terms for chunk in chunks).split()
+    assert "quokka" in terms
+    assert "bilby" not in terms
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        pytest.param({}, {}, True, id="the same rules"),
+        pytest.param({"tokens": 400}, {"tokens": 300}, False, id="another size"),
+        pytest.param({"overlap": 80}, {"overlap": 0}, False, id="another overlap"),
+        pytest.param({"style": "markdown"}, {"style": "lines"}, False, id="another style"),
+    ],
+)
+def test_the_profile_tells_rules_apart(first, second, same):
+    assert (Preparation(**first).profile == Preparation(**second).profile) is same
+
+
+def test_the_profile_names_the_versions_of_what_cuts_and_splits():
+    assert {"chunking", "lexicon"} <= set(json.loads(Preparation().profile))
+
+
+@pytest.mark.parametrize("text", ["", "\n\n\n", "---\ntitle: x\n---\n"], ids=["empty", "blank", "front matter only"])
+def test_a_note_without_text_has_no_chunks(prepared, text):
+    assert prepared(text) == []
+
+
+def test_smaller_chunks_cover_the_same_lines(prepared):
+    text = "# Log\n\n" + "\n".join(f"Line {i} speaks of subject{i} at some length, as lines do." for i in range(200))
+    for tokens in (50, 400):
+        chunks = [each.chunk for each in prepared(text, tokens=tokens, overlap=0)]
+        covered = {line for chunk in chunks for line in range(chunk.first_line, chunk.last_line + 1)}
+        assert set(range(3, 203)) <= covered

@@ -1,0 +1,68 @@
+"""A process that indexes on command: one JSON request a line comes in, one JSON answer a line goes out.
+
+Where the system can fork, each request is done by a child, so that hundreds can be killed without paying for Python's
+start each time. `kill_after_s` kills the child from outside, `kill_at_call` at the so-manieth function call.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+
+import numpy as np
+
+from recollect import Memory
+from recollect.embedding.hashing import HashingEmbedder
+
+
+def index(request) -> None:
+    """Do one indexing run, and die in the midst of it if asked to."""
+    calls = 0
+
+    def count(frame, event, argument):
+        nonlocal calls
+        calls += 1
+        if calls == request.get("kill_at_call"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    if request.get("profile"):
+        sys.setprofile(count)
+    with Memory.open(request["workspace"], provider="hashing", cache__enabled=request.get("cache", True)) as memory:
+        memory.index(force=request.get("force", False))
+    sys.setprofile(None)
+    answer({"calls": calls})
+
+
+def answer(document) -> None:
+    """Write one line."""
+    sys.stdout.write(json.dumps(document) + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Serve requests until stdin ends."""
+    HashingEmbedder().embed_query("everything is imported before the first child is forked")
+    np.zeros(1)
+    for line in sys.stdin:
+        request = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            try:
+                index(request)
+            except BaseException as error:
+                answer({"failed": repr(error)})
+                raise
+            finally:
+                os._exit(0)
+        if "kill_after_s" in request:
+            time.sleep(request["kill_after_s"])
+            os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        answer({"done": True, "killed": os.WIFSIGNALED(status)})
+
+
+if __name__ == "__main__":
+    main()

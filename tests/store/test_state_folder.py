@@ -1,0 +1,152 @@
+"""The folder of one agent: which index answers, and that a switch is whole."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from recollect.errors import IndexBusyError
+from recollect.store.state_folder import StateFolder
+from store.other_user import run_as_other_user
+
+
+@pytest.fixture
+def folder(tmp_path) -> StateFolder:
+    state = StateFolder(tmp_path / "workspace" / ".recollect" / "main")
+    state.ensure()
+    return state
+
+
+def test_the_folder_keeps_itself_out_of_git(folder):
+    folder.ensure()
+    assert (folder.path.parent / ".gitignore").read_text(encoding="utf-8") == "*\n"
+    assert not (folder.path.parent.parent / ".gitignore").exists()
+
+
+def test_a_folder_elsewhere_writes_no_gitignore(tmp_path):
+    StateFolder(tmp_path / "state" / "main").ensure()
+    assert list(tmp_path.rglob(".gitignore")) == []
+
+
+def test_a_gitignore_of_the_user_is_left_alone(tmp_path):
+    own = tmp_path / ".recollect" / ".gitignore"
+    own.parent.mkdir()
+    own.write_text("index-*\n", encoding="utf-8")
+    StateFolder(tmp_path / ".recollect" / "main").ensure()
+    assert own.read_text(encoding="utf-8") == "index-*\n"
+
+
+def test_nothing_is_current_at_first(folder):
+    assert folder.current() is None
+    assert folder.next_index_path().name == "index-1.sqlite"
+    assert folder.unfinished() == []
+
+
+def test_switching_names_the_new_index(folder):
+    for number in (1, 2):
+        path = folder.next_index_path()
+        assert path.name == f"index-{number}.sqlite"
+        path.touch()
+        folder.switch_to(path)
+        assert folder.current() == path
+    assert [path.name for path in folder.unfinished()] == ["index-1.sqlite"]
+    assert {file.name for file in folder.path.iterdir()} == {"CURRENT", "index-1.sqlite", "index-2.sqlite"}
+
+
+@pytest.mark.parametrize("name", ["", "index-1", "../index-1.sqlite", "/etc/passwd", "index-1.sqlite/x", "\0"])
+def test_a_pointer_to_anything_but_an_index_is_not_followed(folder, name):
+    (folder.path / "index-1.sqlite").touch()
+    (folder.path / "CURRENT").write_text(name, encoding="utf-8")
+    assert folder.current() is None
+
+
+def test_a_deleted_index_is_not_current(folder):
+    folder.switch_to(folder.next_index_path())
+    assert folder.current() is None
+
+
+def test_superseded_files_go_with_their_side_files_and_damaged_ones_stay(folder):
+    for name in ("index-9.sqlite", "index-10.sqlite", "index-11.sqlite", "cache.sqlite"):
+        for suffix in ("", "-wal", "-shm"):
+            (folder.path / (name + suffix)).touch()
+    kept = folder.set_aside(folder.path / "index-9.sqlite")
+    folder.switch_to(folder.path / "index-11.sqlite")
+    folder.remove_superseded()
+    left = {file.name for file in folder.path.iterdir()}
+    expected = {"CURRENT"} | {
+        name + suffix for name in (kept.name, "index-11.sqlite", "cache.sqlite") for suffix in ("", "-wal", "-shm")
+    }
+    assert left == expected
+
+
+def test_what_is_set_aside_is_whole_and_no_longer_current(folder):
+    path = folder.next_index_path()
+    path.write_bytes(b"damaged")
+    path.with_name(path.name + "-wal").write_bytes(b"log")
+    folder.switch_to(path)
+    kept = folder.set_aside(path)
+    assert kept.name.startswith("index-1.sqlite.damaged-")
+    assert kept.read_bytes() == b"damaged"
+    assert kept.with_name(kept.name + "-wal").read_bytes() == b"log"
+    assert folder.current() is None
+    assert folder.next_index_path().name == "index-2.sqlite"
+    assert folder.unfinished() == []
+
+
+def test_setting_aside_what_is_already_gone_is_no_error(folder):
+    path = folder.next_index_path()
+    folder.switch_to(path)
+    folder.set_aside(path)
+    assert folder.current() is None
+
+
+def test_one_writer_at_a_time(folder):
+    with folder.write_lock(1):
+        for error in (IndexBusyError, TimeoutError):  # an error of ours, and a time-out to those who only try
+            with pytest.raises(error), StateFolder(folder.path).write_lock(0):
+                pass
+    with StateFolder(folder.path).write_lock(0):
+        pass
+
+
+HOLD_LOCK = """
+import sys
+from pathlib import Path
+from recollect.store.state_folder import StateFolder
+with StateFolder(Path(sys.argv[1])).write_lock(5):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_killed_holder_lets_go(folder):
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD_LOCK, os.fspath(folder.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert holder.stdout.readline().strip() == b"held"
+    with pytest.raises(IndexBusyError), folder.write_lock(0):
+        pass
+    holder.kill()
+    holder.communicate()
+    with folder.write_lock(2):
+        pass
+
+
+def test_a_folder_that_can_be_written_says_so(folder, tmp_path):
+    assert folder.writable()
+    assert StateFolder(tmp_path / "not" / "there" / "yet").writable()
+
+
+ASK = """
+from pathlib import Path
+from recollect.store.state_folder import StateFolder
+folder = Path(sys.argv[1])
+print(StateFolder(folder).writable(), StateFolder(folder / "deeper").writable())
+"""
+
+
+def test_a_folder_that_cannot_be_written_says_so(folder):
+    assert run_as_other_user(ASK, folder.path).split() == ["False", "False"]

@@ -1,0 +1,233 @@
+"""Every error of the tree: how a user comes by it, and what it then says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import apsw
+import pytest
+from processes.folders import as_plain_user, small_disk, with_mode
+from processes.plug_in import install
+
+from recollect import IndexMismatchError, Memory, errors
+from recollect.embedding.hashing import HashingEmbedder
+from recollect.store.state_folder import StateFolder
+
+from .conftest import Outcome
+
+
+@dataclass
+class World:
+    """What a provocation may use."""
+
+    recollect: Callable[..., Outcome]
+    workspace: object
+    tmp_path: object
+    monkeypatch: pytest.MonkeyPatch
+
+
+@dataclass(frozen=True)
+class Provocation:
+    """How an error is reached, its exit code, and patterns of its message and hint."""
+
+    provoke: Callable[[World], Outcome]
+    code: int
+    message: str
+    hint: str
+    beside: bool = False  # told beside an answer that is still given, not in place of it
+
+
+def base_error(world):
+    return world.recollect("cache", "stats", "-w", world.workspace, "--set", "cache.enabled=false", "--json")
+
+
+def settings_error(world):
+    return world.recollect("search", "x", "-w", world.workspace, "--set", "query.max_result=3", "--json")
+
+
+def workspace_error(world):
+    return world.recollect("status", "-w", world.tmp_path / "nowhere", "--json")
+
+
+def workspace_not_found(world):
+    empty = world.tmp_path / "empty"
+    empty.mkdir()
+    world.monkeypatch.chdir(empty)
+    done = world.recollect("status", "--json")
+    if done.code == 0:
+        pytest.skip("the folder for temporary files lies inside a workspace")
+    return done
+
+
+def path_refused(world):
+    return world.recollect("get", "../secret.md", "-w", world.workspace, "--json")
+
+
+def note_not_found(world):
+    return world.recollect("get", "memory/none.md", "-w", world.workspace, "--json")
+
+
+def note_unreadable(world):
+    with with_mode(0, world.workspace / "MEMORY.md"):
+        done = as_plain_user("get", "MEMORY.md", "-w", world.workspace, "--json")
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def query_error(world):
+    return world.recollect("search", "x", "--limit", "0", "-w", world.workspace, "--json")
+
+
+def plugged(world, name, **code):
+    world.monkeypatch.syspath_prepend(install(world.tmp_path, name, **code))
+    return world.recollect("index", "-w", world.workspace, "--set", f"provider={name}", "--json")
+
+
+def embedder_error(world):
+    return plugged(world, "hangsup", before="raise EmbedderError('the provider hung up', hint='try it later')")
+
+
+def embedder_unavailable(world):
+    return world.recollect("index", "-w", world.workspace, "--set", "provider=nonesuch", "--json")
+
+
+def bad_vector(world):
+    return plugged(world, "poisoned", before="raise BadVectorError('a vector is not a number')")
+
+
+def index_path(world):
+    world.recollect("index", "-w", world.workspace)
+    with Memory.open(world.workspace, provider="none") as memory:
+        return memory.state.current()
+
+
+def store_error(world):
+    database = apsw.Connection(str(index_path(world)))
+    database.execute("PRAGMA user_version = 999")
+    database.close()
+    return world.recollect("status", "-w", world.workspace, "--json")
+
+
+def index_corrupt(world):
+    path = index_path(world)
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    path.write_bytes(b"not a database " * 1000)
+    return world.recollect("status", "-w", world.workspace, "--json")
+
+
+def index_read_only(world):
+    with with_mode(0o555, world.workspace):
+        done = as_plain_user("index", "-w", world.workspace, "--json")
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def index_busy(world):
+    world.recollect("index", "-w", world.workspace)
+    with Memory.open(world.workspace, provider="none") as memory:
+        folder = StateFolder(memory.state.path)
+    world.monkeypatch.setattr("recollect.indexing.update.PATIENCE_S", 0.05)
+    with folder.write_lock(0):
+        return world.recollect("index", "-w", world.workspace, "--json")
+
+
+def disk_full(world):
+    with small_disk(world.tmp_path / "small", 64) as disk:
+        return world.recollect("index", "-w", world.workspace, "--set", f"store.path={disk}", "--json")
+
+
+# Where the class is missing here, the command cannot reach it: see `test_index_mismatch`.
+PROVOCATIONS = {
+    errors.RecollectError: Provocation(base_error, 1, "the cache is turned off", "cache.enabled = true"),
+    errors.SettingsError: Provocation(settings_error, 1, "query.max_result", "max_results"),
+    errors.WorkspaceError: Provocation(workspace_error, 1, "there is no folder .*nowhere", "recollect init"),
+    errors.WorkspaceNotFoundError: Provocation(workspace_not_found, 1, "no workspace here", "`recollect init`"),
+    errors.PathRefusedError: Provocation(path_refused, 1, r"not a memory file: '\.\./secret\.md'", "MEMORY.md"),
+    errors.NoteNotFoundError: Provocation(note_not_found, 1, "no such note: 'memory/none.md'", "search for its content"),
+    errors.NoteUnreadableError: Provocation(note_unreadable, 1, "cannot read 'MEMORY.md'", "who may read the file"),
+    errors.QueryError: Provocation(query_error, 2, "at least 1, got 0", "1 or more results"),
+    errors.EmbedderError: Provocation(embedder_error, 1, "the provider hung up", "try it later", beside=True),
+    errors.EmbedderUnavailableError: Provocation(
+        embedder_unavailable, 0, "no embedding provider is called 'nonesuch'", "set provider to one of them", beside=True
+    ),
+    errors.BadVectorError: Provocation(bad_vector, 0, "a vector is not a number", "", beside=True),
+    errors.StoreError: Provocation(store_error, 3, "written by a newer release", "upgrade recollect"),
+    errors.IndexCorruptError: Provocation(index_corrupt, 3, "not a database", "recollect index --force"),
+    errors.IndexReadOnlyError: Provocation(index_read_only, 1, "cannot write to", "set store.path"),
+    errors.IndexBusyError: Provocation(index_busy, 1, "another process is indexing", "try again"),
+    errors.DiskFullError: Provocation(disk_full, 1, "full|No space left", "free some space"),
+}
+BY_MEMORY_ONLY = {errors.IndexMismatchError}
+
+
+def kinds(error):
+    """Return the name of the class for programs, and those of the classes below it that other modules define."""
+    inner = [child for child in error.__subclasses__() if child.__module__ != "recollect.errors"]
+    return {each.kind.fget(each.__new__(each)) for each in (error, *inner)}
+
+
+def tree(top):
+    return {top}.union(*(tree(child) for child in top.__subclasses__() if child.__module__ == "recollect.errors"))
+
+
+def test_every_error_of_the_tree_is_provoked():
+    assert set(PROVOCATIONS) | BY_MEMORY_ONLY == tree(errors.RecollectError)
+
+
+@pytest.mark.parametrize("error", PROVOCATIONS, ids=lambda error: error.__name__)
+def test_an_error_says_what_happened_and_what_to_do(error, recollect, workspace, tmp_path, monkeypatch):
+    expected = PROVOCATIONS[error]
+    done = expected.provoke(World(recollect, workspace, tmp_path, monkeypatch))
+    assert done.code == expected.code, done.err
+    said = done.document
+    if expected.beside:
+        told = " ".join([*said["notes"], *(problem["reason"] for problem in said["problems"])])
+        assert re.search(expected.message, told)
+        assert re.search(expected.hint, told)
+    else:
+        assert said["error"]["kind"] in kinds(error)
+        assert re.search(expected.message, said["error"]["message"])
+        assert re.search(expected.hint, said["error"]["hint"])
+        assert expected.code == error.exit_code
+    assert re.search(expected.message, done.err)
+    assert re.search(expected.hint, done.err)
+    assert "Traceback" not in done.err
+
+
+def test_index_mismatch(workspace):
+    """The command rebuilds before it comes to this; a store asked to mix two spaces refuses."""
+    other = HashingEmbedder(dimensions=128)
+    with Memory.open(workspace, provider="hashing") as memory:
+        memory.index()
+        with memory.store() as store, pytest.raises(IndexMismatchError, match="was built with .*:384, .*:128") as raised:
+            store.set_embedder(other.identity, other.quantization)
+    assert "recollect index" in raised.value.hint
+    assert raised.value.exit_code == 3
+
+
+@pytest.mark.parametrize("provider", ["hangsup2", "poisoned2"])
+def test_after_an_embedder_failed_keyword_search_works(recollect, workspace, tmp_path, monkeypatch, provider):
+    raised = "EmbedderError" if provider == "hangsup2" else "BadVectorError"
+    world = World(recollect, workspace, tmp_path, monkeypatch)
+    plugged(world, provider, before=f"raise {raised}('no')")
+    found = recollect("search", "printer", "-w", workspace, "--set", f"provider={provider}", "--json").document
+    assert (found["mode"], found["hits"][0]["path"]) == ("keyword", "memory/network.md")
+    assert found["notes"]
+
+
+def test_a_plug_in_that_cannot_run_leaves_keyword_search(recollect, workspace, tmp_path, monkeypatch):
+    site = install(tmp_path, "keyless", opening="raise EmbedderUnavailableError('no key', hint='set KEYLESS_KEY')")
+    monkeypatch.syspath_prepend(site)
+    done = recollect("search", "printer", "-w", workspace, "--set", "provider=keyless", "--json")
+    assert done.document["hits"][0]["path"] == "memory/network.md"
+    assert done.document["notes"] == ["keyword search only: no key; set KEYLESS_KEY"]
+    assert recollect("doctor", "-w", workspace, "--set", "provider=keyless").code == 1
+
+
+def test_an_interrupt_is_said_in_json_as_well(recollect, workspace, tmp_path, monkeypatch):
+    site = install(tmp_path, "stopped", before="raise KeyboardInterrupt")
+    monkeypatch.syspath_prepend(site)
+    done = recollect("index", "-w", workspace, "--set", "provider=stopped", "--json")
+    assert (done.code, done.document["error"]["kind"]) == (130, "stopped")
+    assert "what was done so far is kept" in done.document["error"]["message"]
