@@ -72,8 +72,7 @@ class SeedLayout:
         self.name = "seed-blob" if as_blob else "seed-json"
         self._ground = ground
         self._as_blob = as_blob
-        self._embedder = ground.embedder()
-        self.embedder = self._embedder
+        self.embedder = ground.embedder()
         self._path = ground.state(self.name) / "index.sqlite"
         is_new = not self._path.exists()
         self._db = apsw.Connection(str(self._path))
@@ -173,7 +172,7 @@ class SeedLayout:
                 found[digest] = stored, stored if self._as_blob else np.array(json.loads(stored), "<f4").tobytes()
         fresh = {digest: body for digest, body in texts if digest not in found}
         if fresh:
-            matrix = self._embedder.embed_documents(list(fresh.values())).astype("<f4")
+            matrix = self.embedder.embed_documents(list(fresh.values())).astype("<f4")
             for digest, row in zip(fresh, matrix, strict=True):
                 found[digest] = self._stored_form(row), row.tobytes()
             self._db.executemany(

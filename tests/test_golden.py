@@ -52,7 +52,9 @@ def test_the_same_files_are_indexed(golden, memory):
 def test_every_file_found_at_minimum_score_zero_is_found(memory, recorded):
     answers = recorded["default/minscore0_max10"]
     assert len(answers) == 25
-    missing = {query: files(hits) - set(found(memory, query, limit=CHUNKS, min_score=0)) for query, hits in answers.items()}
+    missing = {
+        query: files(hits) - set(found(memory, query, limit=CHUNKS, min_score=0)) for query, hits in answers.items()
+    }
     assert {query: paths for query, paths in missing.items() if paths} == {}
 
 

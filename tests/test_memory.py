@@ -379,3 +379,76 @@ def test_async_memory_gives_the_same_answers(workspace):
     assert {answer.hits[0].path for answer in answers} == {"memory/network.md"}
     assert note.text == "# Memory"
     assert status.mode == "hybrid"
+
+
+class EnglishOnly:
+    """An embedder that knows Latin writing only, as the packaged model does."""
+
+    def __init__(self):
+        from recollect.embedding.hashing import HashingEmbedder
+
+        self._inner = HashingEmbedder()
+        self.seen = []
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def knows(self, text):
+        return text.isascii()
+
+    def embed_documents(self, texts):
+        self.seen += texts
+        return self._inner.embed_documents(texts)
+
+
+def test_text_in_a_writing_the_embedder_does_not_know_is_found_by_words(workspace):
+    embedder = EnglishOnly()
+    with Memory.open(workspace, embedder=embedder) as memory:
+        report = memory.index()
+        assert report.unknown == 3
+        assert report.pending == 0
+        assert all(text.isascii() for text in embedder.seen)
+        assert paths(memory.search("数据库迁移"))[0] == "memory/中文.md"
+        assert memory.index().unknown == 0
+        assert all(check.ok for check in memory.doctor())
+
+
+def test_a_newer_index_is_refused_until_a_rebuild_is_asked_for(workspace):
+    import apsw
+
+    from recollect import IndexTooNewError
+
+    with Memory.open(workspace, provider="none") as memory:
+        memory.index()
+        path = memory.state.current()
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with Memory.open(workspace, provider="none") as memory:
+        with pytest.raises(IndexTooNewError, match="newer release"):
+            memory.search("printer")
+        assert memory.index(force=True).rebuilt
+        assert memory.search("printer").hits
+
+
+def test_vectors_alone_fall_back_to_words_where_nothing_is_embedded(workspace):
+    with Memory.open(workspace, provider="hashing", query__hybrid__enabled=False) as memory:
+        with Memory.open(workspace, provider="none") as plain:
+            plain.index()
+        assert paths(memory.search("printer", sync=False)) == ["memory/network.md"]
+
+
+def test_keyword_only_embeds_nothing(workspace):
+    embedder = EnglishOnly()
+    with Memory.open(workspace, embedder=embedder) as memory:
+        assert paths(memory.search("printer", keyword_only=True)) == ["memory/network.md"]
+    assert embedder.seen == []
+
+
+def test_memory_that_is_turned_off_says_so(workspace):
+    from recollect import MemoryDisabledError
+
+    with Memory.open(workspace, enabled=False) as memory:
+        for call in (lambda: memory.search("x"), memory.index, lambda: memory.get("MEMORY.md")):
+            with pytest.raises(MemoryDisabledError, match="turned off"):
+                call()

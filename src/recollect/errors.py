@@ -14,6 +14,7 @@
     │   └── BadVectorError
     └── StoreError                  exit 3   the index cannot be used
         ├── IndexCorruptError
+        ├── IndexTooNewError
         ├── IndexMismatchError
         ├── IndexReadOnlyError      exit 1
         ├── IndexBusyError          exit 1
@@ -113,6 +114,10 @@ class StoreError(RecollectError):
 
 class IndexCorruptError(StoreError):
     """The index file is damaged or is not an index."""
+
+
+class IndexTooNewError(StoreError):
+    """A newer release of recollect wrote the index."""
 
 
 class IndexMismatchError(StoreError):

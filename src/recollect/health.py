@@ -25,7 +25,7 @@ UNUSABLE = StoreError.exit_code
 def memory_status(memory: Memory, *, deep: bool) -> Status:
     """Return the figures; with `deep` also the checks."""
     selection = memory.selection
-    counts, built_with, size, stale = Counts(0, 0, 0), None, 0, True
+    counts, built_with, size, stale = Counts(0, 0, 0, 0), None, 0, True
     with memory.store() as store:
         if store is not None:
             with store.reading() as snapshot:
@@ -75,7 +75,7 @@ def _cache_stats(memory: Memory) -> tuple[CacheStats | None, list[str]]:
 
 def _has_vectors(counts: Counts, built_with: EmbedderIdentity | None, memory: Memory) -> bool:
     embedder = memory.selection.embedder
-    return counts.pending < counts.chunks and embedder is not None and built_with == embedder.identity
+    return counts.embedded > 0 and embedder is not None and built_with == embedder.identity
 
 
 def _is_stale(memory: Memory, store: Store) -> bool:
@@ -96,7 +96,7 @@ def _notes(memory: Memory, counts: Counts, built_with: EmbedderIdentity | None) 
     selection = memory.selection
     if selection.embedder is None:
         yield f"keyword search only: {selection.reason}" + (f"; {selection.hint}" if selection.hint else "")
-    elif built_with and built_with != selection.embedder.identity and counts.pending < counts.chunks:
+    elif built_with and built_with != selection.embedder.identity and counts.embedded:
         yield "the stored vectors are those of another embedder: run `recollect index`"
     elif counts.pending:
         yield f"{counts.pending} chunks have no vector yet: run `recollect index`"
@@ -150,14 +150,16 @@ def _check_index(memory: Memory) -> Iterator[Check]:
     )
     wanted = memory.selection.embedder
     if wanted and counts.chunks:
-        mismatch = counts.pending < counts.chunks and built_with != wanted.identity
-        detail = (
-            f"vectors are those of {built_with}"
-            if mismatch
-            else f"{counts.chunks - counts.pending:,} of {counts.chunks:,} chunks embedded"
-        )
+        mismatch = bool(counts.embedded) and built_with != wanted.identity
+        detail = f"vectors are those of {built_with}" if mismatch else _embedded(counts)
         ok = not mismatch and not counts.pending
         yield Check("vectors", ok, detail, "" if ok else "run `recollect index`")
+
+
+def _embedded(counts: Counts) -> str:
+    unknown = counts.chunks - counts.embedded - counts.pending
+    words_only = f", {unknown:,} in a writing that the model does not know: found by words" if unknown else ""
+    return f"{counts.embedded:,} of {counts.chunks:,} chunks embedded{words_only}"
 
 
 def _check_embedder(memory: Memory) -> Check:

@@ -163,6 +163,10 @@ class Store(Protocol):
         """Store vectors by chunk id in one transaction; ids that are gone by now are left out."""
         ...
 
+    def skip_vectors(self, chunk_ids: Collection[int]) -> None:
+        """Let these chunks wait no longer: the embedder does not know their writing, so words alone find them."""
+        ...
+
     def optimize(self) -> None:
         """Tidy up after a run (merge keyword segments, refit the quantiser); cheap when there is nothing to do."""
         ...

@@ -133,7 +133,8 @@ class Counts:
 
     files: int
     chunks: int
-    pending: int  # chunks without a vector
+    pending: int  # chunks that wait for a vector
+    embedded: int  # chunks with a vector; the rest is in a writing that the embedder does not know
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +266,7 @@ class IndexReport:
     unchanged: int = 0
     embedded: int = 0  # chunks that went through the embedder
     reused: int = 0  # chunks whose vector was known already
+    unknown: int = 0  # chunks in a writing that the embedder does not know: found by words alone
     pending: int = 0  # chunks still without a vector
     rebuilt: bool = False
     complete: bool = True  # False: the time budget ran out or another process is indexing

@@ -50,7 +50,7 @@ def nearest(store, text, limit=10, scope=EVERYTHING) -> list[str]:
 
 def test_a_new_store_is_empty(store):
     with store.reading() as snapshot:
-        assert snapshot.counts() == Counts(files=0, chunks=0, pending=0)
+        assert snapshot.counts() == Counts(files=0, chunks=0, pending=0, embedded=0)
         assert snapshot.documents() == {}
         assert snapshot.keyword_matches(terms("anything"), limit=5, scope=EVERYTHING) == []
         assert list(snapshot.vector_matches(vector_for("x"), limit=5, scope=EVERYTHING)) == []
@@ -68,7 +68,7 @@ def test_documents_come_back_as_they_were_put(store):
     with store.reading() as snapshot:
         assert snapshot.documents() == {("memory", "memory/2026-11-15.md"): dated, ("sessions", "talk.jsonl"): talk}
         assert snapshot.documents("sessions") == {("sessions", "talk.jsonl"): talk}
-        assert snapshot.counts() == Counts(files=2, chunks=1, pending=1)
+        assert snapshot.counts() == Counts(files=2, chunks=1, pending=1, embedded=0)
 
 
 def test_chunks_come_back_as_they_were_put(store):
@@ -182,7 +182,7 @@ def test_a_removed_document_leaves_no_trace(store):
     with store.reading() as snapshot:
         assert snapshot.known_vectors([item.chunk.embedded_hash for item in goes]) == {}
         assert snapshot.document_frequencies(terms("secret", "words"), at_most=9) == [0, 1]
-        assert snapshot.counts() == Counts(files=1, chunks=1, pending=0)
+        assert snapshot.counts() == Counts(files=1, chunks=1, pending=0, embedded=1)
     assert store.verify() == []
 
 
@@ -370,7 +370,7 @@ def test_a_bad_vector_is_refused_and_nothing_is_written(store, bad):
     with pytest.raises(BadVectorError):
         store.put_document(document("memory/b.md"), chunks, {chunks[0].chunk.embedded_hash: bad})
     with store.reading() as snapshot:
-        assert snapshot.counts() == Counts(files=1, chunks=2, pending=2)
+        assert snapshot.counts() == Counts(files=1, chunks=2, pending=2, embedded=0)
     assert store.verify() == []
 
 
@@ -509,7 +509,7 @@ def test_many_threads_read_while_one_writes(store):
                     matches = snapshot.keyword_matches(terms(word), limit=9, scope=EVERYTHING)
                     by_vector = snapshot.vector_matches(vector_for("x"), limit=9, scope=EVERYTHING)
                     seen = {match.chunk_id for match in matches}
-                    assert counts == Counts(files=1, chunks=4, pending=0)
+                    assert counts == Counts(files=1, chunks=4, pending=0, embedded=4)
                     assert len(seen) == 4
                     assert {match.chunk_id for match in by_vector} == seen
                     assert len(snapshot.chunks(seen)) == 4
@@ -525,6 +525,16 @@ def test_many_threads_read_while_one_writes(store):
     assert store.verify() == []
 
 
+def test_a_skipped_chunk_waits_for_no_vector_but_may_get_one(store):
+    store.put_document(document("a.md"), chunks_of("one", "two"), {})
+    first, second = [chunk.id for chunk in store.pending(10)]
+    store.skip_vectors([first, 10**9])
+    assert [chunk.id for chunk in store.pending(10)] == [second]
+    with store.reading() as snapshot:
+        assert snapshot.counts() == Counts(files=1, chunks=2, pending=1, embedded=0)
+    assert store.verify() == []
+
+
 def test_two_threads_may_write(store):
     def write(name):
         for number in range(20):
@@ -536,7 +546,7 @@ def test_two_threads_may_write(store):
     for thread in threads:
         thread.join(timeout=60)
     with store.reading() as snapshot:
-        assert snapshot.counts() == Counts(files=40, chunks=40, pending=40)
+        assert snapshot.counts() == Counts(files=40, chunks=40, pending=40, embedded=0)
     assert store.verify() == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-EMBEDDER = '''
+EMBEDDER = """
 from recollect import BadVectorError, EmbedderError, EmbedderUnavailableError
 from recollect.embedding.hashing import HashingEmbedder
 
@@ -18,7 +18,7 @@ class Plugged(HashingEmbedder):
 def open_plugged(settings):
     {opening}
     return Plugged()
-'''
+"""
 
 
 def install(folder: Path, name: str, *, before: str = "pass", opening: str = "pass") -> Path:

@@ -9,8 +9,8 @@ import subprocess
 import sys
 
 import pytest
-from indexing.contents import contents_of, faults_of, fresh_contents
 
+from indexing.contents import contents_of, faults_of, fresh_contents
 from recollect import Memory
 
 from .conftest import write_note

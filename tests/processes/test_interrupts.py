@@ -10,8 +10,8 @@ import sys
 import time
 
 import pytest
-from indexing.contents import contents_of, faults_of, fresh_contents
 
+from indexing.contents import contents_of, faults_of, fresh_contents
 from recollect import Memory
 from recollect.indexing.indexer import EMBED_BATCH
 

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from indexing.contents import contents_of, faults_of, fresh_contents
 
+from indexing.contents import contents_of, faults_of, fresh_contents
 from recollect import Memory
 
 from .conftest import write_note

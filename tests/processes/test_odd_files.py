@@ -10,9 +10,9 @@ import threading
 import time
 
 import pytest
+
 from indexing.contents import contents_of, faults_of, fresh_contents
 from indexing.embedders import WatchedEmbedder
-
 from recollect import Memory
 
 REWRITER = """
@@ -103,9 +103,7 @@ def test_a_pipe_with_the_name_of_a_note_is_reported_and_not_waited_for(workspace
     with Memory.open(workspace, provider="hashing") as memory:
         report = memory.index()
     assert (report.added, report.complete) == (7, True)
-    assert [(problem.path, problem.reason) for problem in report.problems] == [
-        ("memory/x.md", "is not a regular file")
-    ]
+    assert [(problem.path, problem.reason) for problem in report.problems] == [("memory/x.md", "is not a regular file")]
 
 
 def test_a_note_that_turns_into_a_folder_and_back(workspace, tmp_path):

@@ -8,7 +8,6 @@ import subprocess
 import sys
 
 from indexing.contents import contents_of, faults_of, fresh_contents
-
 from recollect import Memory
 
 WRITER = """

@@ -15,12 +15,53 @@ from recollect import Memory, NoteNotFoundError, PathRefusedError, SearchAnswer
 
 PIECES = [
     *('"', "'", "`", "*", "^", "+", "-", ":", "(", ")", "{", "}", "[", "]", "<", ">", "\\", "/", "|", "&", "%", "_"),
-    *("AND", "OR", "NOT", "NEAR(", "NEAR/2", "NEAR(a b, 0)", "a*", '"a"*', "col:x", "{a b}:x", "- -", '""', '"""', "^a"),
+    *(
+        "AND",
+        "OR",
+        "NOT",
+        "NEAR(",
+        "NEAR/2",
+        "NEAR(a b, 0)",
+        "a*",
+        '"a"*',
+        "col:x",
+        "{a b}:x",
+        "- -",
+        '""',
+        '"""',
+        "^a",
+    ),
     *("text_terms:x", "rowid", "SELECT", "'; DROP TABLE chunks;--", "?", "?1", ":a", "@a", "$a", "NULL", "x'00'"),
     *("\x00", "\x01", "\x07", "\x1b[2J", "\x7f", "\r\n", "\t", "\n", "\u2028", "\u200b", "\u202e", "\ufeff", "\ufffe"),
-    *("\ud800", "\udfff", "\udc80x", "🎉", "👩‍👩‍👧‍👦", "🇵🇹", "e\u0301", "ﬁ", "İ", "ß", "ǅ", "\u0345", "\U0010ffff", "𝔘"),
+    *(
+        "\ud800",
+        "\udfff",
+        "\udc80x",
+        "🎉",
+        "👩‍👩‍👧‍👦",
+        "🇵🇹",
+        "e\u0301",
+        "ﬁ",
+        "İ",
+        "ß",
+        "ǅ",
+        "\u0345",
+        "\U0010ffff",
+        "𝔘",
+    ),
     *("数据库", "迁", "データ", "ﾃﾞｰﾀ", "데이터", "ㅎ", "ไทย", "עברית", "العربية", "हिन्दी", "数x据1库", "Ωμέγα"),
-    *("printer", "guest network", "HARB-214", "192.168.10.7", "snake_case", "camelCase", "a.b.c", "C++", "3.14", "#tag"),
+    *(
+        "printer",
+        "guest network",
+        "HARB-214",
+        "192.168.10.7",
+        "snake_case",
+        "camelCase",
+        "a.b.c",
+        "C++",
+        "3.14",
+        "#tag",
+    ),
     *("the", "of the and", "a" * 300, "-" * 300, '"' * 301, "(" * 300, "数" * 300, " " * 300, "a b " * 200, "9" * 400),
 ]
 FUZZED = 5_000
@@ -77,7 +118,8 @@ def test_a_query_of_100_kb(memory, query):
 
 
 @pytest.mark.parametrize(
-    "query", ["printer\x00", '"printer', "printer*", "(printer", "NEAR(printer", "printer AND", "NOT printer", "-printer"]
+    "query",
+    ["printer\x00", '"printer', "printer*", "(printer", "NEAR(printer", "printer AND", "NOT printer", "-printer"],
 )
 def test_what_looks_like_an_operator_does_not_keep_the_word_from_being_found(memory, query):
     assert memory.search(query).hits[0].path == "memory/network.md"
@@ -101,7 +143,20 @@ UPWARDS = [
     *("\x00../", "../\x00", "memory/\x00/../../", "..\n/", "..\r\n/", "\t../", "\x1b../", "..\x7f/"),
     *("file:../", "file://", "file:///", "http://localhost/", "data:", "~/", "~root/", "$HOME/", "${HOME}/", "`pwd`/"),
     *("C:", "C:/", "C:\\", "c:..\\", "\\\\server\\share\\", "//server/share/", "\\\\?\\C:\\", "\\\\.\\", "//./", "@"),
-    *("%USERPROFILE%\\", "%SYSTEMROOT%/", "@../", "@outside/../", "@/", "-", "--", "/", "//", "///", "\\", "{outside}/"),
+    *(
+        "%USERPROFILE%\\",
+        "%SYSTEMROOT%/",
+        "@../",
+        "@outside/../",
+        "@/",
+        "-",
+        "--",
+        "/",
+        "//",
+        "///",
+        "\\",
+        "{outside}/",
+    ),
 ]
 ENDINGS = ["", "/", ".", " ", "\x00", "%00.md", "::$DATA", "?x=.md", "#L1-L9"]
 INSIDE = [

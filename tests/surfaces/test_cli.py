@@ -40,6 +40,7 @@ REPORT_KEYS = {
     "unchanged",
     "embedded",
     "reused",
+    "unknown",
     "pending",
     "rebuilt",
     "complete",
@@ -422,9 +423,11 @@ def test_config_show(recollect, workspace):
     assert settings["query.max_results"] == {"value": 3, "from": "flag"}
     assert settings["provider"]["from"] == "environment RECOLLECT_PROVIDER"
     assert settings["query.min_score"] == {"value": 0.35, "from": "default"}
-    assert re.search(r"^query\.max_results +3  \(flag\)$", recollect(
-        "config", "show", "-w", workspace, "--set", "query.max_results=3"
-    ).out, re.MULTILINE)
+    assert re.search(
+        r"^query\.max_results +3  \(flag\)$",
+        recollect("config", "show", "-w", workspace, "--set", "query.max_results=3").out,
+        re.MULTILINE,
+    )
 
 
 def test_config_show_masks_secrets(recollect, workspace, monkeypatch):
@@ -644,7 +647,7 @@ def state_folder_is_a_file(workspace: Path) -> None:
 STATES = {
     "well": lambda workspace: None,
     "no notes": lambda workspace: [path.unlink() for path in workspace.rglob("*.md")],
-    "corrupt index": lambda workspace: ruin(workspace),
+    "corrupt index": ruin,
     "empty index": lambda workspace: ruin(workspace, b""),
     "missing workspace": lambda workspace: workspace.rename(workspace.with_name("elsewhere")),
     "workspace is a file": lambda workspace: (

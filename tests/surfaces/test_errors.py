@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import apsw
 import pytest
+
 from processes.folders import as_plain_user, small_disk, with_mode
 from processes.plug_in import install
-
-from recollect import IndexMismatchError, Memory, errors
+from recollect import IndexMismatchError, Memory, StoreError, errors
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.store.state_folder import StateFolder
 
@@ -45,6 +45,10 @@ def base_error(world):
 
 def settings_error(world):
     return world.recollect("search", "x", "-w", world.workspace, "--set", "query.max_result=3", "--json")
+
+
+def memory_disabled(world):
+    return world.recollect("search", "x", "-w", world.workspace, "--set", "enabled=false", "--json")
 
 
 def workspace_error(world):
@@ -102,7 +106,7 @@ def index_path(world):
         return memory.state.current()
 
 
-def store_error(world):
+def index_too_new(world):
     database = apsw.Connection(str(index_path(world)))
     database.execute("PRAGMA user_version = 999")
     database.close()
@@ -137,28 +141,35 @@ def disk_full(world):
         return world.recollect("index", "-w", world.workspace, "--set", f"store.path={disk}", "--json")
 
 
-# Where the class is missing here, the command cannot reach it: see `test_index_mismatch`.
+# Where a class is missing here, the command cannot reach it: see the tests named after those.
 PROVOCATIONS = {
     errors.RecollectError: Provocation(base_error, 1, "the cache is turned off", "cache.enabled = true"),
     errors.SettingsError: Provocation(settings_error, 1, "query.max_result", "max_results"),
+    errors.MemoryDisabledError: Provocation(memory_disabled, 1, "memory is turned off", "enabled = true"),
     errors.WorkspaceError: Provocation(workspace_error, 1, "there is no folder .*nowhere", "recollect init"),
     errors.WorkspaceNotFoundError: Provocation(workspace_not_found, 1, "no workspace here", "`recollect init`"),
     errors.PathRefusedError: Provocation(path_refused, 1, r"not a memory file: '\.\./secret\.md'", "MEMORY.md"),
-    errors.NoteNotFoundError: Provocation(note_not_found, 1, "no such note: 'memory/none.md'", "search for its content"),
+    errors.NoteNotFoundError: Provocation(
+        note_not_found, 1, "no such note: 'memory/none.md'", "search for its content"
+    ),
     errors.NoteUnreadableError: Provocation(note_unreadable, 1, "cannot read 'MEMORY.md'", "who may read the file"),
     errors.QueryError: Provocation(query_error, 2, "at least 1, got 0", "1 or more results"),
     errors.EmbedderError: Provocation(embedder_error, 1, "the provider hung up", "try it later", beside=True),
     errors.EmbedderUnavailableError: Provocation(
-        embedder_unavailable, 0, "no embedding provider is called 'nonesuch'", "set provider to one of them", beside=True
+        embedder_unavailable,
+        0,
+        "no embedding provider is called 'nonesuch'",
+        "set provider to one of them",
+        beside=True,
     ),
     errors.BadVectorError: Provocation(bad_vector, 0, "a vector is not a number", "", beside=True),
-    errors.StoreError: Provocation(store_error, 3, "written by a newer release", "upgrade recollect"),
+    errors.IndexTooNewError: Provocation(index_too_new, 3, "written by a newer release", "upgrade recollect"),
     errors.IndexCorruptError: Provocation(index_corrupt, 3, "not a database", "recollect index --force"),
     errors.IndexReadOnlyError: Provocation(index_read_only, 1, "cannot write to", "set store.path"),
     errors.IndexBusyError: Provocation(index_busy, 1, "another process is indexing", "try again"),
     errors.DiskFullError: Provocation(disk_full, 1, "full|No space left", "free some space"),
 }
-BY_MEMORY_ONLY = {errors.IndexMismatchError}
+BY_MEMORY_ONLY = {errors.IndexMismatchError, errors.StoreError}
 
 
 def kinds(error):
@@ -200,10 +211,31 @@ def test_index_mismatch(workspace):
     other = HashingEmbedder(dimensions=128)
     with Memory.open(workspace, provider="hashing") as memory:
         memory.index()
-        with memory.store() as store, pytest.raises(IndexMismatchError, match="was built with .*:384, .*:128") as raised:
+        with (
+            memory.store() as store,
+            pytest.raises(IndexMismatchError, match=r"was built with .*:384, .*:128") as raised,
+        ):
             store.set_embedder(other.identity, other.quantization)
     assert "recollect index" in raised.value.hint
     assert raised.value.exit_code == 3
+
+
+def test_store_error(workspace):
+    """A store that somebody holds on to after its memory was closed says so, instead of answering from nowhere."""
+    with Memory.open(workspace, provider="hashing") as memory:
+        memory.index()
+        with memory.store() as store:
+            pass
+    with pytest.raises(StoreError, match="the store is closed") as raised, store.reading():
+        pass
+    assert (raised.value.hint, raised.value.exit_code) == ("open the index again", 3)
+
+
+def test_an_index_of_a_newer_release_can_be_built_anew(recollect, workspace, tmp_path, monkeypatch):
+    index_too_new(World(recollect, workspace, tmp_path, monkeypatch))
+    assert recollect("index", "-w", workspace).code == 3  # never without being asked
+    assert recollect("index", "--force", "-w", workspace).code == 0
+    assert recollect("doctor", "-w", workspace).code == 0
 
 
 @pytest.mark.parametrize("provider", ["hangsup2", "poisoned2"])

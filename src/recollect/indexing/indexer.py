@@ -60,6 +60,7 @@ class _Tally:
     unchanged: int = 0
     embedded: int = 0
     reused: int = 0
+    unknown: int = 0
     complete: bool = True
     problems: list[Problem] = field(default_factory=list)
 
@@ -200,6 +201,10 @@ class Indexer:
                 progress(Progress("embed", done, max(total, done)))
 
     def _embed(self, embedder: Embedder, batch: Sequence[PendingChunk], tally: _Tally) -> None:
+        unknown = [chunk.id for chunk in batch if not embedder.knows(chunk.embedded_text)]
+        self.store.skip_vectors(unknown)
+        tally.unknown += len(unknown)
+        batch = [chunk for chunk in batch if chunk.id not in unknown]
         known = self._known_vectors([chunk.embedded_hash for chunk in batch])
         texts = {chunk.embedded_hash: chunk.embedded_text for chunk in batch if chunk.embedded_hash not in known}
         fresh = self._embed_texts(embedder, texts, tally)
@@ -242,5 +247,6 @@ class Indexer:
             unchanged=tally.unchanged,
             embedded=tally.embedded,
             reused=tally.reused,
+            unknown=tally.unknown,
             complete=tally.complete,
         )

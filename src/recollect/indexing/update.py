@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from recollect.indexing.plan import plan_changes
 from recollect.types import IndexReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from recollect.indexing.preparation import Preparation
@@ -91,7 +92,7 @@ class IndexUpdate:
         with store.reading() as snapshot:
             profile = snapshot.meta(PROFILE)
             built_with = snapshot.embedder()
-            vectors = snapshot.counts().chunks > snapshot.counts().pending
+            vectors = snapshot.counts().embedded > 0
         if profile != self.preparation.profile:
             return REASON_PROFILE
         if self.embedder and vectors and built_with != self.embedder.identity:
@@ -113,9 +114,11 @@ class IndexUpdate:
         return plan.is_empty and not (self.embedder and pending)
 
     def _create_or_reason(self, *, force: bool) -> str:
+        if force and self.folder.current():
+            return "asked for"
         with self.live.use() as store:
             if store is not None:
-                return "asked for" if force else self.rebuild_reason(store)
+                return self.rebuild_reason(store)
         path = self.folder.next_index_path()
         store = self.create_store(path)
         store.write_meta({PROFILE: self.preparation.profile})
@@ -135,8 +138,7 @@ class IndexUpdate:
         """Build beside the live index, which answers throughout, then switch; a killed rebuild is gone on with."""
         path, store = self._building_store()
         try:
-            with self.live.use() as live:
-                older = live if live and self._same_embedder(live) else None
+            with self._older_store() as older:
                 report = self._indexer(store, self.embedder, older).run(progress=progress)
             store.write_meta({BUILDING: ""})
         finally:
@@ -159,6 +161,17 @@ class IndexUpdate:
         store = self.create_store(path)
         store.write_meta({PROFILE: self.preparation.profile, BUILDING: "yes"})
         return path, store
+
+    @contextmanager
+    def _older_store(self) -> Iterator[Store | None]:
+        """Yield the live store if its vectors can be taken over; one that cannot be read is simply replaced."""
+        with ExitStack() as stack:
+            try:
+                store = stack.enter_context(self.live.use())
+                usable = store is not None and self._same_embedder(store)
+            except StoreError:
+                store, usable = None, False
+            yield store if usable else None
 
     def _same_embedder(self, store: Store) -> bool:
         with store.reading() as snapshot:

@@ -36,8 +36,9 @@ class QueryEmbedding:
         counts, built_with, identity = snapshot.counts(), snapshot.embedder(), self._embedder.identity
         if not counts.chunks:
             return "nothing is indexed yet"
-        if counts.pending == counts.chunks:
-            return "nothing is embedded yet, so only keywords were searched: run `recollect index`"
+        if not counts.embedded:
+            wait = "nothing is embedded yet: run `recollect index`"
+            return f"only keywords were searched: {wait if counts.pending else 'no note is in a writing it knows'}"
         if built_with != identity:
             return (
                 f"only keywords were searched: the index holds vectors of {built_with}, settings ask for {identity}; "

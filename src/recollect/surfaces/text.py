@@ -42,7 +42,12 @@ def report_lines(report: IndexReport) -> Iterator[str]:
     files = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "none"
     vectors = ", ".join(
         f"{count:,} {name}"
-        for name, count in {"embedded": report.embedded, "reused": report.reused, "pending": report.pending}.items()
+        for name, count in {
+            "embedded": report.embedded,
+            "reused": report.reused,
+            "by words only": report.unknown,
+            "pending": report.pending,
+        }.items()
         if count
     )
     yield f"notes: {files}" + (f"; chunks: {vectors}" if vectors else "") + f" ({report.seconds:.1f} s)"

@@ -48,6 +48,8 @@ class Database:
             return self._connection.execute(sql, bindings).fetchall()
         except apsw.Error as error:
             raise self._ours(error) from error
+        except UnicodeDecodeError as error:  # SQLite does not check the text it stores
+            raise IndexCorruptError(f"{self.path}: a text in it is damaged", hint=REBUILD_HINT) from error
 
     def value(self, sql: str, bindings: Sequence[Any] = ()) -> Any:
         """Return the first column of the first row, or None when there is no row."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import string
 from collections.abc import Sequence
 
-from recollect.errors import IndexCorruptError, StoreError
+from recollect.errors import IndexCorruptError, IndexTooNewError
 from recollect.store.sqlite.connection import REBUILD_HINT, Database
 
 APPLICATION_ID = 0x72636C74  # "rclt" in ASCII, so that no foreign database is taken for an index
+
+# States of `chunks.has_vector`; a skipped chunk is in a writing that the embedder does not know.
+PENDING, EMBEDDED, SKIPPED = 0, 1, 2
 
 # Callers hand over finished terms separated by blanks, so nothing but blanks may split: every printable ASCII
 # punctuation mark is declared part of a token; non-ASCII characters are for the `ascii` tokenizer anyway.
@@ -72,7 +75,7 @@ def check_ours(db: Database, *, newest: int = len(MIGRATIONS)) -> int:
         raise IndexCorruptError(f"{db.path} is not an index of recollect", hint=REBUILD_HINT)
     version: int = db.value("PRAGMA user_version")
     if version > newest:
-        raise StoreError(
+        raise IndexTooNewError(
             f"{db.path} was written by a newer release (schema {version}, this one knows {newest})",
             hint="upgrade recollect, or run `recollect index --force` to build the index anew",
         )

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
-from recollect.errors import StoreError
+from recollect.errors import IndexCorruptError, StoreError
 from recollect.store.sqlite import keyword
-from recollect.store.sqlite.connection import Database, as_json
+from recollect.store.sqlite.connection import REBUILD_HINT, Database, as_json
 from recollect.store.sqlite.scopes import without_idle_filters
 from recollect.types import (
     Counts,
@@ -54,8 +54,11 @@ class SqliteSnapshot:
         return stored_embedder(self._db)
 
     def counts(self) -> Counts:
-        files, chunks, vectors = self._db.rows("SELECT documents, chunks, vectors FROM totals")[0]
-        return Counts(files=files, chunks=chunks, pending=chunks - vectors)
+        # Through its partial index the count of pending chunks costs nothing once all are embedded.
+        files, chunks, vectors, pending = self._db.rows(
+            "SELECT documents, chunks, vectors, (SELECT count(*) FROM chunks WHERE has_vector = 0) FROM totals"
+        )[0]
+        return Counts(files=files, chunks=chunks, pending=pending, embedded=vectors)
 
     def documents(self, source: SourceName | None = None) -> Mapping[tuple[SourceName, str], StoredDocument]:
         return {
@@ -124,7 +127,12 @@ class SqliteSnapshot:
 def stored_embedder(db: Database) -> EmbedderIdentity | None:
     """Return the identity that `set_embedder` recorded."""
     recorded = db.value("SELECT value FROM meta WHERE key = 'embedder'")
-    return None if recorded is None else EmbedderIdentity(**json.loads(recorded))
+    if recorded is None:
+        return None
+    try:
+        return EmbedderIdentity(**json.loads(recorded))
+    except (TypeError, ValueError) as error:
+        raise IndexCorruptError(f"{db.path}: the record of its embedder is damaged", hint=REBUILD_HINT) from error
 
 
 def _day(number: int | None) -> date | None:

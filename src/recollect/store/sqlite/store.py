@@ -15,6 +15,7 @@ from recollect.store.sqlite import documents as rows
 from recollect.store.sqlite.connection import Database, as_json
 from recollect.store.sqlite.files import bytes_on_disk
 from recollect.store.sqlite.pool import ConnectionPool
+from recollect.store.sqlite.schema import EMBEDDED, PENDING, SKIPPED
 from recollect.store.sqlite.snapshot import SqliteSnapshot, stored_embedder
 from recollect.store.sqlite.vectors import Quantization, VectorDriver, VectorIndex, open_vector_index
 from recollect.store.sqlite.verifying import find_damage, find_faults
@@ -114,12 +115,13 @@ class SqliteStore:
                 self._vector_index().rebuild(db)
             elif recorded is not None:
                 self._vector_index().clear(db)  # its tables may be made for other dimensions
+                db.rows("UPDATE chunks SET has_vector = ? WHERE has_vector = ?", (PENDING, SKIPPED))
 
     def pending(self, limit: int, *, after: int = 0) -> Sequence[PendingChunk]:
         with self._pool.reader() as db:
             found = db.rows(
                 "SELECT id, embedded_hash, context, text FROM chunks JOIN chunk_texts ON chunk_id = id"
-                " WHERE has_vector = 0 AND id > ? ORDER BY id LIMIT ?",
+                " WHERE has_vector = 0 AND id > ? ORDER BY id LIMIT ?",  # a bound 0 would not use the partial index
                 (after, max(limit, 0)),
             )
         return [
@@ -139,10 +141,18 @@ class SqliteStore:
                 (as_json(vectors),),
             ):
                 by_source[source][chunk_id] = vectors[chunk_id]
-                if has_vector:
+                if has_vector == EMBEDDED:
                     replaced.append(chunk_id)
             self._remove_vectors(db, replaced)
             self._add_vectors(db, by_source)
+
+    def skip_vectors(self, chunk_ids: Collection[int]) -> None:
+        if chunk_ids:
+            with self._writing() as db:
+                db.rows(
+                    "UPDATE chunks SET has_vector = ? WHERE has_vector = ? AND id IN (SELECT value FROM json_each(?))",
+                    (SKIPPED, PENDING, as_json(chunk_ids)),
+                )
 
     def optimize(self) -> None:
         with self._writing() as db:
@@ -206,7 +216,10 @@ class SqliteStore:
             ids = list(vectors)
             matrix = checked_matrix(vectors.values(), identity.dimensions)
             db.run_many("INSERT INTO vectors (chunk_id, embedding) VALUES (?, ?)", zip(ids, pack(matrix), strict=True))
-            db.rows("UPDATE chunks SET has_vector = 1 WHERE id IN (SELECT value FROM json_each(?))", (as_json(ids),))
+            db.rows(
+                "UPDATE chunks SET has_vector = ? WHERE id IN (SELECT value FROM json_each(?))",
+                (EMBEDDED, as_json(ids)),
+            )
             _count(db, vectors=len(ids))
             self._vector_index().add(db, source, ids, matrix)
 
