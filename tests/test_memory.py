@@ -252,7 +252,7 @@ def test_progress_reaches_the_end(workspace):
     seen = []
     with Memory.open(workspace, provider="hashing") as memory:
         memory.index(progress=seen.append)
-    assert [p.stage for p in seen][0] == "read"
+    assert seen[0].stage == "read"
     assert seen[-1].stage == "embed"
     assert seen[-1].done == seen[-1].total
 

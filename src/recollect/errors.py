@@ -8,7 +8,7 @@
     ├── PathRefusedError            exit 1   a path that is not part of the memory
     ├── NoteNotFoundError           exit 1   a path that could be a note, but there is none
     ├── NoteUnreadableError         exit 1   a note that the system does not let us read
-    ├── QueryError                  exit 2   a search that cannot be asked (a limit below 1, an empty query)
+    ├── QueryError                  exit 2   a search that cannot be asked (a limit below 1)
     ├── EmbedderError               exit 1   an embedder is missing, broken or gave bad vectors
     │   ├── EmbedderUnavailableError
     │   └── BadVectorError
@@ -25,6 +25,7 @@ Each error says what happened, and `hint` says what to do next.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 
@@ -113,7 +114,11 @@ class StoreError(RecollectError):
 
 
 class IndexCorruptError(StoreError):
-    """The index file is damaged or is not an index."""
+    """An index file is damaged or is not an index; `path` is that file, where it is known."""
+
+    def __init__(self, message: str, *, hint: str = "", path: Path | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.path = path
 
 
 class IndexTooNewError(StoreError):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from recollect.embedding.selection import Selection, select_embedder
-from recollect.errors import EmbedderUnavailableError, IndexCorruptError, MemoryDisabledError
+from recollect.errors import DiskFullError, EmbedderUnavailableError, IndexCorruptError, MemoryDisabledError
 from recollect.indexing.preparation import Preparation
 from recollect.indexing.preview import preview_changes
 from recollect.indexing.update import IndexUpdate
@@ -36,7 +36,7 @@ from recollect.types import (
     SearchAnswer,
     Status,
 )
-from recollect.workspace import checked_workspace
+from recollect.workspace import checked_workspace, expanded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +80,7 @@ class Memory:
         Without `settings` they are read from the usual layers; `overrides` come last: `provider="none"`, or
         `query__max_results=10` for a nested key. An `embedder` of your own takes the place of the configured one.
         """
-        folder = checked_workspace(Path(workspace).expanduser())
+        folder = checked_workspace(expanded(Path(workspace)))
         if settings is None:
             flags = {key.replace("__", "."): value for key, value in overrides.items()}
             settings = load_settings(folder, agent=agent, flags=flags).settings
@@ -142,11 +142,11 @@ class Memory:
         request = self._request(query, limit, min_score, fusion, explain=explain)
         embedder = None if keyword_only else self.selection.embedder
         wanted = self.settings.sync.on_search if sync is None else sync
-        synced = self._sync(embedder) if wanted else IndexReport()
+        synced = self._sync(embedder) if wanted else None
         try:
             return self._answer(request, synced, keyword_only=keyword_only)
-        except IndexCorruptError:
-            synced = self._sync(embedder)  # sets the damaged file aside and starts a new index from the notes
+        except IndexCorruptError as error:
+            synced = self._update(embedder).heal(error, self.settings.sync.search_budget_ms / 1000)
             return self._answer(request, synced, keyword_only=keyword_only)
 
     def get(self, path: str, *, first_line: int = 1, lines: int | None = None) -> NoteText:
@@ -205,12 +205,11 @@ class Memory:
         return [self._notes] if "memory" in self.settings.sources else []
 
     def _open_store(self, path: Path) -> Store:
-        return open_index(
-            path,
-            create=False,
-            read_only=not self.state.writable(),
-            vector_driver=self.settings.store.vector.driver,
-        )
+        driver = self.settings.store.vector.driver
+        try:
+            return open_index(path, create=False, read_only=not self.state.writable(), vector_driver=driver)
+        except DiskFullError:  # even opening for writing needs some room; searching does not
+            return open_index(path, create=False, read_only=True, vector_driver=driver)
 
     def _create_store(self, path: Path) -> Store:
         return open_index(path, create=True, read_only=False, vector_driver=self.settings.store.vector.driver)
@@ -255,9 +254,10 @@ class Memory:
             explain=explain,
         )
 
-    def _answer(self, request: SearchRequest, synced: IndexReport, *, keyword_only: bool) -> SearchAnswer:
-        notes = [*synced.notes, *(() if keyword_only else self._embedder_notes())]
-        notes += [f"{problem.path}: {problem.reason}" for problem in synced.problems]
+    def _answer(self, request: SearchRequest, synced: IndexReport | None, *, keyword_only: bool) -> SearchAnswer:
+        notes = [] if keyword_only else self._embedder_notes()
+        if synced:
+            notes += [*synced.notes, *(f"{problem.path}: {problem.reason}" for problem in synced.problems)]
         with self._live.use() as store:
             if store is None:
                 notes.append("nothing is indexed yet: run `recollect index`")
@@ -268,7 +268,7 @@ class Memory:
                 vector, reason = embedding.vector_of(request.query, snapshot) if embedding else (None, "")
                 found = find(snapshot, request, vector, cosine_range=self._cosine_range(vector), exists=self._exists)
         notes += [reason, *self._answer_notes(request, counts, found, by_vector=vector is not None)]
-        stale = not synced.complete or bool(found.missing_files)
+        stale = True if found.missing_files else None if synced is None else not synced.complete
         return SearchAnswer(
             query=request.query,
             mode="keyword" if vector is None else "hybrid",

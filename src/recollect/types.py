@@ -214,7 +214,7 @@ class IndexState:
     files: int
     chunks: int
     pending: int  # chunks that only keywords can find yet
-    stale: bool  # some file changed and the index does not know the change yet
+    stale: bool | None  # some file changed and the index does not know yet; None when nobody looked
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class IndexedChunk(NamedTuple):
     has_vector: bool
 
 
-def contents_of(memory: Memory, *, check_vectors: bool = True) -> set[IndexedChunk]:
+def contents_of(memory: Memory) -> set[IndexedChunk]:
     """Return every chunk of an index made with the hashing embedder.
 
     Fails on two chunks in the same place with the same text, and on a vector that is not that of its text.
@@ -44,8 +44,6 @@ def contents_of(memory: Memory, *, check_vectors: bool = True) -> set[IndexedChu
     ]
     found = set(listed)
     assert len(found) == len(listed) == counts.chunks
-    if not check_vectors:
-        return found
     embedded = [chunks[chunk_id] for chunk_id in cosines]
     texts = [f"{chunk.context}\n{chunk.text}" if chunk.context else chunk.text for chunk in embedded]
     expected = embedder.embed_documents(texts) @ probe

@@ -164,18 +164,17 @@ class Indexer:
     # --- vectors ---------------------------------------------------------------------------------
 
     def _known_vectors(self, hashes: Sequence[str]) -> dict[str, Vector]:
-        """Return the vectors of texts embedded before: in this index, the one it replaces, or the cache."""
+        """Return the vectors of texts embedded before: from the cache, this index, or the one it replaces."""
         known: dict[str, Vector] = {}
         if self.embedder is None:
             return known
+        if self.cache and hashes:
+            known.update(self.cache.get_many(self.embedder.identity, hashes))
         for store in (self.store, self.older_store):
             missing = [text_hash for text_hash in hashes if text_hash not in known]
             if store and missing:
                 with store.reading() as snapshot:
                     known.update(snapshot.known_vectors(missing))
-        missing = [text_hash for text_hash in hashes if text_hash not in known]
-        if self.cache and missing:
-            known.update(self.cache.get_many(self.embedder.identity, missing))
         return known
 
     def _embed_pending(

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from recollect.errors import IndexCorruptError, IndexReadOnlyError, StoreError
+from recollect.errors import DiskFullError, IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
 from recollect.indexing.indexer import NEVER, Deadline, Indexer
 from recollect.indexing.plan import plan_changes
 from recollect.types import IndexReport
@@ -56,22 +56,39 @@ class IndexUpdate:
         try:
             with self.folder.write_lock(0):
                 return self._healed(lambda: self._run_within(Deadline.after(seconds)))
-        except TimeoutError:
+        except IndexBusyError:
             return IndexReport(
                 complete=False, notes=("another process is indexing: its newest changes may be missing",)
             )
+        except DiskFullError as error:
+            return IndexReport(complete=False, notes=(f"new notes are not indexed: {error.message}; {error.hint}",))
+
+    def heal(self, error: IndexCorruptError, seconds: float) -> IndexReport:
+        """Set aside the index that a search found damaged, unless another process did, and begin a new one."""
+        if not self.folder.writable():
+            raise error
+        with self.folder.write_lock(PATIENCE_S):
+            current = self.folder.current()
+            notes: tuple[str, ...] = ()
+            if current is not None and error.path in {None, current}:
+                notes = (self._set_aside(error, current),)
+            report = self._healed(lambda: self._run_within(Deadline.after(seconds)))
+        return replace(report, notes=(*notes, *report.notes))
+
+    def _set_aside(self, error: IndexCorruptError, path: Path) -> str:
+        kept = self.folder.set_aside(path)
+        return f"{error.message}; it was kept as {kept.name} and the index is built anew from the notes"
 
     def _healed(self, work: Callable[[], IndexReport]) -> IndexReport:
         """Do the work; if the index turns out damaged or foreign, keep it under another name and begin a new one."""
         try:
             return work()
         except IndexCorruptError as error:
-            path = self.folder.current()
-            if path is None:
+            damaged = error.path or self.folder.current()
+            if damaged is None or damaged.parent != self.folder.path or not damaged.exists():
                 raise
-            kept = self.folder.set_aside(path)
+            note = self._set_aside(error, damaged)
             report = work()
-            note = f"{error.message}; it was kept as {kept.name} and the index is built anew from the notes"
             return replace(report, notes=(note, *report.notes))
 
     def _run(self, *, force: bool, progress: ProgressCallback | None) -> IndexReport:

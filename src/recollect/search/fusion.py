@@ -63,7 +63,7 @@ def matched_share(bm25: float | None, full_weight: float) -> float:
 
 def nearness(cosine: float, evidence: Evidence) -> float:
     """Return how near the meaning is: about 0 for unrelated texts and 1 for an answer, whatever the model's cosines."""
-    return (cosine - evidence.cosine_floor) / (evidence.cosine_ceiling - evidence.cosine_floor)
+    return max(0.0, (cosine - evidence.cosine_floor) / (evidence.cosine_ceiling - evidence.cosine_floor))
 
 
 def text_score(bm25: float | None, full_weight: float) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from recollect.errors import QueryError
+from recollect.errors import IndexCorruptError, QueryError
 from recollect.search.analysis import COMMON, RARE, KeywordQuery, choose_terms, query_terms, weigh
 from recollect.search.citations import cite
 from recollect.search.decay import age_factor
@@ -172,7 +172,10 @@ def _with_chunks(snapshot: Snapshot, ranked: Sequence[_Ranked]) -> Iterator[tupl
         some = ranked[start : start + FETCH_STEP]
         chunks = snapshot.chunks([r.fused.candidate.chunk_id for r in some if r.chunk is None])
         for r in some:
-            yield r, r.chunk or chunks[r.fused.candidate.chunk_id]
+            chunk = r.chunk or chunks.get(r.fused.candidate.chunk_id)
+            if chunk is None:
+                raise IndexCorruptError("the index names a chunk that it does not hold", hint="run `recollect index`")
+            yield r, chunk
 
 
 def _hit(chunk: StoredChunk, place: _Ranked, terms: set[str], *, explain: bool) -> Hit:

@@ -9,15 +9,11 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from recollect.errors import IndexBusyError
+from recollect.errors import IndexBusyError, StoreError
 
 TOP_FOLDER = ".recollect"
 _INDEX_NAME = re.compile(r"index-(\d+)\.sqlite")
 _SIDE_FILES = ("-wal", "-shm")  # a database in WAL mode; they go wherever the database goes
-
-
-class WriteLockTimeoutError(IndexBusyError, TimeoutError):
-    """Another process was indexing for as long as we were willing to wait; a time-out to those who only try."""
 
 
 class StateFolder:
@@ -36,7 +32,12 @@ class StateFolder:
 
     def ensure(self) -> None:
         """Create the folder, and keep what is derived out of git."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise StoreError(
+                f"{self.path} cannot be made: a file is in the way", hint="move that file, or set store.path"
+            ) from error
         top = next((folder for folder in (self.path, *self.path.parents) if folder.name == TOP_FOLDER), None)
         if top is not None and not (top / ".gitignore").exists():
             (top / ".gitignore").write_text("*\n", encoding="utf-8")
@@ -93,10 +94,12 @@ class StateFolder:
                 continue  # on Windows another process still reads it; the next run tries again
             for suffix in _SIDE_FILES:
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
+        for draft in self.path.glob("CURRENT.*.tmp"):  # of a process that was killed while it switched
+            draft.unlink(missing_ok=True)
 
     @contextmanager
     def write_lock(self, timeout_s: float) -> Iterator[None]:
-        """Be the only writer among all processes; raises WriteLockTimeoutError after `timeout_s`.
+        """Be the only writer among all processes; raises IndexBusyError after `timeout_s`.
 
         The operating system lets go of the lock when its holder dies.
         """
@@ -106,7 +109,7 @@ class StateFolder:
         try:
             lock.acquire(timeout=timeout_s)
         except filelock.Timeout as error:
-            raise WriteLockTimeoutError(
+            raise IndexBusyError(
                 f"another process is indexing into {self.path}", hint="try again when it has finished"
             ) from error
         try:
@@ -117,7 +120,7 @@ class StateFolder:
     def _named(self) -> Path | None:
         try:
             name = self._pointer.read_text(encoding="utf-8", errors="replace").strip()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         return self.path / name if _INDEX_NAME.fullmatch(name) else None
 

@@ -72,18 +72,13 @@ class SqliteEmbeddingCache:
         wanted = set(hashes)
         if not wanted:
             return {}
-        found = self._rescued(lambda: self._read(identity, wanted)) or []
+        found, vectors = self._rescued(lambda: self._read_vectors(identity, wanted)) or ([], {})
         self._hits += len(found)
         self._misses += len(wanted) - len(found)
         stale = [key for key, _, _, used_at in found if used_at < self._clock() - _DAY_S]
         if stale and not self._read_only:
             self._rescued(lambda: self._note_use(stale))
-        if not found:
-            return {}
-        from recollect.store.sqlite.vectors.rows import unpack  # imports NumPy
-
-        matrix = unpack([blob for _, _, blob, _ in found])
-        return {digest.hex(): row for (_, digest, _, _), row in zip(found, matrix, strict=True)}
+        return vectors
 
     def put_many(self, identity: EmbedderIdentity, vectors: Mapping[str, Vector]) -> None:
         if not vectors:
@@ -144,6 +139,15 @@ class SqliteEmbeddingCache:
     def _note(self, note: str) -> None:
         if note not in self.notes:
             self.notes = (*self.notes, note)
+
+    def _read_vectors(self, identity: EmbedderIdentity, wanted: Collection[str]) -> tuple[list[Row], dict[str, Vector]]:
+        found = self._read(identity, wanted)
+        if not found:
+            return found, {}
+        from recollect.store.sqlite.vectors.rows import unpack  # imports NumPy
+
+        matrix = unpack(self.path, [blob for _, _, blob, _ in found])
+        return found, {digest.hex(): row for (_, digest, _, _), row in zip(found, matrix, strict=True)}
 
     def _read(self, identity: EmbedderIdentity, hashes: Collection[str]) -> list[Row]:
         if not self.path.exists():

@@ -19,20 +19,29 @@ Row = tuple[Any, ...]
 REBUILD_HINT = "run `recollect index --force` to build it anew from the notes; nothing is lost"
 
 
+_NO_ROOM = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # Windows knows no quota error
+
+
 def translated(error: apsw.Error, path: Path, *, system_errno: int = 0) -> Exception:
     """Return the error of ours that says what `error` means to a user of the file at `path`."""
     what = f"{path}: {error}"
     if isinstance(error, apsw.CantOpenError) and not path.exists():
         return FileNotFoundError(errno.ENOENT, "there is no index at this path", str(path))
-    if isinstance(error, apsw.FullError) or system_errno in {errno.ENOSPC, errno.EDQUOT}:
+    if isinstance(error, apsw.FullError) or system_errno in _NO_ROOM:
         return DiskFullError(what, hint="free some space; what was indexed before is intact")
     if isinstance(error, (apsw.BusyError, apsw.LockedError)):
         return IndexBusyError(what, hint="another process is writing the index; try again when it has finished")
-    if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
-        return IndexCorruptError(what, hint=REBUILD_HINT)
+    # Our statements are fixed and every value is bound: one that SQLite cannot read meets a damaged schema.
+    if isinstance(error, (apsw.CorruptError, apsw.NotADBError, apsw.SQLError)):
+        return IndexCorruptError(what, hint=REBUILD_HINT, path=path)
     if isinstance(error, (apsw.ReadOnlyError, apsw.PermissionsError)):
         return IndexReadOnlyError(what, hint="check the permissions of the folder that holds the index")
     return StoreError(what, hint="check that the disk that holds the index is readable and writable")
+
+
+def damaged(path: Path, what: str) -> IndexCorruptError:
+    """Return the error to raise when something in the file cannot be what we stored."""
+    return IndexCorruptError(f"{path}: {what} in it is damaged", hint=REBUILD_HINT, path=path)
 
 
 class Database:
@@ -49,7 +58,7 @@ class Database:
         except apsw.Error as error:
             raise self._ours(error) from error
         except UnicodeDecodeError as error:  # SQLite does not check the text it stores
-            raise IndexCorruptError(f"{self.path}: a text in it is damaged", hint=REBUILD_HINT) from error
+            raise damaged(self.path, "a text") from error
 
     def value(self, sql: str, bindings: Sequence[Any] = ()) -> Any:
         """Return the first column of the first row, or None when there is no row."""

@@ -64,7 +64,7 @@ def _ready_for_use(db: Database, driver: VectorDriver, *, create: bool, read_onl
     """Create, check or upgrade the tables; return the driver the file is kept with from now on."""
     if is_empty(db):
         if read_only or not create:
-            raise IndexCorruptError(f"{db.path} is empty", hint=REBUILD_HINT)
+            raise IndexCorruptError(f"{db.path} is empty", hint=REBUILD_HINT, path=db.path)
         db.rows("PRAGMA journal_mode = WAL")
         migrate(db)
     version = check_ours(db)

@@ -72,7 +72,7 @@ def is_empty(db: Database) -> bool:
 def check_ours(db: Database, *, newest: int = len(MIGRATIONS)) -> int:
     """Return the schema version of the file; raises when the file is foreign, damaged or from a newer release."""
     if db.value("PRAGMA application_id") != APPLICATION_ID:
-        raise IndexCorruptError(f"{db.path} is not an index of recollect", hint=REBUILD_HINT)
+        raise IndexCorruptError(f"{db.path} is not an index of recollect", hint=REBUILD_HINT, path=db.path)
     version: int = db.value("PRAGMA user_version")
     if version > newest:
         raise IndexTooNewError(
@@ -82,7 +82,7 @@ def check_ours(db: Database, *, newest: int = len(MIGRATIONS)) -> int:
     if version == len(MIGRATIONS):
         missing = TABLES - {name for (name,) in db.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")}
         if missing:
-            raise IndexCorruptError(f"{db.path} lacks the tables {sorted(missing)}", hint=REBUILD_HINT)
+            raise IndexCorruptError(f"{db.path} lacks the tables {sorted(missing)}", hint=REBUILD_HINT, path=db.path)
     return version
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
-from recollect.errors import IndexCorruptError, StoreError
+from recollect.errors import StoreError
 from recollect.store.sqlite import keyword
-from recollect.store.sqlite.connection import REBUILD_HINT, Database, as_json
+from recollect.store.sqlite.connection import Database, as_json, damaged
 from recollect.store.sqlite.scopes import without_idle_filters
 from recollect.types import (
     Counts,
@@ -132,7 +132,7 @@ def stored_embedder(db: Database) -> EmbedderIdentity | None:
     try:
         return EmbedderIdentity(**json.loads(recorded))
     except (TypeError, ValueError) as error:
-        raise IndexCorruptError(f"{db.path}: the record of its embedder is damaged", hint=REBUILD_HINT) from error
+        raise damaged(db.path, "the record of its embedder") from error
 
 
 def _day(number: int | None) -> date | None:

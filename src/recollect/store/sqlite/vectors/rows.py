@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from recollect.errors import BadVectorError
-from recollect.store.sqlite.connection import Database, as_json
+from recollect.store.sqlite.connection import Database, as_json, damaged
 from recollect.types import SourceName
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from recollect.protocols import Matrix, Vector
 
 _UNIT_TOLERANCE = 1e-3  # float16 rows of unit vectors stay within 1e-4; a second pass must not change them
+_DAMAGE_TOLERANCE = 0.01  # of the squared length; rounding to float16 moves it by less than a thousandth
 _BLOCK_ROWS = 64  # 0.2 MB in double precision at 384 dimensions: fresh memory for all rows costs more than the sums
 _DECIMALS = 6  # float16 rows carry three; rounding makes equal vectors equal on every machine
 
@@ -48,13 +50,20 @@ def pack(matrix: Matrix) -> list[bytes]:
     return [row.tobytes() for row in halves]
 
 
-def unpack(blobs: Sequence[bytes]) -> Matrix:
-    """Return float16 bytes as the rows they were."""
-    return _halves(blobs).astype(np.float32)
+def unpack(path: Path, blobs: Sequence[bytes]) -> Matrix:
+    """Return float16 bytes from the file at `path` as unit rows; raises IndexCorruptError if they are none."""
+    rows = _halves(path, blobs).astype(np.float32)
+    lengths = np.einsum("ij,ij->i", rows, rows)
+    if not (np.abs(lengths - 1) < _DAMAGE_TOLERANCE).all():  # also catches NaN
+        raise damaged(path, "a vector")
+    return rows
 
 
-def _halves(blobs: Sequence[bytes]) -> NDArray[np.float16]:
-    return np.frombuffer(b"".join(blobs), "<f2").reshape(len(blobs), -1) if blobs else np.empty((0, 0), np.float16)
+def _halves(path: Path, blobs: Sequence[bytes]) -> NDArray[np.float16]:
+    try:
+        return np.frombuffer(b"".join(blobs), "<f2").reshape(len(blobs), -1) if blobs else np.empty((0, 0), np.float16)
+    except (TypeError, ValueError) as error:  # not bytes, or not of one length
+        raise damaged(path, "a vector") from error
 
 
 def scored(db: Database, vector: Vector, chunk_ids: Collection[int]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -71,7 +80,7 @@ def scored(db: Database, vector: Vector, chunk_ids: Collection[int]) -> tuple[ND
     query = vector.astype(np.float64)
     # Double precision, then rounded: the order in which a library adds up must not show in the result.
     blocks = [
-        _halves(blobs[start : start + _BLOCK_ROWS]).astype(np.float64) @ query
+        _halves(db.path, blobs[start : start + _BLOCK_ROWS]).astype(np.float64) @ query
         for start in range(0, len(blobs), _BLOCK_ROWS)
     ]
     cosines = np.concatenate([np.empty(0, np.float64), *blocks])
@@ -93,4 +102,8 @@ def every_vector(db: Database, *, batch: int = 4096) -> Iterable[tuple[SourceNam
             if not found:
                 break
             last = found[-1][0]
-            yield source, np.array([chunk_id for chunk_id, _ in found], np.int64), unpack([blob for _, blob in found])
+            yield (
+                source,
+                np.array([chunk_id for chunk_id, _ in found], np.int64),
+                unpack(db.path, [blob for _, blob in found]),
+            )

@@ -98,7 +98,9 @@ class SegmentCache:
         if known is not None and known[0] == generation:
             return known[1]
         found = db.rows("SELECT chunk_id, embedding FROM vectors ORDER BY chunk_id")
-        rows = ExactRows(np.array([chunk_id for chunk_id, _ in found], np.int64), unpack([blob for _, blob in found]))
+        rows = ExactRows(
+            np.array([chunk_id for chunk_id, _ in found], np.int64), unpack(db.path, [blob for _, blob in found])
+        )
         with self._lock:
             self._exact = (generation, rows)
         return rows

@@ -39,5 +39,5 @@ def known_vectors(db: Database, embedded_hashes: Collection[str]) -> dict[str, V
         " WHERE embedded_hash IN (SELECT unhex(value) FROM json_each(?)) GROUP BY embedded_hash",
         (as_json(embedded_hashes),),
     )
-    matrix = unpack([blob for _, blob in found])
+    matrix = unpack(db.path, [blob for _, blob in found])
     return {digest.hex(): row for (digest, _), row in zip(found, matrix, strict=True)}
