@@ -64,7 +64,10 @@ class LanceDb:
         return False
 
     def update(self, path: Path) -> None:
-        """Replace the rows of the note; searches also scan what the full-text index does not hold yet."""
+        """Replace the rows of the note; searches also scan what the full-text index does not hold yet.
+
+        The notes are listed, as any program must to see what changed, but compared with nothing: the note is named.
+        """
         stored = path.relative_to(self._workspace).as_posix()
         stamp = next(stamp for stamp in self._notes.list().files if stamp.path == stored)
         self._table.delete(f"path = '{stored}'")

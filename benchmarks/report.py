@@ -41,6 +41,7 @@ ROWS: tuple[tuple[str, str, float, int, bool], ...] = (
     ("disk with the cache of vectors, MB", "disk_with_cache_bytes", MEGA, 1, True),
     ("vector recall@24", "recall_at_24", 1, 3, False),
     ("hit@6", "hit_at_6", 1, 3, False),
+    ("questions asked for it", "hit_at_6_questions", 1, 0, False),
 )
 
 

@@ -65,7 +65,7 @@ def test_a_hit_carries_its_citation_and_the_lines_it_names(memory, workspace):
 def test_scores_explain_themselves_on_request(memory):
     assert memory.search("guest network").hits[0].explanation is None
     explanation = memory.search("guest network", explain=True).hits[0].explanation
-    assert {"cosine", "bm25", "matched_share", "nearness"} <= set(explanation)
+    assert {"cosine", "bm25", "vector_part", "text_part"} <= set(explanation)
 
 
 @pytest.mark.parametrize("fusion", ["balanced", "weighted", "rrf"])

@@ -83,12 +83,9 @@ def _is_stale(memory: Memory, store: Store) -> bool:
     with store.reading() as snapshot:
         stored = snapshot.documents()
     listed = (stamp for listing in listings for stamp in listing.files)
-    # A stamp without a time belongs to a file just written: only another size shows a change without reading it.
-    recent = {key for key, document in stored.items() if not document.stamp.mtime_ns}
     plan = plan_changes(listed, stored)
-    touched = [
-        s for s in plan.touched if (s.source, s.path) not in recent or stored[s.source, s.path].stamp.size != s.size
-    ]
+    # A stamp without a time belongs to a file just written: only another size shows a change without reading it.
+    touched = any(known.stamp.mtime_ns or known.stamp.size != stamp.size for stamp, known in plan.touched)
     return bool(plan.added or touched or plan.removed)
 
 

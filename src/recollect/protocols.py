@@ -100,12 +100,13 @@ class Snapshot(Protocol):
         """Return in how many chunks each term occurs; counting stops at `at_most`."""
         ...
 
-    def keyword_matches(self, terms: Sequence[Term], *, limit: int, scope: Scope) -> Sequence[Match]:
-        """Return the chunks that hold any of the terms, best BM25 first, ties by chunk id."""
-        ...
+    def keyword_matches(
+        self, terms: Sequence[Term], *, limit: int, scope: Scope, also: Collection[int] = ()
+    ) -> Sequence[Match]:
+        """Return the `limit` chunks with the best BM25 among those that hold any of the terms, ties by chunk id.
 
-    def keyword_scores(self, terms: Sequence[Term], chunk_ids: Collection[int]) -> Mapping[int, float]:
-        """Return the BM25 of those of the given chunks that hold any of the terms."""
+        Chunks in `also` that hold a term and lie in the scope are returned in any case, in their place.
+        """
         ...
 
     def vector_matches(self, vector: Vector, *, limit: int, scope: Scope) -> Sequence[Match]:

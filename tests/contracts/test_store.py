@@ -241,7 +241,6 @@ def test_terms(store, asked, expected):
     with store.reading() as snapshot:
         matches = snapshot.keyword_matches(asked, limit=9, scope=EVERYTHING)
         assert {snapshot.chunks([match.chunk_id])[match.chunk_id].text for match in matches} == expected
-        assert set(snapshot.keyword_scores(asked, range(100))) == {match.chunk_id for match in matches}
 
 
 TOKENS = st.text(
@@ -260,15 +259,16 @@ def test_a_token_is_found_by_exactly_that_token(store, tokens):
         assert found(store, token) == [repr(token)]
 
 
-def test_scores_of_given_chunks_are_those_of_the_search(store):
+def test_given_chunks_come_with_the_best_and_with_the_same_scores(store):
     store.put_document(document(), chunks_of("tea", "tea and milk", "milk", "water"), {})
     asked = terms("tea", "milk")
     with store.reading() as snapshot:
-        matches = snapshot.keyword_matches(asked, limit=9, scope=EVERYTHING)
-        scores = snapshot.keyword_scores(asked, range(1, 50))
-        assert scores == {match.chunk_id: match.score for match in matches}
-        assert all(score > 0 for score in scores.values())
-        assert snapshot.keyword_scores(asked, []) == {}
+        everything = snapshot.keyword_matches(asked, limit=9, scope=EVERYTHING)
+        assert all(match.score > 0 for match in everything)
+        best, *_, last = everything
+        assert snapshot.keyword_matches(asked, limit=1, scope=EVERYTHING) == [best]
+        assert snapshot.keyword_matches(asked, limit=1, scope=EVERYTHING, also=[last.chunk_id, 10**9]) == [best, last]
+        assert snapshot.keyword_matches(asked, limit=1, scope=EVERYTHING, also=[best.chunk_id]) == [best]
 
 
 def test_frequencies_are_counted_up_to_a_limit(store):

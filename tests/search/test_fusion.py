@@ -60,7 +60,7 @@ def test_rrf_is_one_when_first_on_both_sides():
 @pytest.mark.parametrize("fusion", ["balanced", "weighted", "rrf"])
 def test_without_vectors_the_text_score_is_the_score(fusion):
     (fused,) = fuse([Candidate(1, None, 10.0)], EVIDENCE, fusion=fusion)
-    assert fused.score == fused.text_score == 1.0
+    assert fused.score == fused.text_part == 1.0
 
 
 @pytest.mark.parametrize(

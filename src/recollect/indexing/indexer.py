@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         FileStamp,
         PendingChunk,
         ProgressCallback,
-        SourceName,
     )
 
 EMBED_BATCH = 32  # chunks a transaction: some seconds of work on a laptop, the most that an interruption costs
@@ -106,25 +105,18 @@ class Indexer:
 
     def _index_text(self, plan: Plan, tally: _Tally, deadline: Deadline, progress: ProgressCallback | None) -> None:
         tally.unchanged += plan.unchanged
-        known = self._stored(plan.touched)
         gone = {document.content_hash for document in plan.removed}
-        work = [*plan.added, *plan.touched]
-        for done, stamp in enumerate(work):
+        work = [*((stamp, None) for stamp in plan.added), *plan.touched]
+        for done, (stamp, known) in enumerate(work):
             if deadline.passed:
                 tally.complete = False
                 return
             document = self._read(stamp, tally)
             if document is not None:
-                self._put(document, known.get((stamp.source, stamp.path)), gone, tally)
+                self._put(document, known, gone, tally)
             if progress:
                 progress(Progress("read", done + 1, len(work)))
         self._remove(plan, tally)
-
-    def _stored(self, stamps: Sequence[FileStamp]) -> Mapping[tuple[SourceName, str], StoredDocument]:
-        if not stamps:
-            return {}
-        with self.store.reading() as snapshot:
-            return snapshot.documents()
 
     def _read(self, stamp: FileStamp, tally: _Tally) -> Document | None:
         source = next(source for source in self.sources if source.name == stamp.source)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class Plan:
     """What to read and what to remove; a file to read may still turn out to hold the same text."""
 
     added: tuple[FileStamp, ...]
-    touched: tuple[FileStamp, ...]  # size or time differ from what the store remembers
+    touched: tuple[tuple[FileStamp, StoredDocument], ...]  # size or time differ from what the store remembers
     removed: tuple[StoredDocument, ...]
     unchanged: int
 
@@ -40,7 +40,7 @@ def plan_changes(
     Documents below an `unlisted` path stay as they are: a folder that could not be listed is not a folder that is gone.
     """
     added: list[FileStamp] = []
-    touched: list[FileStamp] = []
+    touched: list[tuple[FileStamp, StoredDocument]] = []
     gone = dict(stored)
     unchanged = 0
     for stamp in listed:
@@ -50,7 +50,7 @@ def plan_changes(
         elif known.stamp == stamp:
             unchanged += 1
         else:
-            touched.append(stamp)
+            touched.append((stamp, known))
     kept = tuple(unlisted)
     removed = tuple(document for (_, path), document in gone.items() if not _is_below(path, kept))
     return Plan(tuple(added), tuple(touched), removed, unchanged + len(gone) - len(removed))
@@ -63,7 +63,7 @@ def trusted_stamp(stamp: FileStamp, *, now_ns: int) -> FileStamp:
     without a time never equals a listed one, so such a file is read once more, by hash, the next time.
     """
     tick = COARSE_TICK_NS if stamp.mtime_ns % COARSE_TICK_NS == 0 else FINE_TICK_NS
-    return stamp if abs(now_ns - stamp.mtime_ns) > 2 * tick else replace(stamp, mtime_ns=0)
+    return stamp if abs(now_ns - stamp.mtime_ns) > 2 * tick else stamp._replace(mtime_ns=0)
 
 
 def _is_below(path: str, folders: tuple[str, ...]) -> bool:

@@ -37,7 +37,7 @@ def preview_changes(
     )
     by_name = {source.name: source for source in sources}
     documents: list[Document] = []
-    for stamp in (*plan.added, *plan.touched):
+    for stamp in (*plan.added, *(stamp for stamp, _ in plan.touched)):
         try:
             documents.append(by_name[stamp.source].read(stamp))
         except OSError as error:

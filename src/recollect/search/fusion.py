@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from recollect.types import Candidate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    from recollect.types import Candidate
 
 Fusion = Literal["balanced", "weighted", "rrf"]
 
@@ -40,30 +40,19 @@ class Evidence:
     exact: frozenset[int] = frozenset()  # chunks that hold the query's rarest word, if it is rare
 
 
-@dataclass(frozen=True, slots=True)
-class Fused:
-    """A candidate with its final score and what it is made of."""
+class Fused(NamedTuple):
+    """A candidate with its final score and what each side brought to it."""
 
     candidate: Candidate
     score: float
-    text_score: float | None
-    parts: Mapping[str, float]
+    vector_part: float
+    text_part: float
 
 
 def fuse(candidates: Sequence[Candidate], evidence: Evidence, *, fusion: Fusion) -> list[Fused]:
     """Return every candidate with its score, best first; ties by chunk id, so the order never depends on the limit."""
     score = _keyword_only if all(c.cosine is None for c in candidates) else _FUSIONS[fusion]
     return sorted(score(candidates, evidence), key=lambda f: (-f.score, f.candidate.chunk_id))
-
-
-def matched_share(bm25: float | None, full_weight: float) -> float:
-    """Return which share of the query's weight the text matches: about 1 when every word occurs once."""
-    return bm25 / full_weight if bm25 is not None and full_weight > 0 else 0.0
-
-
-def nearness(cosine: float, evidence: Evidence) -> float:
-    """Return how near the meaning is: about 0 for unrelated texts and 1 for an answer, whatever the model's cosines."""
-    return max(0.0, (cosine - evidence.cosine_floor) / (evidence.cosine_ceiling - evidence.cosine_floor))
 
 
 def text_score(bm25: float | None, full_weight: float) -> float | None:
@@ -73,7 +62,7 @@ def text_score(bm25: float | None, full_weight: float) -> float | None:
     """
     if bm25 is None:
         return None
-    share = matched_share(bm25, full_weight)
+    share = bm25 / full_weight if full_weight > 0 else 0.0
     return share / (share + TEXT_HALF) * (1 + TEXT_HALF) if share < 1 else 1.0
 
 
@@ -81,24 +70,27 @@ def _keyword_only(candidates: Sequence[Candidate], evidence: Evidence) -> list[F
     fused = []
     for candidate in candidates:
         text = text_score(candidate.bm25, evidence.full_weight) or 0.0
-        fused.append(Fused(candidate, text, text, {"text": text}))
+        fused.append(Fused(candidate, text, 0.0, text))
     return fused
 
 
 def _balanced(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused]:
     """Mix how much of the query the text matches with how near its meaning is, both on scales that no query moves.
 
-    So a score means the same from query to query. A chunk without a vector is judged by its words alone.
+    Text: the share of the query's weight that is matched, about 1 when every word occurs once. Vector: 0 for unrelated
+    texts, about 1 for an answer. So a score means the same from query to query. A chunk without a vector is judged by
+    its words alone.
     """
     fused = []
-    for candidate in candidates:
-        text = matched_share(candidate.bm25, evidence.full_weight)
-        vector = text if candidate.cosine is None else nearness(candidate.cosine, evidence)
-        score = min(1.0, max(0.0, BALANCED_TEXT * text + (1 - BALANCED_TEXT) * vector))
-        if candidate.chunk_id in evidence.exact:
-            score = max(score, EXACT_FLOOR)
-        parts = {"matched_share": text, "nearness": vector}
-        fused.append(Fused(candidate, score, text_score(candidate.bm25, evidence.full_weight), parts))
+    floor, span, full = evidence.cosine_floor, evidence.cosine_ceiling - evidence.cosine_floor, evidence.full_weight
+    for candidate in candidates:  # some hundred in every search: plain arithmetic, no calls
+        chunk_id, cosine, bm25 = candidate
+        text = bm25 / full if bm25 is not None and full > 0 else 0.0
+        vector = text if cosine is None else (cosine - floor) / span if cosine > floor else 0.0
+        score = BALANCED_TEXT * text + (1 - BALANCED_TEXT) * vector
+        if chunk_id in evidence.exact and score < EXACT_FLOOR:
+            score = EXACT_FLOOR
+        fused.append(Fused(candidate, score if score < 1 else 1.0, vector, text))
     return fused
 
 
@@ -107,27 +99,22 @@ def _weighted(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused
     fused = []
     for candidate in candidates:
         bm25 = candidate.bm25 or 0.0
-        parts = {
-            "vector": evidence.weights.vector * max(0.0, candidate.cosine or 0.0),
-            "text": evidence.weights.text * bm25 / (1 + bm25),
-        }
-        score = min(1.0, sum(parts.values()))
-        fused.append(Fused(candidate, score, text_score(candidate.bm25, evidence.full_weight), parts))
+        vector, text = max(0.0, candidate.cosine or 0.0), bm25 / (1 + bm25)
+        score = min(1.0, evidence.weights.vector * vector + evidence.weights.text * text)
+        fused.append(Fused(candidate, score, vector, text))
     return fused
 
 
 def _rrf(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused]:
     """Reciprocal rank fusion, scaled so that first on both sides is 1."""
+    del evidence  # ranks say nothing about how good the best is
     by_vector = _ranks(candidates, lambda c: c.cosine)
     by_text = _ranks(candidates, lambda c: c.bm25)
     fused = []
     for candidate in candidates:
-        parts = {
-            "vector": _reciprocal(by_vector.get(candidate.chunk_id)),
-            "text": _reciprocal(by_text.get(candidate.chunk_id)),
-        }
-        score = sum(parts.values()) * (RANK_OFFSET + 1) / 2
-        fused.append(Fused(candidate, score, text_score(candidate.bm25, evidence.full_weight), parts))
+        vector = _reciprocal(by_vector.get(candidate.chunk_id))
+        text = _reciprocal(by_text.get(candidate.chunk_id))
+        fused.append(Fused(candidate, (vector + text) * (RANK_OFFSET + 1) / 2, vector, text))
     return fused
 
 

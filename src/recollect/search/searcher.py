@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.errors import IndexCorruptError, QueryError
 from recollect.search.analysis import COMMON, RARE, KeywordQuery, choose_terms, query_terms, weigh
 from recollect.search.citations import cite
 from recollect.search.decay import age_factor
 from recollect.search.diversity import DIVERSITY_POOL, diverse_order
-from recollect.search.fusion import Evidence, Fused, Fusion, Weights, fuse
+from recollect.search.fusion import Evidence, Fused, Fusion, Weights, fuse, text_score
 from recollect.search.snippets import make_snippet
 from recollect.types import EVERYTHING, Candidate, Hit, Scope
 
@@ -59,8 +59,7 @@ class Found:
     missing_files: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Ranked:
+class _Ranked(NamedTuple):
     """A chunk in its place, with the score it is shown with."""
 
     fused: Fused
@@ -103,18 +102,16 @@ def _candidates(
     """Ask both legs, then complete the score that each leg alone would leave out."""
     bm25: dict[int, float] = {}
     cosine: dict[int, float] = {}
-    if keywords.terms:
-        matches = snapshot.keyword_matches(keywords.terms, limit=request.candidates, scope=request.scope)
-        bm25 = {match.chunk_id: match.score for match in matches}
     if query_vector is not None:
         matches = snapshot.vector_matches(query_vector, limit=request.candidates, scope=request.scope)
         cosine = {match.chunk_id: match.score for match in matches}
-        by_vector_only = cosine.keys() - bm25.keys()
-        by_keyword_only = bm25.keys() - cosine.keys()
-        if keywords.terms and by_vector_only:
-            bm25.update(snapshot.keyword_scores(keywords.terms, by_vector_only))
-        if by_keyword_only:
-            cosine.update(snapshot.vector_scores(query_vector, by_keyword_only))
+    if keywords.terms:
+        matches = snapshot.keyword_matches(
+            keywords.terms, limit=request.candidates, scope=request.scope, also=cosine.keys()
+        )
+        bm25 = {match.chunk_id: match.score for match in matches}
+    if query_vector is not None and (by_keyword_only := bm25.keys() - cosine.keys()):
+        cosine.update(snapshot.vector_scores(query_vector, by_keyword_only))
     return [Candidate(chunk_id, cosine.get(chunk_id), bm25.get(chunk_id)) for chunk_id in bm25 | cosine]
 
 
@@ -161,7 +158,7 @@ def _show(
         if not exists(chunk.source, chunk.path):
             missing.add(chunk.path)
             continue
-        hits.append(_hit(chunk, place, terms, explain=request.explain))
+        hits.append(_hit(chunk, place, terms, keywords.full_weight, explain=request.explain))
         if len(hits) == request.limit:
             break
     return Found(tuple(hits), frozenset(missing))
@@ -178,8 +175,9 @@ def _with_chunks(snapshot: Snapshot, ranked: Sequence[_Ranked]) -> Iterator[tupl
             yield r, chunk
 
 
-def _hit(chunk: StoredChunk, place: _Ranked, terms: set[str], *, explain: bool) -> Hit:
-    fused, candidate = place.fused, place.fused.candidate
+def _hit(chunk: StoredChunk, place: _Ranked, terms: set[str], full_weight: float, *, explain: bool) -> Hit:
+    candidate = place.fused.candidate
+    matched = text_score(candidate.bm25, full_weight)
     return Hit(
         path=chunk.path,
         first_line=chunk.first_line,
@@ -190,7 +188,7 @@ def _hit(chunk: StoredChunk, place: _Ranked, terms: set[str], *, explain: bool) 
         citation=cite(chunk.path, chunk.first_line, chunk.last_line),
         found_by=_found_by(candidate),
         vector_score=None if candidate.cosine is None else round(candidate.cosine, 4),
-        text_score=None if fused.text_score is None else round(fused.text_score, 4),
+        text_score=None if matched is None else round(matched, 4),
         explanation=_explanation(place, chunk) if explain else None,
     )
 
@@ -203,8 +201,13 @@ def _found_by(candidate: Candidate) -> FoundBy:
 
 def _explanation(place: _Ranked, chunk: StoredChunk) -> Mapping[str, float | str]:
     fused = place.fused
-    raw = {"cosine": fused.candidate.cosine, "bm25": fused.candidate.bm25}
-    numbers = {name: round(value, 6) for name, value in (raw | dict(fused.parts)).items() if value is not None}
+    parts = {
+        "cosine": fused.candidate.cosine,
+        "bm25": fused.candidate.bm25,
+        "vector_part": fused.vector_part,
+        "text_part": fused.text_part,
+    }
+    numbers = {name: round(value, 6) for name, value in parts.items() if value is not None}
     if place.score != fused.score:
         numbers["age_factor"] = round(place.score / fused.score, 6)
     return numbers | ({"context": chunk.context} if chunk.context else {})

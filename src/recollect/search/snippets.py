@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recollect.lexicon import fold, index_terms
+from recollect.lexicon import fold
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
 SNIPPET_CHARS = 700  # as OpenClaw shows
 ELLIPSIS = "…"
@@ -18,10 +18,11 @@ def make_snippet(text: str, terms: Collection[str], *, limit: int = SNIPPET_CHAR
     if len(text) <= limit:
         return text
     lines = text.split("\n")
-    counts = [_matches(line, terms) for line in lines]
+    needles = [_needle(term) for term in terms]
+    counts = [_matches(line, needles) for line in fold(text).lower().split("\n")]
     start, stop = _densest_run(lines, counts, limit - 2 * (len(ELLIPSIS) + 1))
     if start == stop:  # the best line alone is too long
-        return _cut_line(lines[start], terms, limit)
+        return _cut_line(lines[start], needles, limit)
     body = "\n".join(lines[start:stop])
     before = f"{ELLIPSIS}\n" if start else ""
     after = f"\n{ELLIPSIS}" if stop < len(lines) else ""
@@ -60,29 +61,19 @@ def _widen(lines: list[str], run: tuple[int, int], limit: int) -> tuple[int, int
     return (start, stop) if stop > start else (start, start)
 
 
-def _cut_line(line: str, terms: Collection[str], limit: int) -> str:
-    first = _first_match(line, terms)
+def _cut_line(line: str, needles: Sequence[str], limit: int) -> str:
+    folded = fold(line).lower()  # may be some characters longer or shorter: the cut need not be exact
+    first = min((at for needle in needles if (at := folded.find(needle)) >= 0), default=0)
     room = limit - 2 * len(ELLIPSIS)
     start = max(0, min(first - room // 4, len(line) - room))
     piece = line[start : start + room]
     return f"{ELLIPSIS if start else ''}{piece}{ELLIPSIS if start + room < len(line) else ''}"
 
 
-def _first_match(line: str, terms: Collection[str]) -> int:
-    """Return about where the first matching word stands; folding may shift it by a few characters."""
-    if not terms:
-        return 0
-    step = SNIPPET_CHARS // 4
-    for start in range(0, len(line), step):
-        if _matches(line[start : start + 2 * step], terms):
-            position = start
-            for piece in fold(line[start : start + 2 * step]).split(" "):
-                if _matches(piece, terms):
-                    return position
-                position += len(piece) + 1
-            return start
-    return 0
+def _needle(term: str) -> str:
+    """Return what of a stemmed term stands in the text as it is written: `librari` stems `library` and `libraries`."""
+    return term[:-1] if len(term) > 4 and term.isascii() and term.isalpha() else term
 
 
-def _matches(text: str, terms: Collection[str]) -> int:
-    return sum(term in terms for term in index_terms(text).split(" "))
+def _matches(folded_line: str, needles: Sequence[str]) -> int:
+    return sum(needle in folded_line for needle in needles)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from recollect.errors import StoreError
@@ -38,6 +39,8 @@ class SqliteSnapshot:
     def end(self) -> None:
         """Cut the snapshot off its connection, which goes back to the pool."""
         self._open_db = None
+        vars(self).pop("_counts", None)
+        vars(self).pop("_identity", None)
 
     @property
     def _db(self) -> Database:
@@ -51,9 +54,17 @@ class SqliteSnapshot:
 
     def embedder(self) -> EmbedderIdentity | None:
         """Return whose vectors the index holds or waits for; None before the first `set_embedder`."""
-        return stored_embedder(self._db)
+        return self._identity
 
     def counts(self) -> Counts:
+        return self._counts
+
+    @cached_property
+    def _identity(self) -> EmbedderIdentity | None:
+        return stored_embedder(self._db)
+
+    @cached_property
+    def _counts(self) -> Counts:
         # Through its partial index the count of pending chunks costs nothing once all are embedded.
         files, chunks, vectors, pending = self._db.rows(
             "SELECT documents, chunks, vectors, (SELECT count(*) FROM chunks WHERE has_vector = 0) FROM totals"
@@ -73,11 +84,11 @@ class SqliteSnapshot:
     def document_frequencies(self, terms: Sequence[Term], *, at_most: int) -> Sequence[int]:
         return keyword.document_frequencies(self._db, terms, at_most=at_most)
 
-    def keyword_matches(self, terms: Sequence[Term], *, limit: int, scope: Scope) -> Sequence[Match]:
-        return keyword.keyword_matches(self._db, terms, limit=limit, scope=without_idle_filters(self._db, scope))
-
-    def keyword_scores(self, terms: Sequence[Term], chunk_ids: Collection[int]) -> Mapping[int, float]:
-        return keyword.keyword_scores(self._db, terms, chunk_ids)
+    def keyword_matches(
+        self, terms: Sequence[Term], *, limit: int, scope: Scope, also: Collection[int] = ()
+    ) -> Sequence[Match]:
+        narrowed = without_idle_filters(self._db, scope)
+        return keyword.keyword_matches(self._db, terms, limit=limit, scope=narrowed, also=also)
 
     def vector_matches(self, vector: Vector, *, limit: int, scope: Scope) -> Sequence[Match]:
         dimensions = self._dimensions()
@@ -118,10 +129,7 @@ class SqliteSnapshot:
 
     def _dimensions(self) -> int | None:
         """Return the length of the stored vectors, or None when there is none to compare with."""
-        if not self._db.value("SELECT vectors FROM totals"):
-            return None
-        identity = stored_embedder(self._db)
-        return None if identity is None else identity.dimensions
+        return self._identity.dimensions if self._identity and self._counts.embedded else None
 
 
 def stored_embedder(db: Database) -> EmbedderIdentity | None:
