@@ -21,6 +21,7 @@ LAYERS = {
     "sources": 2,
     "chunking": 2,
     "embedding": 2,
+    "reranking": 2,
     "store": 2,
     "indexing": 3,
     "search": 3,

@@ -159,6 +159,19 @@ def test_a_line_on_top_embeds_only_what_is_new(memory, workspace):
     assert memory.index().embedded <= max(2, first // 4)
 
 
+def test_only_the_paths_that_are_named_are_looked_at(memory, workspace):
+    (workspace / "memory/new.md").write_text("The zebra protocol starts on Monday.\n")
+    (workspace / "memory/network.md").write_text("The giraffe network.\n")
+    (workspace / "memory/中文.md").unlink()
+    report = memory.index(paths=["memory/new.md", "memory/中文.md", "memory/never.md"])
+    assert (report.added, report.removed, report.changed, report.unchanged) == (1, 1, 0, 0)
+    assert paths(memory.search("zebra protocol", sync=False))[0] == "memory/new.md"
+    assert "memory/中文.md" not in paths(memory.search("数据库迁移", sync=False, min_score=0))
+    assert memory.index().changed == 1
+    with pytest.raises(PathRefusedError):
+        memory.index(paths=["../outside.md"])
+
+
 def test_removed_notes_leave_no_trace(memory, workspace):
     shutil.rmtree(workspace / "memory")
     report = memory.index()
@@ -452,3 +465,71 @@ def test_memory_that_is_turned_off_says_so(workspace):
         for call in (lambda: memory.search("x"), memory.index, lambda: memory.get("MEMORY.md")):
             with pytest.raises(MemoryDisabledError, match="turned off"):
                 call()
+
+
+# --- time and a second look ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def diary(tmp_path):
+    for day in ("2026-03-02", "2026-03-03", "2026-09-10"):
+        (tmp_path / "memory").mkdir(exist_ok=True)
+        (tmp_path / f"memory/{day}.md").write_text(f"# {day}\n\nMet Joris about the harbour crane and its motor.\n")
+    (tmp_path / "MEMORY.md").write_text("# Memory\n\nJoris looks after the harbour crane.\n")
+    with Memory.open(tmp_path, provider="hashing") as memory:
+        memory.index()
+        yield memory
+
+
+def test_explicit_bounds_let_only_notes_of_those_days_through(diary):
+    everything = {"MEMORY.md", "memory/2026-03-02.md", "memory/2026-03-03.md", "memory/2026-09-10.md"}
+    assert set(paths(diary.search("harbour crane"))) == everything
+    assert set(paths(diary.search("harbour crane", since="2026-04-01"))) == {"memory/2026-09-10.md"}
+    assert set(paths(diary.search("harbour crane", on="2026-03"))) == {"memory/2026-03-02.md", "memory/2026-03-03.md"}
+    assert set(paths(diary.search("harbour crane", until="2026-03-02"))) == {"memory/2026-03-02.md"}
+
+
+def test_a_day_in_the_query_lifts_the_notes_of_that_day_and_says_so(diary):
+    answer = diary.search("what about the harbour crane on 2026-03-03?", explain=True)
+    assert paths(answer)[0] == "memory/2026-03-03.md"
+    assert any("2026-03-03" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize("bounds", [{"since": "soonish"}, {"since": "2026-05-01", "until": "2026-04-01"}])
+def test_impossible_bounds_are_refused(diary, bounds):
+    with pytest.raises(QueryError):
+        diary.search("crane", **bounds)
+
+
+class ShortestFirst:
+    """A reranker that likes short texts."""
+
+    name = "shortest"
+
+    def rerank(self, query, texts):
+        return [-len(text) for text in texts]
+
+
+def test_a_reranker_takes_a_second_look(diary):
+    assert paths(diary.search("harbour crane motor"))[0] != "MEMORY.md"
+    assert paths(diary.search("harbour crane motor", rerank=ShortestFirst()))[0] == "MEMORY.md"
+
+
+def test_a_reranker_that_is_not_configured_is_an_error_with_the_next_step(diary):
+    from recollect import RerankerError
+
+    with pytest.raises(RerankerError, match="no reranker is chosen") as caught:
+        diary.search("harbour crane", rerank=True)
+    assert "query.rerank.provider" in caught.value.hint
+
+
+def test_neighbouring_chunks_that_fit_into_one_snippet_are_one_hit(tmp_path):
+    (tmp_path / "MEMORY.md").write_text("".join(f"The crane number {i} has a motor.\n" for i in range(12)))
+    with Memory.open(tmp_path, provider="hashing", chunking__tokens=40, chunking__overlap=10) as memory:
+        memory.index()
+        assert memory.status().chunks > 2
+        answer = memory.search("crane motor")
+    assert len(answer.hits) < memory.status().chunks
+    lines = (tmp_path / "MEMORY.md").read_text().split("\n")
+    for hit in answer.hits:
+        assert "\n".join(lines[hit.first_line - 1 : hit.last_line]) == hit.snippet

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Self
 from recollect.memory import Memory
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import date
     from pathlib import Path
 
-    from recollect.protocols import Embedder
+    from recollect.protocols import Embedder, Reranker
     from recollect.search.fusion import Fusion
     from recollect.settings import Settings
     from recollect.types import Check, IndexPreview, IndexReport, NoteText, ProgressCallback, SearchAnswer, Status
@@ -48,9 +50,15 @@ class AsyncMemory:
     async def close(self) -> None:
         await asyncio.to_thread(self._memory.close)
 
-    async def index(self, *, force: bool = False, progress: ProgressCallback | None = None) -> IndexReport:
+    async def index(
+        self,
+        *,
+        paths: Collection[str] | None = None,
+        force: bool = False,
+        progress: ProgressCallback | None = None,
+    ) -> IndexReport:
         """Bring the index up to date; `progress` is called from another thread."""
-        return await asyncio.to_thread(self._memory.index, force=force, progress=progress)
+        return await asyncio.to_thread(self._memory.index, paths=paths, force=force, progress=progress)
 
     async def preview(self) -> IndexPreview:
         return await asyncio.to_thread(self._memory.preview)
@@ -63,6 +71,10 @@ class AsyncMemory:
         min_score: float | None = None,
         fusion: Fusion | None = None,
         keyword_only: bool = False,
+        since: str | date | None = None,
+        until: str | date | None = None,
+        on: str | date | None = None,
+        rerank: bool | Reranker | None = None,
         explain: bool = False,
         sync: bool | None = None,
     ) -> SearchAnswer:
@@ -73,6 +85,10 @@ class AsyncMemory:
             min_score=min_score,
             fusion=fusion,
             keyword_only=keyword_only,
+            since=since,
+            until=until,
+            on=on,
+            rerank=rerank,
             explain=explain,
             sync=sync,
         )

@@ -12,6 +12,7 @@
     ├── EmbedderError               exit 1   an embedder is missing, broken or gave bad vectors
     │   ├── EmbedderUnavailableError
     │   └── BadVectorError
+    ├── RerankerError               exit 1   a reranker is missing, cannot be reached or answered nonsense
     └── StoreError                  exit 3   the index cannot be used
         ├── IndexCorruptError
         ├── IndexTooNewError
@@ -105,6 +106,10 @@ class EmbedderUnavailableError(EmbedderError):
 
 class BadVectorError(EmbedderError):
     """A vector was NaN, infinite, zero or of the wrong length."""
+
+
+class RerankerError(RecollectError):
+    """A reranker is missing, cannot be reached or answered nonsense; a search then keeps its own order."""
 
 
 class StoreError(RecollectError):

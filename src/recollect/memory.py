@@ -16,8 +16,10 @@ from recollect.indexing.preview import preview_changes
 from recollect.indexing.update import IndexUpdate
 from recollect.reading import read_note
 from recollect.search.fusion import Fusion, Weights
+from recollect.search.ordering import Ordering
 from recollect.search.query_embedding import QueryEmbedding
 from recollect.search.searcher import Found, SearchRequest, find
+from recollect.search.time_boost import dated_scope, time_reading
 from recollect.settings import Settings, checked_agent, load_settings, state_folder
 from recollect.sources.notes import NotesSource
 from recollect.store.live_index import LiveIndex
@@ -25,7 +27,6 @@ from recollect.store.sqlite import open_index
 from recollect.store.sqlite.cache import SqliteEmbeddingCache
 from recollect.store.state_folder import StateFolder
 from recollect.types import (
-    EVERYTHING,
     Check,
     Counts,
     IndexPreview,
@@ -39,10 +40,10 @@ from recollect.types import (
 from recollect.workspace import checked_workspace, expanded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
-    from recollect.protocols import Embedder, Store, Vector
-    from recollect.types import SourceName
+    from recollect.protocols import Embedder, Reranker, Store, Vector
+    from recollect.types import Scope, SourceName
 
 NO_NOTES = "no notes yet: write MEMORY.md or memory/<topic>.md in {workspace}"
 
@@ -104,11 +105,20 @@ class Memory:
 
     # --- writing ---------------------------------------------------------------------------------
 
-    def index(self, *, force: bool = False, progress: ProgressCallback | None = None) -> IndexReport:
-        """Bring the index up to date with the notes; `force` builds it anew beside the old one."""
+    def index(
+        self,
+        *,
+        paths: Collection[str] | None = None,
+        force: bool = False,
+        progress: ProgressCallback | None = None,
+    ) -> IndexReport:
+        """Bring the index up to date with the notes; `force` builds it anew beside the old one.
+
+        Who knows what changed can name those `paths`, as `search` gives them: the other notes are not looked at.
+        """
         self._check_enabled()
-        report = self._update(self.selection.embedder).run(force=force, progress=progress)
-        if not (report.added or report.changed or report.renamed or report.unchanged):
+        report = self._update(self.selection.embedder).run(paths=paths, force=force, progress=progress)
+        if paths is None and not (report.added or report.changed or report.renamed or report.unchanged):
             report = replace(report, notes=(*report.notes, NO_NOTES.format(workspace=self.workspace)))
         return replace(report, notes=(*report.notes, *self._embedder_notes()))
 
@@ -131,15 +141,23 @@ class Memory:
         min_score: float | None = None,
         fusion: Fusion | None = None,
         keyword_only: bool = False,
+        since: str | date | None = None,
+        until: str | date | None = None,
+        on: str | date | None = None,
+        rerank: bool | Reranker | None = None,
         explain: bool = False,
         sync: bool | None = None,
     ) -> SearchAnswer:
         """Return the best hits for `query`, how they were found and how fresh the index is.
 
+        `since`, `until` and `on` (a date, "2026-03", "last week") let only notes of those days through. `rerank` asks
+        the configured reranker, or the one given, for a second look at the best.
+
         What is new is indexed first, for `sync.search_budget_ms` at most; `sync=False` answers from the index as it is.
         """
         self._check_enabled()
-        request = self._request(query, limit, min_score, fusion, explain=explain)
+        scope = dated_scope(self.settings.sources, since, until, on, today=_today())
+        request = self._request(query, limit, min_score, fusion, scope=scope, rerank=rerank, explain=explain)
         embedder = None if keyword_only else self.selection.embedder
         wanted = self.settings.sync.on_search if sync is None else sync
         synced = self._sync(embedder) if wanted else None
@@ -236,9 +254,26 @@ class Memory:
         return self._update(embedder).run_within(self.settings.sync.search_budget_ms / 1000)
 
     def _request(
-        self, query: str, limit: int | None, min_score: float | None, fusion: Fusion | None, *, explain: bool
+        self,
+        query: str,
+        limit: int | None,
+        min_score: float | None,
+        fusion: Fusion | None,
+        *,
+        scope: Scope,
+        rerank: bool | Reranker | None,
+        explain: bool,
     ) -> SearchRequest:
         settings = self.settings.query
+        ordering = Ordering(
+            today=_today(),
+            half_life_days=settings.decay.half_life_days if settings.decay.enabled else None,
+            reading=time_reading(query, _today()),
+            reranker=self._reranker(rerank),
+            rerank_candidates=settings.rerank.candidates,
+            rerank_weight=settings.rerank.weight,
+            diversity=settings.diversity.relevance if settings.diversity.enabled else None,
+        )
         return SearchRequest(
             query=query,
             limit=settings.max_results if limit is None else limit,
@@ -247,12 +282,21 @@ class Memory:
             weights=Weights(settings.hybrid.vector_weight, settings.hybrid.text_weight),
             by_keyword=settings.hybrid.enabled or self.selection.embedder is None,
             candidates=settings.hybrid.candidates_per_side,
-            scope=replace(EVERYTHING, sources=frozenset(self.settings.sources)),
-            half_life_days=settings.decay.half_life_days if settings.decay.enabled else None,
-            today=date.today(),  # noqa: DTZ011  (a note's date is a day of its writer, who is where this runs)
-            diversity=settings.diversity.relevance if settings.diversity.enabled else None,
+            scope=scope,
+            ordering=ordering,
             explain=explain,
         )
+
+    def _reranker(self, wanted: bool | Reranker | None) -> Reranker | None:
+        if wanted is None:
+            wanted = self.settings.query.rerank.enabled
+        if not isinstance(wanted, bool):
+            return wanted
+        if not wanted:
+            return None
+        from recollect.reranking.selection import open_reranker
+
+        return open_reranker(self.settings)
 
     def _answer(self, request: SearchRequest, synced: IndexReport | None, *, keyword_only: bool) -> SearchAnswer:
         notes = [] if keyword_only else self._embedder_notes()
@@ -278,7 +322,9 @@ class Memory:
         )
 
     def _answer_notes(self, request: SearchRequest, counts: Counts, found: Found, *, by_vector: bool) -> list[str]:
-        notes: list[str] = []
+        notes: list[str] = [found.note]
+        if request.explain and request.ordering.reading:
+            notes.append(f"read as a time: {request.ordering.reading.meaning}")
         if not request.query.strip():
             notes.append("the query is empty: say what to look for")
         if not counts.files:
@@ -308,3 +354,7 @@ class Memory:
 
     def _exists(self, source: SourceName, path: str) -> bool:
         return source != "memory" or self._notes.exists(path)
+
+
+def _today() -> date:
+    return date.today()  # noqa: DTZ011  (a note's date is a day of its writer, who is where this runs)

@@ -39,8 +39,12 @@ class Source(Protocol):
     @property
     def name(self) -> SourceName: ...
 
-    def list(self) -> Listing:
-        """Return every file now there, in stable order; never raises for a single bad file."""
+    def list(self, paths: Collection[str] | None = None) -> Listing:
+        """Return every file now there, in stable order; never raises for a single bad file.
+
+        With `paths` only those are looked at; one that is not there is not listed, one that could not be of this source
+        raises PathRefusedError.
+        """
         ...
 
     def read(self, stamp: FileStamp) -> Document:
@@ -83,6 +87,19 @@ class Embedder(Protocol):
     def close(self) -> None: ...
 
 
+class Reranker(Protocol):
+    """Takes a second look at the best candidates of a search, reading the query and a text together."""
+
+    @property
+    def name(self) -> str:
+        """Who looks, for messages and explanations: `cohere/rerank-v3.5`."""
+        ...
+
+    def rerank(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return one score a text, in the order of the texts; higher is better. Raises RerankerError when it cannot."""
+        ...
+
+
 class Snapshot(Protocol):
     """A consistent view of a store: nothing another thread or process commits shows while it is open."""
 
@@ -94,10 +111,18 @@ class Snapshot(Protocol):
 
     def counts(self) -> Counts: ...
 
-    def documents(self, source: SourceName | None = None) -> Mapping[tuple[SourceName, str], StoredDocument]: ...
+    def documents(
+        self, source: SourceName | None = None, paths: Collection[str] | None = None
+    ) -> Mapping[tuple[SourceName, str], StoredDocument]:
+        """Return what is remembered of every document, or of those of a source or at some paths."""
+        ...
 
     def document_frequencies(self, terms: Sequence[Term], *, at_most: int) -> Sequence[int]:
         """Return in how many chunks each term occurs; counting stops at `at_most`."""
+        ...
+
+    def terms_beginning(self, prefix: str, *, lengths: range, limit: int) -> Sequence[str]:
+        """Return indexed terms that begin so, in order, of these lengths; some may be of chunks that are gone."""
         ...
 
     def keyword_matches(
@@ -118,6 +143,10 @@ class Snapshot(Protocol):
         ...
 
     def chunks(self, chunk_ids: Collection[int]) -> Mapping[int, StoredChunk]: ...
+
+    def term_counts(self, chunk_ids: Collection[int]) -> Mapping[int, int]:
+        """Return how many terms the text of each chunk has."""
+        ...
 
     def known_vectors(self, embedded_hashes: Collection[str]) -> Mapping[str, Vector]:
         """Return the stored vectors of chunks with these embedded hashes."""

@@ -182,11 +182,13 @@ class Match(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A chunk with both of its raw scores; None where a score does not exist."""
+    """A chunk with its raw scores; None where a score does not exist."""
 
     chunk_id: int
     cosine: float | None
     bm25: float | None
+    pairs: float = 0.0  # BM25 of the query's neighbouring words that are neighbours in the text, too
+    terms: int | None = None  # how long the text is, where that counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,6 +186,25 @@ def test_a_removed_document_leaves_no_trace(store):
     assert store.verify() == []
 
 
+def test_terms_beginning_lists_indexed_terms_in_order(store):
+    store.put_document(document("memory/a.md"), [prepared("cargo cart carts dog 数据", context="carton")], {})
+    store.put_document(document("memory/b.md"), chunks_of("cart car cab"), {})
+    with store.reading() as snapshot:
+        assert list(snapshot.terms_beginning("car", lengths=range(1, 20), limit=10)) == [
+            "car", "cargo", "cart", "carton", "carts",
+        ]  # fmt: skip
+        assert list(snapshot.terms_beginning("car", lengths=range(4, 6), limit=10)) == ["cargo", "cart", "carts"]
+        assert list(snapshot.terms_beginning("car", lengths=range(1, 20), limit=2)) == ["car", "cargo"]
+        assert list(snapshot.terms_beginning("数", lengths=range(1, 20), limit=10)) == ["数据"]
+        assert list(snapshot.terms_beginning("ca\0", lengths=range(1, 20), limit=10)) == []
+        assert list(snapshot.terms_beginning("\ud800", lengths=range(1, 20), limit=10)) == []
+        assert list(snapshot.terms_beginning("", lengths=range(1, 20), limit=10)) == []
+        assert list(snapshot.terms_beginning("car", lengths=range(4, 4), limit=10)) == []
+    store.put_document(document("memory/a.md"), chunks_of("cargo"), {})
+    with store.reading() as snapshot:
+        assert {"car", "cargo", "cart"} <= set(snapshot.terms_beginning("car", lengths=range(1, 20), limit=10))
+
+
 def test_removal_respects_the_source(store):
     store.put_document(document("a.md", source="memory"), chunks_of("note"), {})
     store.put_document(document("a.md", source="sessions"), chunks_of("talk"), {})

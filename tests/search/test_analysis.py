@@ -17,13 +17,22 @@ def term(*tokens: str, prefix: bool = False) -> Term:
 @pytest.mark.parametrize(
     ("query", "terms"),
     [
-        pytest.param("who runs the design team?", [term("run"), term("design"), term("team")], id="stop words go"),
-        pytest.param("the who", [term("the"), term("who")], id="only stop words stay"),
+        pytest.param("who runs the design team?", [term("run"), term("design"), term("team")], id="function words go"),
+        pytest.param("the who", [term("the"), term("who")], id="only function words stay"),
         pytest.param("HARB-214", [term("harb"), term("214"), term("harb-214")], id="an identifier"),
         pytest.param('"guest wifi"', [term("guest"), term("wifi"), term("guest", "wifi")], id="a quoted phrase"),
         pytest.param("数", [term("数", prefix=True)], id="one character is a prefix"),
         pytest.param("数据", [term("数据")], id="two characters are a pair"),
-        pytest.param("数据库", [term("数据"), term("据库"), term("数据", "据库")], id="more are pairs and a phrase"),
+        pytest.param("数据库", [term("数据"), term("据库")], id="more are pairs"),
+        pytest.param(
+            '"数据库"', [term("数据"), term("据库"), term("数据", "据库")], id="quoted pairs are a phrase too"
+        ),
+        pytest.param("车的颜色", [term("车", prefix=True), term("颜色")], id="a character left alone is a prefix"),
+        pytest.param("是谁", [term("是谁")], id="only Chinese function words stay"),
+        pytest.param("データはどこ wifi", [term("デー"), term("ータ"), term("wifi")], id="Japanese beside English"),
+        pytest.param("고양이", [term("고양"), term("양이")], id="one Korean word alone keeps its end"),
+        pytest.param("고양이는 언제", [term("고양"), term("양이")], id="a Korean particle and question word go"),
+        pytest.param("to-do", [term("to"), term("do"), term("to-do")], id="an identifier of function words stays"),
         pytest.param("wifi WIFI wifi", [term("wifi")], id="repeats count once"),
         pytest.param("WiFi", [term("wi"), term("fi"), term("wifi")], id="camel case counts whole too"),
         pytest.param("", [], id="nothing"),
@@ -67,3 +76,34 @@ def test_a_long_query_keeps_its_rarest_terms():
     assert len(chosen.terms) == MOST_TERMS
     assert term("t199") in chosen.terms
     assert term("t0") not in chosen.terms
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        pytest.param("where did we put the spare keys", "put spare key", id="English"),
+        pytest.param("dónde está la llave de la oficina", "llave oficina", id="Spanish"),
+        pytest.param("onde está a chave do escritório", "chave escritorio", id="Portuguese"),
+        pytest.param("wo ist der Schlüssel für das Büro", "schlussel buro", id="German"),
+        pytest.param("où sont les clés du bureau", "cles bureau", id="French"),
+        pytest.param("dove sono le chiavi della macchina", "chiavi macchina", id="Italian"),
+        pytest.param("waar zijn de sleutels van het kantoor", "sleutel kantoor", id="Dutch"),
+        pytest.param("أين مفتاح المكتب", "مفتاح المكتب", id="Arabic"),
+        pytest.param("где ключи от офиса", "ключи офиса", id="Russian"),
+        pytest.param("办公室的钥匙在哪里", "办公 公室 钥匙 匙在", id="Chinese, simplified"),
+        pytest.param("辦公室的鑰匙在哪裡", "辦公 公室 鑰匙 匙在", id="Chinese, traditional"),
+        pytest.param("事務所の鍵はどこですか", "事務 務所 鍵", id="Japanese"),
+        pytest.param("사무실 열쇠는 어디에 있나", "사무 무실 열쇠", id="Korean"),
+        pytest.param("กุญแจ", "กุ ุญ ญแ แจ", id="Thai"),
+        pytest.param("कार्यालय की चाबी", "कार्यालय की चाबी", id="Hindi"),
+        pytest.param("איפה המפתח למשרד", "איפה המפתח למשרד", id="Hebrew"),
+        pytest.param("πού είναι τα κλειδιά", "που ειναι τα κλειδια", id="Greek"),
+        pytest.param("de ключі від офісу", "de ключі від офісу", id="Ukrainian"),
+        pytest.param("ofisin anahtarı nerede", "ofisin anahtarı nered", id="Turkish"),
+        pytest.param("chìa khóa văn phòng ở đâu", "chia khoa van phong o đau", id="Vietnamese"),
+        pytest.param("gdzie są klucze do biura", "gdzie sa klucz biura", id="Polish"),
+        pytest.param("საოფისე გასაღები", "საოფისე გასაღები", id="Georgian"),
+    ],
+)
+def test_queries_in_many_languages(query, expected):
+    assert [" ".join(t.tokens) for t in query_terms(query)] == expected.split()

@@ -19,6 +19,8 @@ candidates = st.lists(
         st.integers(1, 10**6),
         st.none() | st.floats(-1, 1),
         st.none() | st.floats(1e-6, 40),
+        pairs=st.floats(0, 40),
+        terms=st.none() | st.integers(0, 500),
     ).filter(lambda c: c.cosine is not None or c.bm25 is not None),
     max_size=30,
     unique_by=lambda c: c.chunk_id,
@@ -79,3 +81,22 @@ def test_text_score_grows_with_bm25():
     scores = [text_score(bm25, 10.0) for bm25 in (0.1, 1, 5, 9.9, 10)]
     assert scores == sorted(scores)
     assert text_score(None, 10.0) is None
+
+
+def test_neighbouring_words_lift_a_candidate():
+    apart, together = Candidate(1, 0.6, 4.0), Candidate(2, 0.6, 4.0, pairs=2.0)
+    assert fuse([apart, together], EVIDENCE, fusion="balanced")[0].candidate == together
+
+
+def test_a_remark_of_few_words_counts_less_than_a_text():
+    remark, text = Candidate(1, 0.6, 4.0, terms=4), Candidate(2, 0.6, 4.0, terms=40)
+    first, second = fuse([remark, text], EVIDENCE, fusion="balanced")
+    assert first.candidate == text
+    assert second.score > first.score / 2
+
+
+def test_the_rarest_word_keeps_a_candidate_above_the_default_threshold():
+    evidence = Evidence(10.0, Weights(), 0.4, 0.9, frozenset({2}))
+    best = fuse([Candidate(1, 0.4, 0.1), Candidate(2, 0.4, 0.1)], evidence, fusion="balanced")[0]
+    assert best.candidate.chunk_id == 2
+    assert best.score > 0.35

@@ -66,6 +66,13 @@ DOCUMENTED_DEFAULTS = {
     "query.decay.half_life_days": 30.0,
     "query.diversity.enabled": False,
     "query.diversity.relevance": 0.7,
+    "query.rerank.enabled": False,
+    "query.rerank.provider": "",
+    "query.rerank.model": "",
+    "query.rerank.base_url": "",
+    "query.rerank.api_key": "",
+    "query.rerank.candidates": 20,
+    "query.rerank.weight": 0.7,
     "cache.enabled": True,
     "cache.max_entries": 50_000,
 }

@@ -26,6 +26,12 @@ NEVER = [
     "store.path",
     "store.vector.driver",
     "store.vector.extension_path",
+    "query.rerank.provider",
+    "query.rerank.model",
+    "query.rerank.base_url",
+    "query.rerank.api_key",
+    "query.rerank.candidates",
+    "query.rerank.weight",
     "cache.enabled",
     "cache.max_entries",
 ]

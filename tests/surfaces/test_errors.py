@@ -11,8 +11,10 @@ import pytest
 
 from processes.folders import as_plain_user, small_disk, with_mode
 from processes.plug_in import install
-from recollect import IndexMismatchError, Memory, StoreError, errors
+from recollect import IndexMismatchError, Memory, RerankerError, Settings, StoreError, errors
 from recollect.embedding.hashing import HashingEmbedder
+from recollect.reranking.selection import open_reranker
+from recollect.settings import QuerySettings, RerankSettings
 from recollect.store.state_folder import StateFolder
 
 from .conftest import Outcome
@@ -169,7 +171,7 @@ PROVOCATIONS = {
     errors.IndexBusyError: Provocation(index_busy, 1, "another process is indexing", "try again"),
     errors.DiskFullError: Provocation(disk_full, 1, "full|No space left", "free some space"),
 }
-BY_MEMORY_ONLY = {errors.IndexMismatchError, errors.StoreError}
+BY_MEMORY_ONLY = {errors.IndexMismatchError, errors.RerankerError, errors.StoreError}
 
 
 def kinds(error):
@@ -218,6 +220,15 @@ def test_index_mismatch(workspace):
             store.set_embedder(other.identity, other.quantization)
     assert "recollect index" in raised.value.hint
     assert raised.value.exit_code == 3
+
+
+def test_reranker_error():
+    """A search goes on without a reranker that cannot run, so nothing but opening one raises it."""
+    settings = Settings(query=QuerySettings(rerank=RerankSettings(provider="nonesuch")))
+    with pytest.raises(RerankerError, match="no reranker is called 'nonesuch'; available are: cohere, jina") as raised:
+        open_reranker(settings)
+    assert "query.rerank.provider" in raised.value.hint
+    assert (raised.value.kind, raised.value.exit_code) == ("reranker", 1)
 
 
 def test_store_error(workspace):

@@ -46,6 +46,16 @@ METRICS: Mapping[str, Callable[[Sequence[str], Mapping[str, float]], float]] = {
 }
 
 
+def kept_by_threshold(shown: Sequence[str], grades: Mapping[str, float]) -> dict[str, float]:
+    """Return what the default limit and threshold make of a search: how much of it is relevant, how much was found."""
+    relevant = len(set(shown) & grades.keys())
+    return {
+        "precision": relevant / len(shown) if shown else 0.0,
+        "kept": relevant / len(grades),
+        "shown": float(len(shown)),
+    }
+
+
 def mean(values: Sequence[float]) -> float:
     """Return the arithmetic mean; 0 of nothing."""
     return sum(values) / len(values) if values else 0.0

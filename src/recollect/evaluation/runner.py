@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from recollect.evaluation.metrics import METRICS, interval, mean
+from recollect.evaluation.metrics import METRICS, interval, kept_by_threshold, mean
 from recollect.evaluation.variants import VARIANTS
 from recollect.evaluation.workspaces import write_workspaces
 from recollect.memory import Memory
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from recollect.evaluation.test_sets import EvalQuery, EvalSet
+    from recollect.evaluation.test_sets import EvalSet
     from recollect.evaluation.workspaces import ScopeWorkspace
-    from recollect.types import ProgressCallback
+    from recollect.types import ProgressCallback, SearchAnswer
 
 DEEPEST = 100  # documents ranked for a query; what lies beyond counts as not found
 
@@ -84,22 +85,22 @@ def open_memory(folder: Path, flags: Mapping[str, object]) -> Memory:
 def _figures(
     eval_set: EvalSet, workspaces: Mapping[str, ScopeWorkspace], variant: str, flags: Mapping[str, object]
 ) -> Figures:
-    per_query: dict[str, list[float]] = {metric: [] for metric in METRICS}
+    per_query: defaultdict[str, list[float]] = defaultdict(list)
     milliseconds: list[float] = []
     for scope, workspace in workspaces.items():
         with open_memory(workspace.folder, {**flags, **VARIANTS[variant]}) as memory:
             for query in (q for q in eval_set.queries if q.scope == scope):
-                ranking, elapsed = _ask(memory, query, workspace)
-                milliseconds.append(elapsed)
+                started = time.perf_counter()
+                answer = memory.search(query.text, sync=False)
+                milliseconds.append((time.perf_counter() - started) * 1000)
+                deep = memory.search(query.text, limit=4 * DEEPEST, min_score=0, sync=False)
                 for metric, measure in METRICS.items():
-                    per_query[metric].append(measure(ranking, query.grades))
+                    per_query[metric].append(measure(_documents(deep, workspace), query.grades))
+                for metric, value in kept_by_threshold(_documents(answer, workspace), query.grades).items():
+                    per_query[metric].append(value)
     return summarise(eval_set, variant, per_query, milliseconds)
 
 
-def _ask(memory: Memory, query: EvalQuery, workspace: ScopeWorkspace) -> tuple[list[str], float]:
-    """Return the documents in the order of their best chunk, and how long the search took in milliseconds."""
-    started = time.perf_counter()
-    answer = memory.search(query.text, limit=4 * DEEPEST, min_score=0, sync=False)
-    elapsed = (time.perf_counter() - started) * 1000
-    documents = dict.fromkeys(workspace.documents[hit.path] for hit in answer.hits)
-    return list(documents)[:DEEPEST], elapsed
+def _documents(answer: SearchAnswer, workspace: ScopeWorkspace) -> list[str]:
+    """Return the documents in the order of their best chunk."""
+    return list(dict.fromkeys(workspace.documents[hit.path] for hit in answer.hits))[:DEEPEST]

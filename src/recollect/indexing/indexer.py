@@ -14,7 +14,7 @@ from recollect.indexing.plan import plan_changes, trusted_stamp
 from recollect.types import IndexReport, Problem, Progress, StoredDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from recollect.indexing.plan import Plan
     from recollect.indexing.preparation import Preparation
@@ -75,13 +75,22 @@ class Indexer:
     cache: EmbeddingCache | None = None
     older_store: Store | None = None  # while rebuilding: its vectors of the same embedder need no new embedding
 
-    def run(self, *, deadline: Deadline = NEVER, progress: ProgressCallback | None = None) -> IndexReport:
-        """Do what is needed, one transaction a document, and report it; stops early at the deadline."""
+    def run(
+        self,
+        *,
+        paths: Collection[str] | None = None,
+        deadline: Deadline = NEVER,
+        progress: ProgressCallback | None = None,
+    ) -> IndexReport:
+        """Do what is needed, one transaction a document, and report it; stops early at the deadline.
+
+        With `paths` only those are looked at.
+        """
         started = time.monotonic()
         tally = _Tally()
         if self.embedder:
             self.store.set_embedder(self.embedder.identity, self.embedder.quantization)
-        plan = self._plan(tally)
+        plan = self._plan(paths, tally)
         self._index_text(plan, tally, deadline, progress)
         if self.embedder and tally.complete:
             self._embed_pending(self.embedder, tally, deadline, progress)
@@ -89,10 +98,10 @@ class Indexer:
             self.store.optimize()
         return self._report(tally, time.monotonic() - started)
 
-    def _plan(self, tally: _Tally) -> Plan:
+    def _plan(self, paths: Collection[str] | None, tally: _Tally) -> Plan:
+        listings = [source.list(paths) for source in self.sources]
         with self.store.reading() as snapshot:
-            stored = snapshot.documents()
-        listings = [source.list() for source in self.sources]
+            stored = snapshot.documents(paths=paths)
         tally.problems += [problem for listing in listings for problem in listing.problems]
         names = {source.name for source in self.sources}
         return plan_changes(

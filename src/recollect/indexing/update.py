@@ -12,7 +12,7 @@ from recollect.indexing.plan import plan_changes
 from recollect.types import IndexReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     from recollect.indexing.preparation import Preparation
@@ -38,14 +38,23 @@ class IndexUpdate:
     embedder: Embedder | None
     cache: EmbeddingCache | None
 
-    def run(self, *, force: bool = False, progress: ProgressCallback | None = None) -> IndexReport:
-        """Bring the index up to date, waiting for another process if need be; rebuild it if it has to be."""
+    def run(
+        self,
+        *,
+        paths: Collection[str] | None = None,
+        force: bool = False,
+        progress: ProgressCallback | None = None,
+    ) -> IndexReport:
+        """Bring the index up to date, waiting for another process if need be; rebuild it if it has to be.
+
+        With `paths` only those notes are looked at, unless the whole must be rebuilt.
+        """
         if not self.folder.writable():
             raise IndexReadOnlyError(
                 f"cannot write to {self.folder.path}", hint="set store.path to a folder you can write to"
             )
         with self.folder.write_lock(PATIENCE_S):
-            return self._healed(lambda: self._run(force=force, progress=progress))
+            return self._healed(lambda: self._run(paths, force=force, progress=progress))
 
     def run_within(self, seconds: float) -> IndexReport:
         """Do what can be done in `seconds`; never waits for another process, never rebuilds."""
@@ -91,9 +100,9 @@ class IndexUpdate:
             report = work()
             return replace(report, notes=(note, *report.notes))
 
-    def _run(self, *, force: bool, progress: ProgressCallback | None) -> IndexReport:
+    def _run(self, paths: Collection[str] | None, *, force: bool, progress: ProgressCallback | None) -> IndexReport:
         reason = self._create_or_reason(force=force)
-        report = self._rebuild(progress) if reason else self._incremental(self.embedder, NEVER, progress)
+        report = self._rebuild(progress) if reason else self._incremental(self.embedder, NEVER, progress, paths)
         self.folder.remove_superseded()
         return replace(report, notes=(f"rebuilt: {reason}", *report.notes)) if reason else report
 
@@ -144,12 +153,16 @@ class IndexUpdate:
         return ""
 
     def _incremental(
-        self, embedder: Embedder | None, deadline: Deadline, progress: ProgressCallback | None
+        self,
+        embedder: Embedder | None,
+        deadline: Deadline,
+        progress: ProgressCallback | None,
+        paths: Collection[str] | None = None,
     ) -> IndexReport:
         with self.live.use() as store:
             if store is None:
                 raise StoreError("the index vanished while it was being updated", hint="run `recollect index` again")
-            return self._indexer(store, embedder).run(deadline=deadline, progress=progress)
+            return self._indexer(store, embedder).run(paths=paths, deadline=deadline, progress=progress)
 
     def _rebuild(self, progress: ProgressCallback | None) -> IndexReport:
         """Build beside the live index, which answers throughout, then switch; a killed rebuild is gone on with."""

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from recollect.lexicon import words
-from recollect.search.stop_words import STOP_WORDS
+from recollect.lexicon import pairs, words
+from recollect.search.day_phrases import day_phrases
+from recollect.search.function_words import function_words
+from recollect.search.spelling import similar_terms
 from recollect.types import Term
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from recollect.lexicon import Word
+    from recollect.protocols import Snapshot
 
 LONGEST_QUERY = 4_000  # characters; what stands after that in a pasted page adds noise, not meaning
 MOST_TERMS = 48  # rarest first; a long question has 10 to 20
 COMMON = 4_000  # chunks; a term in more of them costs time and says little while rarer ones remain
 RARE = 5  # chunks; a word in no more of them points at them, as a name or an id does
 ABSENT_WEIGHT = 0.5  # of a word that no note holds: the others match only a part of what was meant
+GUESS_WEIGHT = 0.5  # of a term that is spelled nearly like an absent word: it may not be what was meant
 LEAST_IDF = 1e-6  # FTS5's own floor for terms in more than half of the rows
 
 _QUOTED = re.compile(r'["“„«]([^"”“»]{2,200})["”»]')
@@ -33,6 +38,7 @@ class WeighedTerm:
     term: Term
     frequency: int  # chunks, counted up to COMMON
     weight: float  # inverse document frequency as FTS5 computes it
+    guessed: bool = False  # not in the query: it is spelled nearly like a word of it that no chunk holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +46,55 @@ class KeywordQuery:
     """What the keyword leg asks for, and how much a full match would weigh."""
 
     terms: tuple[Term, ...]
-    full_weight: float  # sum of the weights of its words
+    full_weight: float  # sum of the weights of its words, and of its heaviest phrase
     rarest: Term | None = None  # the word in the fewest chunks, if it is in so few that it names them
+    weights: Mapping[str, float] = field(default_factory=dict)  # of the tokens of the terms
+    pairs: tuple[Term, ...] = ()  # content words that stand next to each other in the query
+
+
+def keyword_query(snapshot: Snapshot, query: str) -> KeywordQuery:
+    """Return what to ask the keyword leg of this store for."""
+    terms = query_terms(query)
+    chunks = snapshot.counts().chunks
+    weighed = weigh(terms, snapshot.document_frequencies(terms, at_most=COMMON), chunks)
+    absent = {w.term.tokens[0] for w in weighed if not w.frequency and len(w.term.tokens) == 1}
+    if not absent or not chunks:
+        return replace(choose_terms(weighed), pairs=neighbour_pairs(query))
+    unquoted = _QUOTED.sub(" ", query[:LONGEST_QUERY])  # what stands in quotes is meant as it is
+    guesses = [term for guess in similar_terms(snapshot, unquoted, absent) if (term := Term((guess,))) not in terms]
+    guessed = weigh(guesses, snapshot.document_frequencies(guesses, at_most=COMMON), chunks)
+    chosen = choose_terms(weighed + [replace(w, guessed=True) for w in guessed])
+    return replace(chosen, pairs=neighbour_pairs(query))
 
 
 def query_terms(query: str) -> tuple[Term, ...]:
-    """Return the terms of the query, without repeats: content words, wholes of identifiers, phrases.
+    """Return the terms of the query, without repeats: content words, wholes of identifiers, quoted phrases, days.
 
-    Stop words are left out while anything else remains.
+    Function words are left out while anything else remains.
     """
     query = query[:LONGEST_QUERY]
     found = list(words(query))
-    content = [word for word in found if not _is_stop_word(word)] or found
-    terms = [term for word in content for term in _terms_of(word)]
+    empty = function_words(found, query)
+    alone = len(found) == 1
+    terms = [term for word in found if word not in empty for term in _content_terms(word, alone=alone)]
+    terms = terms or [term for word in found for term in _terms_of(word)]
     phrases = [Term(_flat(quoted)) for quoted in _QUOTED.findall(query)]
     terms += [phrase for phrase in phrases if len(phrase.tokens) > 1]
+    terms += day_phrases(part for word in found if not word.paired for part in word.parts)
     return tuple(dict.fromkeys(terms))
+
+
+def neighbour_pairs(query: str) -> tuple[Term, ...]:
+    """Return content words that stand next to each other, as phrases: "support group" is more than its words."""
+    found = list(words(query[:LONGEST_QUERY]))
+    empty = function_words(found, query)
+    return tuple(
+        dict.fromkeys(
+            Term((one.parts[-1], other.parts[0]))
+            for one, other in pairwise(found)
+            if not (one.paired or other.paired or one in empty or other in empty) and one.parts and other.parts
+        )
+    )[:MOST_TERMS]
 
 
 def weigh(terms: Sequence[Term], frequencies: Sequence[int], chunks: int) -> list[WeighedTerm]:
@@ -72,21 +111,41 @@ def choose_terms(weighed: Sequence[WeighedTerm]) -> KeywordQuery:
     rare = [w for w in present if w.frequency < COMMON]
     chosen = sorted(rare or present, key=lambda w: w.frequency)[:MOST_TERMS]
     single = [w for w in weighed if len(w.term.tokens) == 1]
+    phrases = [w.weight for w in present if len(w.term.tokens) > 1]  # other ways to write one day count once
     return KeywordQuery(
         terms=tuple(w.term for w in chosen),
-        full_weight=sum(w.weight * (1 if w.frequency else ABSENT_WEIGHT) for w in single),
-        rarest=next((w.term for w in chosen if w.frequency <= RARE), None),
+        full_weight=sum(_counted_weight(w) for w in single) + max(phrases, default=0.0),
+        rarest=next((w.term for w in chosen if w.frequency <= RARE and not w.guessed), None),
+        weights={token: w.weight for w in chosen for token in w.term.tokens},
     )
 
 
-def _terms_of(word: Word) -> list[Term]:
+def _counted_weight(weighed: WeighedTerm) -> float:
+    if weighed.guessed:
+        return weighed.weight * GUESS_WEIGHT
+    return weighed.weight * (1 if weighed.frequency else ABSENT_WEIGHT)
+
+
+def _content_terms(word: Word, *, alone: bool) -> list[Term]:
+    """Return the terms of a word; a run of unspaced writing leaves its function words out."""
     if not word.paired:
-        return [Term((part,)) for part in word.parts] + ([Term((word.whole,))] if word.whole else [])
-    *pairs, last = word.parts
-    if not pairs:
-        return [Term((last,), prefix=True)]  # one character: any pair that begins with it
-    single = [Term((pair,)) for pair in pairs]
-    return [*single, Term(tuple(pairs))] if len(pairs) > 1 else single
+        return _terms_of(word)
+    from recollect.search.unspaced import content_pieces  # its tables take 3 ms to prepare: for those who need them
+
+    run = "".join(pair[0] for pair in word.parts)
+    return [term for piece in content_pieces(run, alone=alone) for term in _paired_terms(pairs(piece))]
+
+
+def _terms_of(word: Word) -> list[Term]:
+    if word.paired:
+        return _paired_terms(word.parts)
+    return [Term((part,)) for part in word.parts] + ([Term((word.whole,))] if word.whole else [])
+
+
+def _paired_terms(parts: Sequence[str]) -> list[Term]:
+    """Return the pairs; one character alone is any pair that begins with it."""
+    *pairs_of_run, last = parts
+    return [Term((pair,)) for pair in pairs_of_run] or [Term((last,), prefix=True)]
 
 
 def _flat(quoted: str) -> tuple[str, ...]:
@@ -94,7 +153,3 @@ def _flat(quoted: str) -> tuple[str, ...]:
     for word in words(quoted):
         tokens += word.parts[:-1] if word.paired and len(word.parts) > 1 else word.parts
     return tuple(tokens)
-
-
-def _is_stop_word(word: Word) -> bool:
-    return not word.whole and not word.paired and all(part in STOP_WORDS for part in word.parts)

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from recollect.errors import IndexCorruptError, QueryError
-from recollect.search.analysis import COMMON, RARE, KeywordQuery, choose_terms, query_terms, weigh
+from recollect.errors import QueryError
+from recollect.search.analysis import RARE, KeywordQuery, keyword_query
 from recollect.search.citations import cite
-from recollect.search.decay import age_factor
-from recollect.search.diversity import DIVERSITY_POOL, diverse_order
-from recollect.search.fusion import Evidence, Fused, Fusion, Weights, fuse, text_score
+from recollect.search.fusion import Evidence, Fusion, Weights, fuse, keyword_score, text_score
+from recollect.search.neighbours import JOIN_POOL, joined_groups
+from recollect.search.ordering import Ordering, Ranked, put_in_order, with_chunks
 from recollect.search.snippets import make_snippet
 from recollect.types import EVERYTHING, Candidate, Hit, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import date
 
     from recollect.protocols import Snapshot, Vector
     from recollect.types import FoundBy, SourceName, StoredChunk
 
 MOST_CANDIDATES = 200  # a side; OpenClaw's cap
-FETCH_STEP = 24  # chunks read at a time while the answer fills up
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +35,7 @@ class SearchRequest:
     by_keyword: bool = True  # False asks vectors alone, if there are any
     candidates: int = MOST_CANDIDATES
     scope: Scope = EVERYTHING
-    half_life_days: float | None = None  # None: age does not count
-    today: date | None = None  # needed when age counts
-    diversity: float | None = None  # the lambda of MMR; None: off
+    ordering: Ordering = field(default_factory=Ordering)
     explain: bool = False
 
     def __post_init__(self) -> None:
@@ -53,18 +49,11 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The hits, and the files that better-ranked chunks named but that are gone."""
+    """The hits, the files that better-ranked chunks named but that are gone, and what the reader should know."""
 
     hits: tuple[Hit, ...]
     missing_files: frozenset[str]
-
-
-class _Ranked(NamedTuple):
-    """A chunk in its place, with the score it is shown with."""
-
-    fused: Fused
-    score: float
-    chunk: StoredChunk | None  # fetched already if the order needed it
+    note: str = ""
 
 
 def find(
@@ -76,24 +65,15 @@ def find(
     exists: Callable[[SourceName, str], bool],
 ) -> Found:
     """Return the best hits. Without a query vector only keywords are asked; a hit never names a missing file."""
-    keywords = _keyword_query(snapshot, request.query)
+    keywords = keyword_query(snapshot, request.query)
     if query_vector is not None and not request.by_keyword:
         keywords = KeywordQuery((), keywords.full_weight)
     candidates = _candidates(snapshot, request, keywords, query_vector)
     evidence = Evidence(keywords.full_weight, request.weights, *cosine_range, _exact(snapshot, request, keywords))
     relevant = [f for f in fuse(candidates, evidence, fusion=request.fusion) if f.score >= request.min_score]
-    ranked = [_Ranked(fused, fused.score, None) for fused in relevant]
-    if request.half_life_days is not None:
-        ranked = _aged(snapshot, request, ranked)
-    if request.diversity is not None:
-        ranked = _diversified(snapshot, request.diversity, ranked)
-    return _show(snapshot, request, keywords, ranked, exists)
-
-
-def _keyword_query(snapshot: Snapshot, query: str) -> KeywordQuery:
-    terms = query_terms(query)
-    frequencies = snapshot.document_frequencies(terms, at_most=COMMON)
-    return choose_terms(weigh(terms, frequencies, snapshot.counts().chunks))
+    ranked = [Ranked(fused, fused.score, None) for fused in relevant]
+    ranked, note = put_in_order(snapshot, request.query, request.ordering, ranked)
+    return replace(_show(snapshot, request, keywords, ranked, exists), note=note)
 
 
 def _candidates(
@@ -112,7 +92,23 @@ def _candidates(
         bm25 = {match.chunk_id: match.score for match in matches}
     if query_vector is not None and (by_keyword_only := bm25.keys() - cosine.keys()):
         cosine.update(snapshot.vector_scores(query_vector, by_keyword_only))
-    return [Candidate(chunk_id, cosine.get(chunk_id), bm25.get(chunk_id)) for chunk_id in bm25 | cosine]
+    pairs = _pair_scores(snapshot, request, keywords, bm25)
+    found = bm25 | cosine
+    terms = snapshot.term_counts(found) if request.fusion == "balanced" and query_vector is not None else {}
+    return [
+        Candidate(chunk_id, cosine.get(chunk_id), bm25.get(chunk_id), pairs.get(chunk_id, 0.0), terms.get(chunk_id))
+        for chunk_id in found
+    ]
+
+
+def _pair_scores(
+    snapshot: Snapshot, request: SearchRequest, keywords: KeywordQuery, bm25: Mapping[int, float]
+) -> Mapping[int, float]:
+    """Return the BM25 of neighbouring query words that are neighbours in a candidate, too."""
+    if not keywords.pairs or not bm25:
+        return {}
+    matches = snapshot.keyword_matches(keywords.pairs, limit=1, scope=request.scope, also=bm25.keys())
+    return {match.chunk_id: match.score for match in matches}
 
 
 def _exact(snapshot: Snapshot, request: SearchRequest, keywords: KeywordQuery) -> frozenset[int]:
@@ -123,67 +119,43 @@ def _exact(snapshot: Snapshot, request: SearchRequest, keywords: KeywordQuery) -
     return frozenset(match.chunk_id for match in matches)
 
 
-def _aged(snapshot: Snapshot, request: SearchRequest, ranked: Sequence[_Ranked]) -> list[_Ranked]:
-    """Reorder by score times age factor. The threshold came before: age makes a note less current, not less true."""
-    if request.today is None or request.half_life_days is None:
-        return list(ranked)
-    chunks = snapshot.chunks([r.fused.candidate.chunk_id for r in ranked])
-    aged = []
-    for r in ranked:
-        chunk = chunks[r.fused.candidate.chunk_id]
-        factor = age_factor(chunk.dated, request.today, half_life_days=request.half_life_days)
-        aged.append(_Ranked(r.fused, r.score * factor, chunk))
-    return sorted(aged, key=lambda r: (-r.score, r.fused.candidate.chunk_id))
-
-
-def _diversified(snapshot: Snapshot, relevance: float, ranked: Sequence[_Ranked]) -> list[_Ranked]:
-    pool, rest = ranked[:DIVERSITY_POOL], ranked[DIVERSITY_POOL:]
-    chunks = snapshot.chunks([r.fused.candidate.chunk_id for r in pool])
-    texts = [chunks[r.fused.candidate.chunk_id].text for r in pool]
-    order = diverse_order([r.score for r in pool], texts, relevance=relevance)
-    return [pool[i] for i in order] + list(rest)
-
-
 def _show(
     snapshot: Snapshot,
     request: SearchRequest,
     keywords: KeywordQuery,
-    ranked: Sequence[_Ranked],
+    ranked: Sequence[Ranked],
     exists: Callable[[SourceName, str], bool],
 ) -> Found:
     hits: list[Hit] = []
     missing: set[str] = set()
-    terms = {token for term in keywords.terms for token in term.tokens}
-    for place, chunk in _with_chunks(snapshot, ranked):
+    for place, chunk in _joined(snapshot, ranked):
         if not exists(chunk.source, chunk.path):
             missing.add(chunk.path)
             continue
-        hits.append(_hit(chunk, place, terms, keywords.full_weight, explain=request.explain))
+        snippet = make_snippet(chunk.text, keywords.weights)
+        hits.append(_hit(chunk, place, snippet, keywords.full_weight, explain=request.explain))
         if len(hits) == request.limit:
             break
     return Found(tuple(hits), frozenset(missing))
 
 
-def _with_chunks(snapshot: Snapshot, ranked: Sequence[_Ranked]) -> Iterator[tuple[_Ranked, StoredChunk]]:
-    for start in range(0, len(ranked), FETCH_STEP):
-        some = ranked[start : start + FETCH_STEP]
-        chunks = snapshot.chunks([r.fused.candidate.chunk_id for r in some if r.chunk is None])
-        for r in some:
-            chunk = r.chunk or chunks.get(r.fused.candidate.chunk_id)
-            if chunk is None:
-                raise IndexCorruptError("the index names a chunk that it does not hold", hint="run `recollect index`")
-            yield r, chunk
+def _joined(snapshot: Snapshot, ranked: Sequence[Ranked]) -> Iterator[tuple[Ranked, StoredChunk]]:
+    """Yield the ranked chunks; neighbours among the best become one, in the place of the better."""
+    best = list(with_chunks(snapshot, ranked[:JOIN_POOL]))
+    for members, whole in joined_groups([chunk for _, chunk in best]):
+        yield best[members[0]][0], whole
+    yield from with_chunks(snapshot, ranked[JOIN_POOL:])
 
 
-def _hit(chunk: StoredChunk, place: _Ranked, terms: set[str], full_weight: float, *, explain: bool) -> Hit:
+def _hit(chunk: StoredChunk, place: Ranked, snippet: str, full_weight: float, *, explain: bool) -> Hit:
     candidate = place.fused.candidate
-    matched = text_score(candidate.bm25, full_weight)
+    matched = text_score(keyword_score(candidate), full_weight)
     return Hit(
         path=chunk.path,
         first_line=chunk.first_line,
         last_line=chunk.last_line,
         score=round(place.score, 4),
-        snippet=make_snippet(chunk.text, terms),
+        snippet=snippet,
         source=chunk.source,
         citation=cite(chunk.path, chunk.first_line, chunk.last_line),
         found_by=_found_by(candidate),
@@ -199,15 +171,16 @@ def _found_by(candidate: Candidate) -> FoundBy:
     return "keyword" if candidate.cosine is None else "both"
 
 
-def _explanation(place: _Ranked, chunk: StoredChunk) -> Mapping[str, float | str]:
+def _explanation(place: Ranked, chunk: StoredChunk) -> Mapping[str, float | str]:
     fused = place.fused
     parts = {
         "cosine": fused.candidate.cosine,
         "bm25": fused.candidate.bm25,
+        "pairs": fused.candidate.pairs or None,
         "vector_part": fused.vector_part,
         "text_part": fused.text_part,
     }
     numbers = {name: round(value, 6) for name, value in parts.items() if value is not None}
     if place.score != fused.score:
-        numbers["age_factor"] = round(place.score / fused.score, 6)
+        numbers["order_factor"] = round(place.score / fused.score, 6)  # age, time asked for, or a second look
     return numbers | ({"context": chunk.context} if chunk.context else {})

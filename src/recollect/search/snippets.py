@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from recollect.lexicon import fold
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Mapping, Sequence
 
 SNIPPET_CHARS = 700  # as OpenClaw shows
 ELLIPSIS = "…"
+TIE = 1e-9  # sums of the same weights in another order
 
 
-def make_snippet(text: str, terms: Collection[str], *, limit: int = SNIPPET_CHARS) -> str:
-    """Return at most `limit` characters of `text`: all of it if it fits, else the run of lines that matches most."""
+def make_snippet(text: str, weights: Mapping[str, float], *, limit: int = SNIPPET_CHARS) -> str:
+    """Return at most `limit` characters of `text`: all of it if it fits, else the run of lines that matches most.
+
+    A line counts by the terms in it: the root of their weight, so that a rare word draws more than common ones, but
+    not more than several. (LoCoMo, share of the evidence shown: .740 unweighted, .750 by weight, .756 by its root.)
+    """
     if len(text) <= limit:
         return text
     lines = text.split("\n")
-    needles = [_needle(term) for term in terms]
-    counts = [_matches(line, needles) for line in fold(text).lower().split("\n")]
-    start, stop = _densest_run(lines, counts, limit - 2 * (len(ELLIPSIS) + 1))
+    needles = [(_needle(term), math.sqrt(weight)) for term, weight in weights.items()]
+    values = [_value(line, needles) for line in fold(text).lower().split("\n")]
+    start, stop = _densest_run(lines, values, limit - 2 * (len(ELLIPSIS) + 1))
     if start == stop:  # the best line alone is too long
         return _cut_line(lines[start], needles, limit)
     body = "\n".join(lines[start:stop])
@@ -29,21 +35,21 @@ def make_snippet(text: str, terms: Collection[str], *, limit: int = SNIPPET_CHAR
     return f"{before}{body}{after}"
 
 
-def _densest_run(lines: list[str], counts: list[int], limit: int) -> tuple[int, int]:
+def _densest_run(lines: list[str], values: list[float], limit: int) -> tuple[int, int]:
     """Return the half-open run of lines within `limit` characters with the most matches; the earliest among equals."""
-    best, best_count = (0, 0), -1
-    start, size, count = 0, 0, 0
+    best, best_value = (0, 0), -1.0
+    start, size, value = 0, 0, 0.0
     for stop, line in enumerate(lines, start=1):
         size += len(line) + 1
-        count += counts[stop - 1]
+        value += values[stop - 1]
         while size > limit and start < stop:
             size -= len(lines[start]) + 1
-            count -= counts[start]
+            value -= values[start]
             start += 1
-        if start < stop and count > best_count:
-            best, best_count = (start, stop), count
-    widest = max(range(len(lines)), key=lambda i: counts[i])
-    if counts[widest] > best_count:  # the line that matches most fits into no run
+        if start < stop and value > best_value + TIE:
+            best, best_value = (start, stop), value
+    widest = max(range(len(lines)), key=lambda i: values[i])
+    if values[widest] > best_value + TIE:  # the line that matches most fits into no run
         return widest, widest
     return _widen(lines, best, limit)
 
@@ -61,9 +67,9 @@ def _widen(lines: list[str], run: tuple[int, int], limit: int) -> tuple[int, int
     return (start, stop) if stop > start else (start, start)
 
 
-def _cut_line(line: str, needles: Sequence[str], limit: int) -> str:
+def _cut_line(line: str, needles: Sequence[tuple[str, float]], limit: int) -> str:
     folded = fold(line).lower()  # may be some characters longer or shorter: the cut need not be exact
-    first = min((at for needle in needles if (at := folded.find(needle)) >= 0), default=0)
+    first = min((at for needle, _ in needles if (at := folded.find(needle)) >= 0), default=0)
     room = limit - 2 * len(ELLIPSIS)
     start = max(0, min(first - room // 4, len(line) - room))
     piece = line[start : start + room]
@@ -75,5 +81,5 @@ def _needle(term: str) -> str:
     return term[:-1] if len(term) > 4 and term.isascii() and term.isalpha() else term
 
 
-def _matches(folded_line: str, needles: Sequence[str]) -> int:
-    return sum(needle in folded_line for needle in needles)
+def _value(folded_line: str, needles: Sequence[tuple[str, float]]) -> float:
+    return sum(weight for needle, weight in needles if needle in folded_line)

@@ -1,4 +1,4 @@
-"""A query in, the days it speaks of out: "last week", "since March 2026", "vor 3 Tagen", "昨天"; no reading when in doubt."""
+"""A query in, the days it speaks of out ("last week", "since March", "vor 3 Tagen", "昨天"); none when in doubt."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.errors import QueryError
-from recollect.search.time_moments import Moment, Span, bounded, fold, in_year, moments
-from recollect.search.time_vocabulary import LANGUAGES
+from recollect.search.times.languages import LANGUAGES
+from recollect.search.times.moments import Moment, bounded, fold, moments
+from recollect.search.times.spans import Span, in_year
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from recollect.search.time_vocabulary import Bound
+    from recollect.search.times.vocabulary import Bound
 
 LONGEST_QUERY = 1_000  # characters; what asks for a time is a question, not a pasted page
 _NEARBY = 40  # characters around a date in which the words that belong to it stand; the longest has 27
@@ -24,8 +25,8 @@ _NEARBY = 40  # characters around a date in which the words that belong to it st
 _SAME_DATES = frozenset({"zh", "ja"})
 
 ACCEPTED = (
-    "a day (2026-02-03), a month (2026-02), a year (2026), or words such as yesterday, last week, 3 days ago, last Monday, "
-    "March 2026, Q3 2026"
+    "a day (2026-02-03), a month (2026-02), a year (2026), or words such as yesterday, last week, 3 days ago, "
+    "last Monday, March 2026, Q3 2026"
 )
 
 
@@ -40,8 +41,7 @@ class TimeReading:
     certain: bool  # False: the words may be content, or the year is a guess
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     """A reading with its place in the text."""
 
     start: int

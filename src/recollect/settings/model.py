@@ -191,6 +191,34 @@ class DiversitySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RerankSettings:
+    """A second look at the best results by a model that reads query and text together; it sends both to a provider."""
+
+    enabled: bool = option(
+        False,
+        "Look again at the best results of every search; a workspace file may only turn it off",
+        workspace=(False,),
+    )
+    provider: str = option(
+        "",
+        "Who looks: `cohere`, `jina`, `voyage` or a plug-in",
+        pattern=r"[a-z0-9_-]*",
+        form="cohere, jina, voyage, or the name of a plug-in (a-z, 0-9, - and _)",
+    )
+    model: str = option("", "The provider's model; empty is the provider's default")
+    base_url: str = option(
+        "",
+        "Another address for the provider's API, such as a server of your own; empty is the provider's",
+        pattern=r"(https?://\S+)?",
+        form="an address that starts with https:// or http://",
+    )
+    api_key: str = option("", "The key; empty means the provider's own variable, such as `COHERE_API_KEY`", secret=True)
+    candidates: int = option(20, "Results that are looked at again, whatever the number asked for", low=1, high=100)
+    # The model has read the text and the first ranking has not; the rest keeps an exact word or name in its place.
+    weight: float = option(0.7, "Share of the second look in the score; 1 is nothing else", low=0, high=1)
+
+
+@dataclass(frozen=True, slots=True)
 class QuerySettings:
     """What a search returns."""
 
@@ -207,6 +235,7 @@ class QuerySettings:
     hybrid: HybridSettings = HybridSettings()
     decay: DecaySettings = DecaySettings()
     diversity: DiversitySettings = DiversitySettings()
+    rerank: RerankSettings = RerankSettings()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import hashlib
 import os
 import stat
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -52,11 +52,13 @@ class NotesSource:
     def name(self) -> SourceName:
         return "memory"
 
-    def list(self) -> Listing:
-        """Return every note now there, each real file once, sorted by path.
+    def list(self, paths: Collection[str] | None = None) -> Listing:
+        """Return every note now there, each real file once, sorted by path; with `paths` only those.
 
         Raises WorkspaceError when the workspace itself cannot be opened: that is not the same as holding no notes.
         """
+        if paths is not None:
+            return Listing(tuple(sorted(filter(None, map(self._stamp_if_there, paths)))))
         escaping = self._roots_and_escaping[1]
         problems = [problem_at(path, "leads out of the workspace through a link") for path in escaping]
         files: dict[str, FileStamp] = {}
@@ -114,6 +116,12 @@ class NotesSource:
         but no such file exists.
         """
         return Path(self._find(path)[0].real_path)
+
+    def _stamp_if_there(self, path: str) -> FileStamp | None:
+        try:
+            return self.stamp_of(path)
+        except NoteNotFoundError:
+            return None
 
     def stamp_of(self, path: str) -> FileStamp:
         """Return the stamp of one note under the name its folder lists, ready for `read`; raises like `resolve`."""

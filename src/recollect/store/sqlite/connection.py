@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,10 @@ Row = tuple[Any, ...]
 REBUILD_HINT = "run `recollect index --force` to build it anew from the notes; nothing is lost"
 
 
+# Our statements name what the schema holds: that it is not there, or cannot be read, is damage and no mistake of ours.
+_DAMAGED_SCHEMA = re.compile(
+    "no such (table|module|column|tokenizer)|parse error in|malformed|vtable constructor|near "
+)
 _NO_ROOM = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # Windows knows no quota error
 
 
@@ -31,8 +36,8 @@ def translated(error: apsw.Error, path: Path, *, system_errno: int = 0) -> Excep
         return DiskFullError(what, hint="free some space; what was indexed before is intact")
     if isinstance(error, (apsw.BusyError, apsw.LockedError)):
         return IndexBusyError(what, hint="another process is writing the index; try again when it has finished")
-    # Our statements are fixed and every value is bound: one that SQLite cannot read meets a damaged schema.
-    if isinstance(error, (apsw.CorruptError, apsw.NotADBError, apsw.SQLError)):
+    damaged_schema = isinstance(error, apsw.SQLError) and _DAMAGED_SCHEMA.search(str(error))
+    if isinstance(error, (apsw.CorruptError, apsw.NotADBError)) or damaged_schema:
         return IndexCorruptError(what, hint=REBUILD_HINT, path=path)
     if isinstance(error, (apsw.ReadOnlyError, apsw.PermissionsError)):
         return IndexReadOnlyError(what, hint="check the permissions of the folder that holds the index")

@@ -95,7 +95,10 @@ def move_chunks(db: Database, changes: ChunkChanges) -> None:
         [(new.chunk.first_line, new.chunk.last_line, chunk_id) for chunk_id, new in changes.moved],
     )
     for chunk_id, new in changes.reworded:
-        db.rows("UPDATE chunks SET context_length = ? WHERE id = ?", (len(new.chunk.context), chunk_id))
+        db.rows(
+            "UPDATE chunks SET context_length = ?, term_count = ? WHERE id = ?",
+            (len(new.chunk.context), _term_count(new), chunk_id),
+        )
         db.rows(
             "UPDATE chunk_texts SET context = ?, text = ? WHERE chunk_id = ?",
             (new.chunk.context, new.chunk.text, chunk_id),
@@ -110,9 +113,17 @@ def insert_chunks(db: Database, document_id: int, added: Sequence[PreparedChunk]
     for prepared in added:
         chunk = prepared.chunk
         chunk_id = db.insert(
-            "INSERT INTO chunks (document_id, first_line, last_line, has_vector, embedded_hash, context_length)"
-            " VALUES (?, ?, ?, 0, ?, ?)",
-            (document_id, chunk.first_line, chunk.last_line, bytes.fromhex(chunk.embedded_hash), len(chunk.context)),
+            "INSERT INTO chunks"
+            " (document_id, first_line, last_line, has_vector, embedded_hash, context_length, term_count)"
+            " VALUES (?, ?, ?, 0, ?, ?, ?)",
+            (
+                document_id,
+                chunk.first_line,
+                chunk.last_line,
+                bytes.fromhex(chunk.embedded_hash),
+                len(chunk.context),
+                _term_count(prepared),
+            ),
         )
         ids.append(chunk_id)
     paired = list(zip(ids, added, strict=True))
@@ -122,6 +133,10 @@ def insert_chunks(db: Database, document_id: int, added: Sequence[PreparedChunk]
     )
     _insert_terms(db, paired)
     return ids
+
+
+def _term_count(prepared: PreparedChunk) -> int:
+    return len(prepared.text_terms.split())
 
 
 def _insert_terms(db: Database, paired: Sequence[tuple[int, PreparedChunk]]) -> None:

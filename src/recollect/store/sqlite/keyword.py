@@ -21,12 +21,16 @@ def match_expression(terms: Sequence[Term]) -> str | None:
 
 
 def _phrase(term: Term) -> str:
-    # FTS5 stops reading a query at NUL, and SQLite cannot hold half of a surrogate pair.
-    cleaned = " ".join(term.tokens).replace("\0", " ").encode("utf-8", "replace").decode()
+    cleaned = _storable(" ".join(term.tokens))
     if not cleaned.split():
         return ""
     words = cleaned.replace('"', '""')
     return f'"{words}" *' if term.prefix else f'"{words}"'
+
+
+def _storable(text: str) -> str:
+    # FTS5 stops reading a query at NUL, and SQLite cannot hold half of a surrogate pair.
+    return text.replace("\0", " ").encode("utf-8", "replace").decode()
 
 
 def keyword_matches(
@@ -51,6 +55,19 @@ def keyword_matches(
         (expression, *bindings, limit, as_json(also)),
     )
     return [Match(chunk_id, bm25) for chunk_id, bm25 in found]
+
+
+def terms_beginning(db: Database, prefix: str, *, lengths: range, limit: int) -> list[str]:
+    """Return indexed terms that begin with `prefix`, in order, whose length is in `lengths`."""
+    if not prefix or not lengths or limit < 1:
+        return []
+    # Terms compare by their bytes in UTF-8, which U+10FFFF ends: no character sorts behind it.
+    found = db.rows(
+        "SELECT term FROM vocabulary WHERE term >= ?1 AND term < ?1 || char(0x10FFFF)"
+        " AND length(term) BETWEEN ?2 AND ?3 LIMIT ?4",
+        (_storable(prefix), lengths.start, lengths.stop - 1, limit),
+    )
+    return [term for (term,) in found]
 
 
 def document_frequencies(db: Database, terms: Sequence[Term], *, at_most: int) -> list[int]:

@@ -36,7 +36,7 @@ CREATE TABLE documents (
 CREATE TABLE chunks (
   id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never reused: readers cache by it
   document_id INTEGER NOT NULL, first_line INTEGER NOT NULL, last_line INTEGER NOT NULL, has_vector INTEGER NOT NULL,
-  embedded_hash BLOB NOT NULL, context_length INTEGER NOT NULL
+  embedded_hash BLOB NOT NULL, context_length INTEGER NOT NULL, term_count INTEGER NOT NULL  -- of the text alone
 );
 CREATE INDEX chunks_of_document ON chunks (document_id);
 CREATE INDEX chunks_by_hash ON chunks (embedded_hash);
@@ -45,6 +45,7 @@ CREATE TABLE chunk_texts (chunk_id INTEGER PRIMARY KEY, context TEXT NOT NULL, t
 CREATE VIRTUAL TABLE terms USING fts5(
   text, context, content='', contentless_delete=1, tokenize="@TOKENIZER"
 );
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab(terms, row);  -- a view of the terms; it stores nothing
 INSERT INTO terms (terms, rank) VALUES ('automerge', 8);  -- merging at 4 costs 15 % more to write
 CREATE TABLE vectors (chunk_id INTEGER PRIMARY KEY, embedding BLOB NOT NULL);  -- float16
 CREATE TABLE vector_codec (
@@ -60,7 +61,7 @@ CREATE TABLE segment_slots (chunk_id INTEGER PRIMARY KEY, segment_id INTEGER NOT
 MIGRATIONS: tuple[str, ...] = (FIRST_SCHEMA,)  # the script at position n makes version n + 1 of version n
 TABLES = frozenset(
     {"meta", "totals", "documents", "chunks", "chunk_texts", "terms", "vectors", "vector_codec", "vector_segments"}
-    | {"segment_blobs", "segment_slots"}
+    | {"segment_blobs", "segment_slots", "vocabulary"}
 )
 
 

@@ -71,18 +71,24 @@ class SqliteSnapshot:
         )[0]
         return Counts(files=files, chunks=chunks, pending=pending, embedded=vectors)
 
-    def documents(self, source: SourceName | None = None) -> Mapping[tuple[SourceName, str], StoredDocument]:
+    def documents(
+        self, source: SourceName | None = None, paths: Collection[str] | None = None
+    ) -> Mapping[tuple[SourceName, str], StoredDocument]:
+        among = "" if paths is None else " AND path IN (SELECT value FROM json_each(?2))"
         return {
             (name, path): StoredDocument(FileStamp(name, path, size, mtime_ns), content_hash, _day(dated))
             for name, path, size, mtime_ns, content_hash, dated in self._db.rows(
-                "SELECT source, path, size, mtime_ns, content_hash, dated FROM documents"
-                " WHERE ?1 IS NULL OR source = ?1 ORDER BY source, path",
-                (source,),
+                "SELECT source, path, size, mtime_ns, content_hash, dated FROM documents"  # noqa: S608
+                f" WHERE (?1 IS NULL OR source = ?1){among} ORDER BY source, path",
+                (source,) if paths is None else (source, as_json(paths)),
             )
         }
 
     def document_frequencies(self, terms: Sequence[Term], *, at_most: int) -> Sequence[int]:
         return keyword.document_frequencies(self._db, terms, at_most=at_most)
+
+    def terms_beginning(self, prefix: str, *, lengths: range, limit: int) -> Sequence[str]:
+        return keyword.terms_beginning(self._db, prefix, lengths=lengths, limit=limit)
 
     def keyword_matches(
         self, terms: Sequence[Term], *, limit: int, scope: Scope, also: Collection[int] = ()
@@ -119,6 +125,14 @@ class SqliteSnapshot:
                 (as_json(chunk_ids),),
             )
         }
+
+    def term_counts(self, chunk_ids: Collection[int]) -> Mapping[int, int]:
+        return dict(
+            self._db.rows(
+                "SELECT chunks.id, term_count FROM json_each(?) CROSS JOIN chunks ON chunks.id = value",
+                (as_json(chunk_ids),),
+            )
+        )
 
     def known_vectors(self, embedded_hashes: Collection[str]) -> Mapping[str, Vector]:
         if not embedded_hashes or self._dimensions() is None:

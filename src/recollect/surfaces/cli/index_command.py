@@ -17,13 +17,19 @@ if TYPE_CHECKING:
 
 
 @click.command("index", epilog="Example: recollect index --dry-run")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--force", is_flag=True, help="Build the index anew, beside the one in use.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @common_options
-def command(*, force: bool, dry_run: bool, chosen: Chosen) -> int:
-    """Index what is new or changed. Keyword search works at once; Ctrl-C keeps what is done."""
+def command(paths: tuple[str, ...], *, force: bool, dry_run: bool, chosen: Chosen) -> int:
+    """Index what is new or changed. Keyword search works at once; Ctrl-C keeps what is done.
+
+    With PATHs, such as memory/2026-11-15.md, only those notes are looked at.
+    """
     with chosen.memory() as memory:
-        return _preview(memory, as_json=chosen.as_json) if dry_run else _index(memory, chosen, force=force)
+        if dry_run:
+            return _preview(memory, as_json=chosen.as_json)
+        return _index(memory, chosen, paths or None, force=force)
 
 
 def _preview(memory: Memory, *, as_json: bool) -> int:
@@ -36,9 +42,9 @@ def _preview(memory: Memory, *, as_json: bool) -> int:
     return 0
 
 
-def _index(memory: Memory, chosen: Chosen, *, force: bool) -> int:
+def _index(memory: Memory, chosen: Chosen, paths: tuple[str, ...] | None, *, force: bool) -> int:
     with shown_progress() as progress:
-        report = memory.index(force=force, progress=progress)
+        report = memory.index(paths=paths, force=force, progress=progress)
     if chosen.as_json:
         print_json(report_document(report))
     else:

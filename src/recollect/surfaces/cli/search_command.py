@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 @click.option("--min-score", type=float, metavar="X", help="Leave out hits below it.  [default: query.min_score, 0.35]")
 @click.option("--fusion", type=click.Choice(["balanced", "weighted", "rrf"]), help="How meaning and words are mixed.")
 @click.option("--keyword-only", is_flag=True, help="Search by words alone; no model is loaded.")
+@click.option("--since", metavar="DAY", help="Only notes of that day or later: 2026-03-01, 2026-03, 'last week'.")
+@click.option("--until", metavar="DAY", help="Only notes of that day or earlier.")
+@click.option("--on", metavar="DAY", help="Only notes of that day, month or week.")
+@click.option("--rerank", is_flag=True, help="Let the configured reranker look at the best again.")
 @click.option("--explain", is_flag=True, help="Show what each score is made of.")
 @click.option("--no-sync", is_flag=True, help="Answer from the index as it is, without indexing what is new.")
 @common_options
@@ -31,6 +35,10 @@ def command(
     min_score: float | None,
     fusion: Fusion | None,
     keyword_only: bool,
+    since: str | None,
+    until: str | None,
+    on: str | None,
+    rerank: bool,
     explain: bool,
     no_sync: bool,
     chosen: Chosen,
@@ -43,6 +51,10 @@ def command(
             min_score=min_score,
             fusion=fusion,
             keyword_only=keyword_only,
+            since=since,
+            until=until,
+            on=on,
+            rerank=rerank or None,
             explain=explain,
             sync=False if no_sync else None,
         )

@@ -1,40 +1,12 @@
-"""How eight languages speak of days: words and phrases by language, as data for `time_moments` and `time_words`.
+"""How English, German, French, Spanish and Portuguese speak of days, as data.
 
-Latin words are written without accents and in lower case, as the query is when it is compared. In phrases a blank
-stands for any white space, `{name}` for a word of that kind.
+Words are written without accents and in lower case, as the query is when it is compared. In phrases a blank stands for
+any white space, and `{name}` for a word of that kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
-
-Unit = Literal["day", "week", "month", "quarter", "year"]
-Bound = Literal["since", "after", "before", "until"]
-Kind = Literal[
-    "day_month", "month_day", "month_year", "month_of_year", "last_month", "this_month", "quarter",
-    "ago", "past", "weekday_of_week", "last_weekday", "this_weekday", "month", "weekday", "year",
-]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """The words of one language."""
-
-    months: tuple[str, ...]  # from January; alternatives are parted by blanks
-    weekdays: tuple[str, ...]  # from Monday
-    days: Mapping[str, int]  # phrase -> days from today
-    periods: Mapping[str, tuple[Unit, int]]  # phrase -> which one, counted from the present one
-    units: Mapping[str, Unit]  # with their plurals
-    numbers: Mapping[str, int]
-    phrases: Mapping[Kind, tuple[str, ...]]
-    before: Mapping[str, Bound]  # words in front of a date that make it a bound
-    after: Mapping[str, Bound] = field(default_factory=dict)  # words behind it that do
-    ranges: tuple[tuple[str, str, str], ...] = ()  # in front of the first date, between the two, behind the second
-    prepositions: str = ""  # words in front of a month, year or weekday that make it a time
-    spaced: bool = True  # words are parted by blanks
-    also_words: frozenset[str] = frozenset()  # months that are other words as well, in this language or in English
+from recollect.search.times.vocabulary import Vocabulary
 
 
 def _counted(words: str) -> dict[str, int]:
@@ -56,7 +28,8 @@ ENGLISH = Vocabulary(
     periods={
         "last week": ("week", -1), "this week": ("week", 0), "last month": ("month", -1), "this month": ("month", 0),
         "last quarter": ("quarter", -1), "this quarter": ("quarter", 0), "last year": ("year", -1),
-        "this year": ("year", 0), "(?:the )?week before last": ("week", -2), "(?:the )?month before last": ("month", -2),
+        "this year": ("year", 0),
+        "(?:the )?week before last": ("week", -2), "(?:the )?month before last": ("month", -2),
         "(?:the )?year before last": ("year", -2),
     },
     units={
@@ -82,7 +55,7 @@ ENGLISH = Vocabulary(
     },
     before={
         "since": "since", "ever since": "since", "starting": "since", "starting (?:on|in|from)": "since",
-        "as of": "since", "on or after": "since", "not before": "since", "after": "after", "later than": "after",
+         "on or after": "since", "not before": "since", "after": "after", "later than": "after",
         "before": "before", "earlier than": "before", "prior to": "before", "until": "until", "till": "until",
         "up to": "until", "through": "until", "not after": "until", "no later than": "until",
     },
@@ -91,9 +64,14 @@ ENGLISH = Vocabulary(
         "and (?:earlier|before)": "until", "or (?:earlier|before)": "until",
     },
     ranges=(
-        ("between", "and", ""), ("from", "(?:to|until|till|through|-|–)", ""), ("", "(?:to|until|through|-|–|[.]{2,3})", ""),
+        ("between", "and", ""), ("from", "(?:to|until|till|through|-|–)", ""),
+        ("", "(?:to|until|through|-|–|[.]{2,3})", ""),
     ),
-    prepositions="in|during|throughout|on|from|early|late|mid|early in|late in|(?:start|beginning|middle|end) of|month of|year",
+    cues="yesterday night today tonight morning afternoon evening q",
+    prepositions=(
+        "in|during|throughout|on|from|as of|early|late|mid|early in|late in|month of|year|"
+        "(?:start|beginning|middle|end) of"
+    ),
     also_words=frozenset({"march", "mar", "may"}),
 )  # fmt: skip
 
@@ -137,7 +115,10 @@ GERMAN = Vocabulary(
         "seit(?: dem| der)?": "since", "ab(?: dem)?": "since", "nach(?: dem| der)?": "after",
         "vor(?: dem| der)?": "before", "bis(?: zum| zur)?": "until",
     },
-    ranges=(("zwischen(?: dem)?", "und(?: dem)?", ""), ("(?:von|vom)", "(?:bis|bis zum)", ""), ("", "bis(?: zum)?", "")),
+    ranges=(
+        ("zwischen(?: dem)?", "und(?: dem)?", ""), ("(?:von|vom)", "(?:bis|bis zum)", ""), ("", "bis(?: zum)?", ""),
+    ),
+    cues="gestern vorgestern heute quartal jahres",
     prepositions="im|in|am|vom|wahrend|anfang|mitte|ende|im jahr|im jahre|seit",
 )  # fmt: skip
 
@@ -173,10 +154,12 @@ FRENCH = Vocabulary(
         "weekday": ("{weekday}",),
     },
     before={
-        "depuis(?: le| la)?": "since", "a partir (?:de|du)": "since", "des(?: le)?": "since", "apres(?: le| la)?": "after",
+        "depuis(?: le| la)?": "since", "a partir (?:de|du)": "since", "des(?: le)?": "since",
+        "apres(?: le| la)?": "after",
         "avant(?: le| la)?": "before", "jusqu['’ ]?(?:a|au|en|a la)": "until",
     },
     ranges=(("entre(?: le)?", "et(?: le)?", ""), ("(?:du|de|depuis)", "(?:au|a|jusqu['’ ]?(?:au|a))", "")),
+    cues="hier aujourd hui matin soir trimestre t y dernier passe",
     prepositions="en|durant|pendant|au mois de|fin|debut|mi|le|depuis",
     also_words=frozenset({"mars"}),
 )  # fmt: skip
@@ -212,10 +195,12 @@ SPANISH = Vocabulary(
         "weekday": ("{weekday}",),
     },
     before={
-        "desde(?: el| la)?": "since", "a partir de(?:l)?": "since", "despues de(?:l)?": "after", "tras(?: el)?": "after",
+        "desde(?: el| la)?": "since", "a partir de(?:l)?": "since", "despues de(?:l)?": "after",
+        "tras(?: el)?": "after",
         "antes de(?:l)?": "before", "hasta(?: el| la)?": "until",
     },
     ranges=(("entre(?: el)?", "y(?: el)?", ""), ("(?:del|desde(?: el)?|de)", "(?:al|a|hasta(?: el)?)", "")),
+    cues="ayer anteayer anoche hoy manana tarde noche trimestre t",
     prepositions="en|durante|el|en el mes de|en el ano|a (?:principios|mediados|finales) de",
     also_words=frozenset({"mayo"}),
 )  # fmt: skip
@@ -258,137 +243,7 @@ PORTUGUESE = Vocabulary(
         "antes d[eoa]": "before", "ate(?: o| a| ao)?": "until",
     },
     ranges=(("entre(?: o)?", "e(?: o)?", ""), ("(?:de|do|desde)", "(?:a|ao|ate(?: o)?)", "")),
+    cues="ontem anteontem hoje manha tarde noite trimestre t",
     prepositions="em|durante|na|no|no mes de|no ano de|(?:no inicio|em meados|no fim|no final) de",
     also_words=frozenset({"marco"}),
 )  # fmt: skip
-
-_HAN_NUMBERS = {
-    "一": 1,
-    "二": 2,
-    "两": 2,
-    "兩": 2,
-    "三": 3,
-    "四": 4,
-    "五": 5,
-    "六": 6,
-    "七": 7,
-    "八": 8,
-    "九": 9,
-    "十": 10,
-}
-
-CHINESE = Vocabulary(
-    months=tuple(f"{han}月" for han in "一 二 三 四 五 六 七 八 九 十 十一 十二".split()),
-    weekdays=tuple(
-        " ".join(word + day for word in ("星期", "周", "週", "礼拜", "禮拜") for day in days)
-        for days in ("一", "二", "三", "四", "五", "六", "日天")
-    ),
-    days={"前天": -2, "昨天": -1, "昨日": -1, "昨晚": -1, "今天": 0, "今日": 0, "今早": 0, "今晚": 0},
-    periods={
-        "上(?:周|週|个星期|個星期|星期|礼拜|个礼拜)": ("week", -1), "(?:本周|本週|这周|這週|这个星期|這個星期|这星期)": ("week", 0),
-        "上(?:个月|個月|月)": ("month", -1), "(?:本月|这个月|這個月)": ("month", 0), "去年": ("year", -1),
-        "今年": ("year", 0), "前年": ("year", -2), "上(?:个|個)?季度": ("quarter", -1), "(?:本|这个|這個)季度": ("quarter", 0),
-    },
-    units={
-        "天": "day", "日": "day", "个星期": "week", "個星期": "week", "星期": "week", "周": "week", "週": "week",
-        "个月": "month", "個月": "month", "年": "year",
-    },
-    numbers=_HAN_NUMBERS,
-    phrases={
-        "day_month": ("(?:{year} ?年 ?)?{month_number} ?月 ?{day} ?[日号號]",),
-        "month_year": ("{year} ?年 ?{month_number} ?月份?", "{year} ?年 ?{month}份?"),
-        "month_of_year": ("(?P<offset>去年|今年|前年)的?(?:{month_number} ?月|{month})份?",),
-        "quarter": ("{year} ?年 ?(?:第)?{quarter} ?季度", "{year} ?年 ?q{quarter}"),
-        "ago": ("{n} ?{unit}(?:以|之)?前",),
-        "past": ("(?:最近|过去|過去|近){n} ?{unit}",),
-        "weekday_of_week": ("上(?P<weekday_of>(?:周|週|星期|礼拜|禮拜)[一二三四五六日天])",),
-        "month": ("{month_number} ?月份?(?![日号號0-9])", "{month}份"),
-        "year": ("{year} ?年(?! ?[0-9])",),
-    },
-    before={"自": "since", "自从": "since", "自從": "since", "截至": "until", "直到": "until"},
-    after={
-        "(?:以来|以來|开始|開始|起)": "since", "(?:之后|之後|以后|以後|后|後)": "after", "(?:之前|以前|前)": "before",
-        "(?:为止|為止)": "until",
-    },
-    ranges=(("(?:从|從|在|自)?", "(?:到|至|和|与|與|-|–|~|～)", "(?:之间|之間|期间|期間)?"),),
-    spaced=False,
-)  # fmt: skip
-
-JAPANESE = Vocabulary(
-    months=("",) * 12,
-    weekdays=tuple(f"{day}曜日 {day}曜" for day in "月火水木金土日"),
-    days={
-        "一昨日": -2, "おととい": -2, "昨日": -1, "きのう": -1, "昨夜": -1, "昨晩": -1, "今日": 0, "本日": 0, "今朝": 0,
-    },
-    periods={
-        "先週": ("week", -1), "今週": ("week", 0), "先々週": ("week", -2), "先月": ("month", -1), "今月": ("month", 0),
-        "先々月": ("month", -2), "去年": ("year", -1), "昨年": ("year", -1), "今年": ("year", 0), "一昨年": ("year", -2),
-        "前四半期": ("quarter", -1), "今四半期": ("quarter", 0),
-    },
-    units={
-        "日間": "day", "日": "day", "週間": "week", "か月": "month", "ヶ月": "month", "カ月": "month", "ヵ月": "month",
-        "箇月": "month", "年": "year",
-    },
-    numbers=_HAN_NUMBERS,
-    phrases={
-        "day_month": ("(?:{year} ?年 ?)?{month_number} ?月 ?{day} ?日",),
-        "month_year": ("{year} ?年 ?{month_number} ?月",),
-        "month_of_year": ("(?P<offset>去年|昨年|今年|一昨年)の?{month_number} ?月",),
-        "quarter": ("{year} ?年 ?(?:第)?{quarter} ?四半期",),
-        "ago": ("{n} ?{unit}前",),
-        "past": ("(?:過去|この|直近){n} ?{unit}",),
-        "weekday_of_week": ("先週の?{weekday}",),
-        "last_weekday": ("(?:この前|前)の{weekday}",),
-        "month": ("{month_number} ?月(?![0-9日])",),
-        "weekday": ("{weekday}(?=に)",),
-        "year": ("{year} ?年(?! ?[0-9])",),
-    },
-    before={},
-    after={"(?:以降|以来|から)": "since", "(?:より後|の後)": "after", "(?:より前|の前|以前|前)": "before", "まで": "until"},
-    ranges=(("", "(?:から|と|-|–|~|～|〜)", "(?:まで|の間)?"),),
-    spaced=False,
-)  # fmt: skip
-
-KOREAN = Vocabulary(
-    months=("",) * 12,
-    weekdays=tuple(f"{day}요일" for day in "월화수목금토일"),
-    days={"그저께": -2, "그제": -2, "어제": -1, "어젯밤": -1, "오늘": 0},
-    periods={
-        "지난 ?주(?!말)": ("week", -1), "저번 ?주": ("week", -1), "이번 ?주(?!말)": ("week", 0), "지지난 ?주": ("week", -2),
-        "지난 ?달": ("month", -1), "저번 ?달": ("month", -1), "이번 ?달": ("month", 0), "작년": ("year", -1),
-        "지난 ?해": ("year", -1), "올해": ("year", 0), "재작년": ("year", -2), "지난 ?분기": ("quarter", -1),
-        "이번 ?분기": ("quarter", 0),
-    },
-    units={"일": "day", "주일": "week", "주": "week", "개월": "month", "달": "month", "년": "year"},
-    numbers={"한": 1, "두": 2, "세": 3, "네": 4, "다섯": 5, "여섯": 6, "일곱": 7, "여덟": 8, "아홉": 9, "열": 10},
-    phrases={
-        "day_month": ("(?:{year} ?년 ?)?{month_number} ?월 ?{day} ?일",),
-        "month_year": ("{year} ?년 ?{month_number} ?월",),
-        "month_of_year": ("(?P<offset>작년|올해|재작년) ?{month_number} ?월",),
-        "quarter": ("{year} ?년 ?{quarter} ?분기",),
-        "ago": ("{n} ?{unit} ?전",),
-        "past": ("(?:최근|지난) ?{n} ?{unit}",),
-        "weekday_of_week": ("지난 ?주 ?{weekday}",),
-        "last_weekday": ("지난 ?{weekday}",),
-        "month": ("{month_number} ?월(?![0-9일요])",),
-        "weekday": ("{weekday}(?=에)",),
-        "year": ("{year} ?년(?! ?[0-9])",),
-    },
-    before={},
-    after={"(?:부터|이래)": "since", "이후": "after", "(?:이전|전)": "before", "까지": "until"},
-    ranges=(("", "(?:부터|에서|와|과|-|–|~)", "(?:까지|사이)?"),),
-    spaced=False,
-)  # fmt: skip
-
-LANGUAGES: Mapping[str, Vocabulary] = {
-    "en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH, "pt": PORTUGUESE,
-    "zh": CHINESE, "ja": JAPANESE, "ko": KOREAN,
-}  # fmt: skip
-
-# What `offset` in a phrase of the kind `month_of_year` may say, in years from the present one.
-YEAR_OFFSETS: Mapping[str, int] = {
-    "last": -1, "this": 0, "letzten": -1, "vorigen": -1, "vergangenen": -1, "diesen": 0, "l'an dernier": -1,
-    "l’an dernier": -1, "l'annee derniere": -1, "l’annee derniere": -1, "cette annee": 0, "del ano pasado": -1,
-    "de este ano": 0, "do ano passado": -1, "deste ano": 0, "去年": -1, "昨年": -1, "今年": 0, "前年": -2, "一昨年": -2,
-    "작년": -1, "올해": 0, "재작년": -2,
-}  # fmt: skip

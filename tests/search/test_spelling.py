@@ -1,0 +1,116 @@
+"""A slip of the finger still finds the note; a word that some note holds is never doubted."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect import Memory
+from recollect.search.spelling import one_slip_away, slips_between, within_two_slips
+
+NOTES = {
+    "oscilloscope.md": "The oscilloscope was bought second-hand.",
+    "calibration.md": "Calibration of the humidity chambers is due in spring.",
+    "bread.md": "Soda bread needs a pint of buttermilk.",
+    "mail.md": "The mail server moved to another rack.",
+    "horse.md": "The horse is stabled in the village.",
+    "ticket.md": "HARB-214 is about the configuration of gateways.",
+}
+
+
+@pytest.fixture
+def memory(tmp_path):
+    (tmp_path / "memory").mkdir()
+    for name, text in NOTES.items():
+        (tmp_path / "memory" / name).write_text(text + "\n", encoding="utf-8")
+    with Memory.open(tmp_path, provider="none") as opened:
+        opened.index()
+        yield opened
+
+
+def found(memory, query) -> list[str]:
+    return [hit.path.removeprefix("memory/").removesuffix(".md") for hit in memory.search(query).hits]
+
+
+@pytest.mark.parametrize(
+    ("query", "note"),
+    [
+        pytest.param("oscilliscope", "oscilloscope", id="a letter changed"),
+        pytest.param("butermilk", "bread", id="a letter left out"),
+        pytest.param("buttterMilk butttermilk", "bread", id="a letter added"),
+        pytest.param("calibratoin", "calibration", id="letters swapped where the stem ends"),
+        pytest.param("Oscilloscoep", "oscilloscope", id="a capital at the start"),
+        pytest.param("socilloscope", "oscilloscope", id="the first two letters swapped"),
+        pytest.param("mial", "mail", id="a short word with letters swapped"),
+        pytest.param("osciloscoppe", "oscilloscope", id="two slips in a long word"),
+        pytest.param("configuraton gateways", "ticket", id="beside a word that exists"),
+    ],
+)
+def test_a_slip_still_finds_the_note(memory, query, note):
+    assert found(memory, query) == [note]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        pytest.param("main", id="a changed letter in a short word"),
+        pytest.param("house", id="a changed letter in a word of five"),
+        pytest.param("HARV-214", id="an identifier"),
+        pytest.param("HRAB", id="capitals"),
+        pytest.param("oscilli_scope", id="a joint inside"),
+        pytest.param("oscillOscoep", id="capitals inside"),
+        pytest.param('"oscilliscope"', id="quoted"),
+        pytest.param("xoscilloscope", id="the first letter is another"),
+        pytest.param("asciloscoppe", id="more than two slips"),
+        pytest.param("zzzzzzzz", id="nothing like it"),
+    ],
+)
+def test_nothing_is_guessed(memory, query):
+    assert "oscilloscope" not in found(memory, query)
+    assert not {"mail", "horse"} & set(found(memory, query))
+
+
+def test_a_word_that_exists_is_not_doubted(memory, tmp_path):
+    (tmp_path / "memory" / "typo.md").write_text("We called it oscilliscope by mistake.\n", encoding="utf-8")
+    memory.index()
+    assert found(memory, "oscilliscope") == ["typo"]
+
+
+def test_what_only_a_removed_note_held_is_not_guessed(memory, tmp_path):
+    (tmp_path / "memory" / "oscilloscope.md").unlink()
+    memory.index()
+    assert found(memory, "oscilliscope") == []
+
+
+def test_a_guess_counts_less_than_the_word_itself(memory):
+    exact, guessed = memory.search("oscilloscope").hits[0], memory.search("oscilliscope").hits[0]
+    assert guessed.score < exact.score
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "slips"),
+    [
+        pytest.param("same", "same", 0, id="none"),
+        pytest.param("abcd", "abdc", 1, id="a swap is one"),
+        pytest.param("abcd", "abxd", 1, id="a change"),
+        pytest.param("abcd", "abd", 1, id="left out"),
+        pytest.param("abcd", "abccd", 1, id="added"),
+        pytest.param("abcdef", "badcef", 2, id="two swaps"),
+        pytest.param("abcdef", "uvwxyz", 3, id="more than asked for"),
+    ],
+)
+def test_slips_between(one, two, slips):
+    assert slips_between(one, two, at_most=2) == slips_between(two, one, at_most=2) == slips
+
+
+@given(st.text("abcde", min_size=6, max_size=9))
+def test_words_one_slip_away_are_one_slip_away(word):
+    assert {slips_between(word, other, at_most=2) for other in one_slip_away(word)} == {1}
+
+
+@given(st.text("abcdefgh", min_size=7, max_size=10), st.data())
+def test_two_slips_are_seen(word, data):
+    once = data.draw(st.sampled_from(sorted(one_slip_away(word))))
+    twice = data.draw(st.sampled_from(sorted(one_slip_away(once))))
+    assert within_two_slips(word, [twice]) == ([twice] if slips_between(word, twice, at_most=2) <= 2 else [])
