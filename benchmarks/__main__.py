@@ -22,8 +22,8 @@ from benchmarks.worker import NAMES
 
 PHASES = ("build", "updates", "searches", "recall")
 MILLION = 1_000_000
-SEED_UP_TO = 100_000  # chunks; ten times as many would need hours and a hundred gigabytes
-NEEDS = {"lancedb": ("lancedb", "pyarrow"), "seed-json": ("sqlite_vec",), "seed-blob": ("sqlite_vec",)}
+OPENCLAW_UP_TO = 100_000  # chunks; ten times as many would need hours and a hundred gigabytes
+NEEDS = {"lancedb": ("lancedb", "pyarrow"), "openclaw-json": ("sqlite_vec",), "openclaw-blob": ("sqlite_vec",)}
 
 
 def main() -> None:
@@ -53,7 +53,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--chunks", default="1000,10000", help="sizes to measure, separated by commas")
-    parser.add_argument("--with-1m", action="store_true", help="also a million chunks, without the seed layout")
+    parser.add_argument("--with-1m", action="store_true", help="also a million chunks, without the OpenClaw's layout")
     parser.add_argument("--skip", default="", help=f"contestants to leave out, separated by commas: {', '.join(NAMES)}")
     parser.add_argument("--json", default="", metavar="FILE", help="write every number there")
     parser.add_argument("--folder", default=None, help="where to work; default: the system's temporary folder")
@@ -66,7 +66,7 @@ def _measure_size(size: int, names: list[str], folder: Path) -> dict[str, Any]:
     _say(f"{size:,} chunks: {made['files']:,} notes, {made['note_bytes'] / 1e6:.1f} MB")
     results: dict[str, Any] = {}
     for name in names:
-        if name.startswith("seed") and size > SEED_UP_TO:
+        if name.startswith("openclaw") and size > OPENCLAW_UP_TO:
             continue
         results[name] = {}
         for phase in PHASES:

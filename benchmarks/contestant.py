@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from recollect.types import EmbedderIdentity
 
 MAX_RESULTS = 6
-CANDIDATES = 24  # four times the results, as the seed layout asks for
+CANDIDATES = 24  # four times the results, as the OpenClaw's layout asks for
 VECTOR_WEIGHT = 0.7
 TEXT_WEIGHT = 0.3
 
@@ -100,7 +100,7 @@ class Ground:
 def merged(
     by_vector: Iterable[tuple[Place, float]], by_keyword: Iterable[tuple[Place, float]], *, min_score: float = 0.35
 ) -> list[Place]:
-    """Return the best places by 0.7 times the cosine plus 0.3 times the text score, as the seed layout merges."""
+    """Return the best places by 0.7 times the cosine plus 0.3 times the text score, as the OpenClaw's layout merges."""
     scores: dict[Place, float] = {}
     for place, cosine in by_vector:
         scores[place] = VECTOR_WEIGHT * cosine

@@ -44,6 +44,11 @@ class Recollect:
         report = self._memory.index()
         assert report.changed == 1, report
 
+    def update_named(self, path: Path) -> bool:
+        report = self._memory.index(paths=[path.relative_to(self._memory.workspace).as_posix()])
+        assert report.changed == 1, report
+        return True
+
     def hybrid(self, query: str, vector: Vector) -> list[Place]:
         del vector  # the embedder looks it up by the query
         answer = self._memory.search(query, sync=False)

@@ -64,14 +64,22 @@ def measure_updates(contestant: Contestant, embedder: BenchEmbedder, ground: Gro
     if contestant.sync():
         syncs = [_timed(contestant.sync, embedder) for _ in range(SYNCS)]
         numbers |= {"sync_cpu_s": _median(syncs, 0), "sync_wall_s": _median(syncs, 1)}
+    numbers |= _edit_times("edit", contestant.update, embedder, ground)
+    named = getattr(contestant, "update_named", None)
+    if named is None:  # who cannot be told which note changed looks at all of them
+        return numbers | {"named_edit_cpu_s": numbers["edit_cpu_s"]}
+    return numbers | _edit_times("named_edit", named, embedder, ground)
+
+
+def _edit_times(name: str, update: Callable[[Path], object], embedder: BenchEmbedder, ground: Ground) -> Numbers:
     edits = []
     for number, path in enumerate(notes_to_edit(ground.workspace, EDITS)):
         original = path.read_bytes()
         path.write_bytes(edited(original.decode(), number).encode())
-        edits.append(_timed(partial(contestant.update, path), embedder))
+        edits.append(_timed(partial(update, path), embedder))
         path.write_bytes(original)
-        contestant.update(path)
-    return numbers | {"edit_cpu_s": _median(edits, 0), "edit_wall_s": _median(edits, 1)}
+        update(path)
+    return {f"{name}_cpu_s": _median(edits, 0), f"{name}_wall_s": _median(edits, 1)}
 
 
 def measure_searches(contestant: Contestant, ground: Ground) -> Numbers:

@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 TITLES = {
     "recollect": "recollect",
-    "seed-json": "seed layout",
-    "seed-blob": "seed layout, blobs",
+    "openclaw-json": "OpenClaw's layout",
+    "openclaw-blob": "OpenClaw's layout, blobs",
     "lancedb": "LanceDB",
 }
-BASELINE = "seed-json"
+BASELINE = "openclaw-json"
 MILLI = 1e3
 MEGA = 1e-6
 
@@ -25,6 +25,7 @@ ROWS: tuple[tuple[str, str, float, int, bool], ...] = (
     ("no-change sync, ms CPU", "sync_cpu_s", MILLI, 1, True),
     ("one-file change, ms CPU", "edit_cpu_s", MILLI, 1, True),
     ("one-file change, ms wall", "edit_wall_s", MILLI, 1, True),
+    ("one-file change, the note named, ms CPU", "named_edit_cpu_s", MILLI, 1, True),
     ("warm hybrid search p50, ms CPU", "hybrid_cpu_p50_s", MILLI, 2, True),
     ("warm hybrid search p95, ms CPU", "hybrid_cpu_p95_s", MILLI, 2, True),
     ("warm hybrid search p50, ms wall", "hybrid_wall_p50_s", MILLI, 2, True),
@@ -49,7 +50,7 @@ def size_table(size: int, results: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the table of one size: a column a contestant, and the baseline as a multiple of recollect."""
     names = [name for name in TITLES if name in results]
     compared = "recollect" in results and BASELINE in results
-    header = ["", *(TITLES[name] for name in names), *(["seed layout / recollect"] if compared else [])]
+    header = ["", *(TITLES[name] for name in names), *(["OpenClaw's layout / recollect"] if compared else [])]
     lines = [f"### {size:,} chunks", "", _line(header), _line(["---", *("--:" for _ in header[1:])])]
     counts = [f"{results[name]['chunks']:,}" for name in names]
     lines.append(_line(["chunks, as each cuts them", *counts, *([""] if compared else [])]))

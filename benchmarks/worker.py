@@ -12,7 +12,7 @@ from benchmarks.contestant import Ground
 if TYPE_CHECKING:
     from benchmarks.contestant import Contestant
 
-NAMES = ("recollect", "seed-json", "seed-blob", "lancedb")
+NAMES = ("recollect", "openclaw-json", "openclaw-blob", "lancedb")
 
 
 def open_contestant(name: str, ground: Ground) -> Any:
@@ -25,9 +25,9 @@ def open_contestant(name: str, ground: Ground) -> Any:
         from benchmarks.lance import LanceDb
 
         return LanceDb(ground)
-    from benchmarks.seed_layout import SeedLayout
+    from benchmarks.openclaw_layout import OpenClawLayout
 
-    return SeedLayout(ground, as_blob=name == "seed-blob")
+    return OpenClawLayout(ground, as_blob=name == "openclaw-blob")
 
 
 def main(phase: str, name: str, folder: str) -> None:

@@ -57,9 +57,9 @@ def test_ctrl_c_stops_the_rest(cores):
 
 def test_no_thread_is_left_behind(monkeypatch):
     monkeypatch.setattr(inference, "usable_cores", lambda: 3)
-    before = threading.active_count()
+    before = set(threading.enumerate())
     on_all_cores(lambda job: job, range(10))
-    assert threading.active_count() == before
+    assert set(threading.enumerate()) <= before  # threads of others may end meanwhile
 
 
 def test_at_least_one_core():

@@ -95,7 +95,7 @@ def test_what_it_may_set(load, workspace):
     assert settings.store.vector.enabled is False
     assert settings.chunking.style == "lines"
     assert settings.sync.sessions.delta_messages == 5
-    assert settings.query.hybrid.candidates_per_side == 100
+    assert settings.query.hybrid.candidates_per_side == 50
 
 
 def test_it_cannot_allow_conversations_by_naming_them(load):

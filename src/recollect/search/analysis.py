@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from recollect.lexicon import pairs, words
 from recollect.search.day_phrases import day_phrases
 from recollect.search.function_words import function_words
-from recollect.search.spelling import similar_terms
 from recollect.types import Term
 
 if TYPE_CHECKING:
@@ -59,12 +58,14 @@ def keyword_query(snapshot: Snapshot, query: str) -> KeywordQuery:
     weighed = weigh(terms, snapshot.document_frequencies(terms, at_most=COMMON), chunks)
     absent = {w.term.tokens[0] for w in weighed if not w.frequency and len(w.term.tokens) == 1}
     if not absent or not chunks:
-        return replace(choose_terms(weighed), pairs=neighbour_pairs(query))
+        return _with_pairs(choose_terms(weighed), query)
+    from recollect.search.spelling import similar_terms  # takes 2 ms to import, and most queries know their words
+
     unquoted = _QUOTED.sub(" ", query[:LONGEST_QUERY])  # what stands in quotes is meant as it is
     guesses = [term for guess in similar_terms(snapshot, unquoted, absent) if (term := Term((guess,))) not in terms]
     guessed = weigh(guesses, snapshot.document_frequencies(guesses, at_most=COMMON), chunks)
     chosen = choose_terms(weighed + [replace(w, guessed=True) for w in guessed])
-    return replace(chosen, pairs=neighbour_pairs(query))
+    return _with_pairs(chosen, query)
 
 
 def query_terms(query: str) -> tuple[Term, ...]:
@@ -82,6 +83,12 @@ def query_terms(query: str) -> tuple[Term, ...]:
     terms += [phrase for phrase in phrases if len(phrase.tokens) > 1]
     terms += day_phrases(part for word in found if not word.paired for part in word.parts)
     return tuple(dict.fromkeys(terms))
+
+
+def _with_pairs(chosen: KeywordQuery, query: str) -> KeywordQuery:
+    """Add the pairs of words that are asked for; those of very common words would cost more than all the rest."""
+    asked = [pair for pair in neighbour_pairs(query) if all(token in chosen.weights for token in pair.tokens)]
+    return replace(chosen, pairs=tuple(asked))
 
 
 def neighbour_pairs(query: str) -> tuple[Term, ...]:

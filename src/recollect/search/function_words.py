@@ -8,7 +8,6 @@ it is a month, and "who", "it" or "us" stay when they are written as acronyms.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -57,17 +56,17 @@ _WORDS = {
     """,
     "german": """
     aber alle allem allen aller alles als also am an andere anderen anderer anderes auch auf aus bei beim bin bis bist
-    bitte da dabei dadurch dafür damit danach daran darauf daraus darf darin darüber das davon dazu dass daß dein deine
-    deinem deinen deiner dem den denn der des deren dessen dich die dies diese diesem diesen dieser dieses dir doch
-    dort du durch ein eine einem einen einer eines er es etwas euch euer eure für gegen gibt haben habe habt hast hat
-    hatte hatten hattest hätte hätten hier hinter ich ihm ihn ihnen ihr ihre ihrem ihren ihrer ihres im in ins ist ja
-    jede jedem jeden jeder jedes jene jenem jenen jener jenes jetzt kann kannst kein keine keinem keinen keiner können
-    könnte könnten man mein meine meinem meinen meiner meines mich mir mit muss musst müssen nach nicht nichts noch
-    nun nur ob oder ohne sag sage schon sehr seid sein seine seinem seinen seiner seines seit sich sie sind so solche
-    solchem solchen solcher soll sollen sollte sondern sonst über um und uns unser unsere unserem unseren unserer
-    unter vom von vor wann war waren warum was weil welche welchem welchen welcher welches wem wen wenn wer werde
-    werden weshalb wessen wie wieder wieso will wir wird wirst wo woher wohin womit worden worüber wurde wurden würde
-    würden zu zum zur zwischen
+    bitte da dabei dadurch dafür damit danach daran darauf daraus darf darin darüber das davon dazu dass daß dein
+    deine deinem deinen deiner dem den denn der des deren dessen dich die dies diese diesem diesen dieser dieses dir
+    doch dort du durch ein eine einem einen einer eines er es etwas euch euer eure für gegen gibt haben habe habt hast
+    hat hatte hatten hattest hätte hätten hier hinter ich ihm ihn ihnen ihr ihre ihrem ihren ihrer ihres im in ins ist
+    ja jede jedem jeden jeder jedes jene jenem jenen jener jenes jetzt kann kannst kein keine keinem keinen keiner
+    können könnte könnten man mein meine meinem meinen meiner meines mich mir mit muss musst müssen nach nicht nichts
+    noch nun nur ob oder ohne sag sage schon sehr seid sein seine seinem seinen seiner seines seit sich sie sind so
+    solche solchem solchen solcher soll sollen sollte sondern sonst über um und uns unser unsere unserem unseren
+    unserer unter vom von vor wann war waren warum was weil welche welchem welchen welcher welches wem wen wenn wer
+    werde werden weshalb wessen wie wieder wieso will wir wird wirst wo woher wohin womit worden worüber wurde wurden
+    würde würden zu zum zur zwischen
     """,
     "french": """
     à afin ai ainsi après as au aucun aucune aussi autre autres aux avaient avait avant avec avez avoir avons ayant ça
@@ -120,7 +119,8 @@ _MEANT_IN_ENGLISH = """
     want war
     """
 _OPERATORS = frozenset({"and", "or", "not"})  # of other search engines; in capitals, they are still only words
-_ACRONYM = re.compile(r"\b[A-Z]{2,5}\b")
+_LONGEST_ACRONYM = 5  # letters; longer words in capitals are shouted
+_MARKS = ".,:;!?()[]\"'"
 
 
 def _languages_by_word() -> dict[str, tuple[str, ...]]:
@@ -173,4 +173,7 @@ def _acronyms(query: str) -> frozenset[str]:
     """Return the words typed in capitals, unless all are: IT is a department, US a country, WHO an organisation."""
     if query.isupper():
         return frozenset()
-    return frozenset(map(str.lower, _ACRONYM.findall(query))) - _OPERATORS
+    typed = (word.strip(_MARKS) for word in query.split())
+    return (
+        frozenset(word.lower() for word in typed if word.isupper() and 2 <= len(word) <= _LONGEST_ACRONYM) - _OPERATORS
+    )

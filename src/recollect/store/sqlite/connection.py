@@ -22,7 +22,7 @@ REBUILD_HINT = "run `recollect index --force` to build it anew from the notes; n
 
 # Our statements name what the schema holds: that it is not there, or cannot be read, is damage and no mistake of ours.
 _DAMAGED_SCHEMA = re.compile(
-    "no such (table|module|column|tokenizer)|parse error in|malformed|vtable constructor|near "
+    "no such (table|module|column|tokenizer)|parse error in|malformed|vtable constructor|invalid fts5|near "
 )
 _NO_ROOM = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # Windows knows no quota error
 

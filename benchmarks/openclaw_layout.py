@@ -65,11 +65,11 @@ SELECT id, path, source, start_line, end_line, text, bm25(chunks_fts) AS rank
 """
 
 
-class SeedLayout:
+class OpenClawLayout:
     """Implements `Contestant`. `as_blob` keeps the vectors in the chunks and the cache as bytes instead of JSON."""
 
     def __init__(self, ground: Ground, *, as_blob: bool = False) -> None:
-        self.name = "seed-blob" if as_blob else "seed-json"
+        self.name = "openclaw-blob" if as_blob else "openclaw-json"
         self._ground = ground
         self._as_blob = as_blob
         self.embedder = ground.embedder()
