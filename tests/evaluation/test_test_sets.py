@@ -1,0 +1,70 @@
+"""Test sets are read as they are, and every fault in one is named."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from recollect.evaluation.test_sets import TestSetError, load_set
+from recollect.evaluation.workspaces import write_workspaces
+from recollect.surfaces.cli.main import run
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "little"
+    folder.mkdir()
+    documents = [
+        {"_id": f"d/{i}", "title": f"Title {i}", "text": f"The text of {i}.", "scope": "ab"[i % 2]} for i in range(4)
+    ]
+    queries = [{"_id": "q1", "text": "what is 1?", "scope": "b"}, {"_id": "q2", "text": "not judged"}]
+    (folder / "corpus.jsonl").write_text("\n".join(map(json.dumps, documents)) + "\n")
+    (folder / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)) + "\n")
+    (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td/1\t1\nq1\td/3\t0\n")
+    return folder
+
+
+def test_a_set_is_read(folder):
+    found = load_set(folder)
+    assert (found.name, len(found.documents), found.scopes) == ("little", 4, ("a", "b"))
+    assert [(q.id, q.grades, q.scope) for q in found.queries] == [("q1", {"d/1": 1.0}, "b")]
+
+
+def test_every_document_becomes_a_note_of_its_scope(folder, tmp_path):
+    workspaces = write_workspaces(load_set(folder), tmp_path / "work")
+    assert set(workspaces) == {"a", "b"}
+    (path,) = [path for path, document in workspaces["b"].documents.items() if document == "d/1"]
+    assert (workspaces["b"].folder / path).read_text() == "# Title 1\n\nThe text of 1.\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        pytest.param("corpus.jsonl", None, "is missing", id="no corpus"),
+        pytest.param("qrels.tsv", None, "is missing", id="no judgements"),
+        pytest.param("queries.jsonl", "{not json\n", "line 1: not JSON", id="wrong JSON"),
+        pytest.param("queries.jsonl", "[1]\n", "not a JSON object", id="no object"),
+        pytest.param("queries.jsonl", '{"_id": "q1"}\n', "'text' is missing", id="no text"),
+        pytest.param("qrels.tsv", "a\tb\tc\nq1\td/1\n", "separated by tabs", id="a field is missing"),
+        pytest.param("qrels.tsv", "a\tb\tc\nq1\tnowhere\t1\n", "'nowhere' is not in corpus", id="an unknown document"),
+        pytest.param("qrels.tsv", "a\tb\tc\nq9\td/1\t1\n", "no query has a judgement", id="no judged query"),
+        pytest.param("corpus.jsonl", b"\xff\xfe\x00", "cannot be read", id="not text"),
+    ],
+)
+def test_a_fault_is_named_with_its_place_through_the_command(folder, file, content, message, capsys):
+    (folder / file).unlink()
+    if content is not None:
+        (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(TestSetError, match=message.replace("(", "\\(")):
+        load_set(folder)
+    assert run(["eval", str(folder), "--json"]) == 1
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["kind"] == "test_set"
+    assert message in error["message"]
+    assert "BEIR" in error["hint"]
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(TestSetError, match="there is no folder"):
+        load_set(tmp_path / "nothing")
