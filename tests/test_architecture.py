@@ -27,6 +27,7 @@ LAYERS = {
     "search": 3,
     "reading": 3,
     "memory": 4,
+    "requests": 4,
     "health": 4,
     "async_memory": 4,
     "evaluation": 5,

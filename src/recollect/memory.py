@@ -15,11 +15,9 @@ from recollect.indexing.preparation import Preparation
 from recollect.indexing.preview import preview_changes
 from recollect.indexing.update import IndexUpdate
 from recollect.reading import read_note
-from recollect.search.fusion import Fusion, Weights
-from recollect.search.ordering import Ordering
+from recollect.requests import build_request
 from recollect.search.query_embedding import QueryEmbedding
 from recollect.search.searcher import Found, SearchRequest, find
-from recollect.search.time_boost import dated_scope, time_reading
 from recollect.settings import Settings, checked_agent, load_settings, state_folder
 from recollect.sources.notes import NotesSource
 from recollect.store.live_index import LiveIndex
@@ -43,7 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from recollect.protocols import Embedder, Reranker, Store, Vector
-    from recollect.types import Scope, SourceName
+    from recollect.search.fusion import Fusion
+    from recollect.types import SourceName
 
 NO_NOTES = "no notes yet: write MEMORY.md or memory/<topic>.md in {workspace}"
 
@@ -156,8 +155,18 @@ class Memory:
         What is new is indexed first, for `sync.search_budget_ms` at most; `sync=False` answers from the index as it is.
         """
         self._check_enabled()
-        scope = dated_scope(self.settings.sources, since, until, on, today=_today())
-        request = self._request(query, limit, min_score, fusion, scope=scope, rerank=rerank, explain=explain)
+        request = build_request(
+            self.settings,
+            query,
+            limit=limit,
+            min_score=min_score,
+            fusion=fusion,
+            since=since,
+            until=until,
+            on=on,
+            rerank=rerank,
+            explain=explain,
+        )
         embedder = None if keyword_only else self.selection.embedder
         wanted = self.settings.sync.on_search if sync is None else sync
         synced = self._sync(embedder) if wanted else None
@@ -253,51 +262,6 @@ class Memory:
     def _sync(self, embedder: Embedder | None) -> IndexReport:
         return self._update(embedder).run_within(self.settings.sync.search_budget_ms / 1000)
 
-    def _request(
-        self,
-        query: str,
-        limit: int | None,
-        min_score: float | None,
-        fusion: Fusion | None,
-        *,
-        scope: Scope,
-        rerank: bool | Reranker | None,
-        explain: bool,
-    ) -> SearchRequest:
-        settings = self.settings.query
-        ordering = Ordering(
-            today=_today(),
-            half_life_days=settings.decay.half_life_days if settings.decay.enabled else None,
-            reading=time_reading(query, _today()),
-            reranker=self._reranker(rerank),
-            rerank_candidates=settings.rerank.candidates,
-            rerank_weight=settings.rerank.weight,
-            diversity=settings.diversity.relevance if settings.diversity.enabled else None,
-        )
-        return SearchRequest(
-            query=query,
-            limit=settings.max_results if limit is None else limit,
-            min_score=settings.min_score if min_score is None else min_score,
-            fusion=fusion or settings.fusion,
-            weights=Weights(settings.hybrid.vector_weight, settings.hybrid.text_weight),
-            by_keyword=settings.hybrid.enabled or self.selection.embedder is None,
-            candidates=settings.hybrid.candidates_per_side,
-            scope=scope,
-            ordering=ordering,
-            explain=explain,
-        )
-
-    def _reranker(self, wanted: bool | Reranker | None) -> Reranker | None:
-        if wanted is None:
-            wanted = self.settings.query.rerank.enabled
-        if not isinstance(wanted, bool):
-            return wanted
-        if not wanted:
-            return None
-        from recollect.reranking.selection import open_reranker
-
-        return open_reranker(self.settings)
-
     def _answer(self, request: SearchRequest, synced: IndexReport | None, *, keyword_only: bool) -> SearchAnswer:
         notes = [] if keyword_only else self._embedder_notes()
         if synced:
@@ -354,7 +318,3 @@ class Memory:
 
     def _exists(self, source: SourceName, path: str) -> bool:
         return source != "memory" or self._notes.exists(path)
-
-
-def _today() -> date:
-    return date.today()  # noqa: DTZ011  (a note's date is a day of its writer, who is where this runs)

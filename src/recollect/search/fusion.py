@@ -74,7 +74,8 @@ def text_score(bm25: float | None, full_weight: float) -> float | None:
     if bm25 is None:
         return None
     share = bm25 / full_weight if full_weight > 0 else 0.0
-    return share / (share + TEXT_HALF) * (1 + TEXT_HALF) if share < 1 else 1.0
+    score = share / (share + TEXT_HALF) * (1 + TEXT_HALF)
+    return score if score < KNEE else _bent(score)
 
 
 def _keyword_only(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused]:

@@ -1,0 +1,66 @@
+"""Settings and what a caller asks in, the complete request for a search out."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING
+
+from recollect.search.fusion import Weights
+from recollect.search.ordering import Ordering
+from recollect.search.searcher import SearchRequest
+from recollect.search.time_boost import dated_scope, time_reading
+
+if TYPE_CHECKING:
+    from recollect.protocols import Reranker
+    from recollect.search.fusion import Fusion
+    from recollect.settings import Settings
+
+
+def build_request(
+    settings: Settings,
+    query: str,
+    *,
+    limit: int | None = None,
+    min_score: float | None = None,
+    fusion: Fusion | None = None,
+    since: str | date | None = None,
+    until: str | date | None = None,
+    on: str | date | None = None,
+    rerank: bool | Reranker | None = None,
+    explain: bool = False,
+) -> SearchRequest:
+    """Return the request; what the caller leaves out comes from the settings. Raises QueryError for what cannot be."""
+    today = date.today()  # noqa: DTZ011  (a note's date is a day of its writer, who is where this runs)
+    asked = settings.query
+    return SearchRequest(
+        query=query,
+        limit=asked.max_results if limit is None else limit,
+        min_score=asked.min_score if min_score is None else min_score,
+        fusion=fusion or asked.fusion,
+        weights=Weights(asked.hybrid.vector_weight, asked.hybrid.text_weight),
+        by_keyword=asked.hybrid.enabled,
+        candidates=asked.hybrid.candidates_per_side,
+        scope=dated_scope(settings.sources, since, until, on, today=today),
+        ordering=Ordering(
+            today=today,
+            half_life_days=asked.decay.half_life_days if asked.decay.enabled else None,
+            reading=time_reading(query, today),
+            reranker=_reranker(settings, rerank),
+            rerank_candidates=asked.rerank.candidates,
+            rerank_weight=asked.rerank.weight,
+            diversity=asked.diversity.relevance if asked.diversity.enabled else None,
+        ),
+        explain=explain,
+    )
+
+
+def _reranker(settings: Settings, wanted: bool | Reranker | None) -> Reranker | None:
+    if wanted is None:
+        wanted = settings.query.rerank.enabled
+    if not isinstance(wanted, bool):
+        return wanted
+    if not wanted:
+        return None
+    from recollect.reranking.selection import open_reranker
+
+    return open_reranker(settings)
