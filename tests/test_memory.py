@@ -246,6 +246,20 @@ def test_the_open_memory_follows_a_rebuild_of_another_process(memory, workspace)
     assert paths(memory.search("zebra protocol")) == ["memory/new.md"]
 
 
+def test_both_vector_drivers_give_the_same_answers(workspace):
+    sqlite_vec = pytest.importorskip("sqlite_vec", reason="sqlite-vec is not installed")
+    answers = []
+    for settings in (
+        {"store__vector__driver": "segments"},
+        {"store__vector__driver": "sqlite-vec"},
+        {"store__vector__driver": "sqlite-vec", "store__vector__extension_path": sqlite_vec.loadable_path()},
+    ):
+        with Memory.open(workspace, provider="hashing", **settings) as memory:
+            memory.index()
+            answers.append(memory.search("guest network name").hits)
+    assert answers[0] == answers[1] == answers[2]
+
+
 def test_agents_do_not_share_an_index(workspace, tmp_path):
     with Memory.open(workspace, agent="one", provider="none") as one:
         one.index()

@@ -232,14 +232,23 @@ class Memory:
         return [self._notes] if "memory" in self.settings.sources else []
 
     def _open_store(self, path: Path) -> Store:
-        driver = self.settings.store.vector.driver
         try:
-            return open_index(path, create=False, read_only=not self.state.writable(), vector_driver=driver)
+            return self._open_index(path, create=False, read_only=not self.state.writable())
         except DiskFullError:  # even opening for writing needs some room; searching does not
-            return open_index(path, create=False, read_only=True, vector_driver=driver)
+            return self._open_index(path, create=False, read_only=True)
 
     def _create_store(self, path: Path) -> Store:
-        return open_index(path, create=True, read_only=False, vector_driver=self.settings.store.vector.driver)
+        return self._open_index(path, create=True, read_only=False)
+
+    def _open_index(self, path: Path, *, create: bool, read_only: bool) -> Store:
+        vector = self.settings.store.vector
+        return open_index(
+            path,
+            create=create,
+            read_only=read_only,
+            vector_driver=vector.driver,
+            extension_path=vector.extension_path,
+        )
 
     def _check_enabled(self) -> None:
         if not self.settings.enabled:

@@ -22,6 +22,7 @@ def open_index(
     create: bool,
     read_only: bool,
     vector_driver: str = "segments",
+    extension_path: str = "",
     busy_timeout_s: float = BUSY_TIMEOUT_S,
     vfs: str | None = None,
 ) -> SqliteStore:
@@ -30,6 +31,7 @@ def open_index(
     Raises FileNotFoundError when there is none and none is to be created, IndexCorruptError when the file is damaged or
     not an index, IndexReadOnlyError when it cannot be written though asked, StoreError when a newer release wrote it.
     A file written with another vector driver gets that of `vector_driver`; read-only, it keeps the one it has.
+    `extension_path` is the sqlite-vec library to load; empty is that of the installed package.
     `vfs` names a SQLite file layer registered by the caller.
     """
     if vector_driver not in VECTOR_DRIVERS:
@@ -45,7 +47,13 @@ def open_index(
 
     first = open_bare(read_only=read_only)
     try:
-        driver = _ready_for_use(first, cast("VectorDriver", vector_driver), create=create, read_only=read_only)
+        driver = _ready_for_use(
+            first,
+            cast("VectorDriver", vector_driver),
+            create=create,
+            read_only=read_only,
+            extension_path=extension_path,
+        )
     except BaseException:
         first.close()
         raise
@@ -53,14 +61,16 @@ def open_index(
     def open_connection(*, read_only: bool) -> Database:
         db = open_bare(read_only=read_only)
         if driver == "sqlite-vec":
-            load_sqlite_vec(db)
+            load_sqlite_vec(db, extension_path)
         return db
 
     pool = ConnectionPool(open_connection, first, first_writes=not read_only)
     return SqliteStore(path, pool, read_only=read_only, vector_driver=driver)
 
 
-def _ready_for_use(db: Database, driver: VectorDriver, *, create: bool, read_only: bool) -> VectorDriver:
+def _ready_for_use(
+    db: Database, driver: VectorDriver, *, create: bool, read_only: bool, extension_path: str
+) -> VectorDriver:
     """Create, check or upgrade the tables; return the driver the file is kept with from now on."""
     if is_empty(db):
         if read_only or not create:
@@ -83,7 +93,7 @@ def _ready_for_use(db: Database, driver: VectorDriver, *, create: bool, read_onl
     if read_only:
         driver = recorded or driver
     if "sqlite-vec" in {recorded, driver}:
-        load_sqlite_vec(db)  # also to drop its table
+        load_sqlite_vec(db, extension_path)  # also to drop its table
     if recorded != driver and not read_only:
         _switch_driver(db, recorded, driver)
     return driver

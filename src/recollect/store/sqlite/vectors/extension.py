@@ -6,8 +6,11 @@ from recollect.errors import StoreError
 from recollect.store.sqlite.connection import Database
 
 
-def load_sqlite_vec(db: Database) -> None:
-    """Make vec0 tables usable on this connection; raises StoreError where the package is not installed."""
+def load_sqlite_vec(db: Database, library: str = "") -> None:
+    """Make vec0 tables usable on this connection, by the library at a path or that of the installed package."""
+    if library:
+        db.load_extension(library)
+        return
     try:
         import sqlite_vec
     except ImportError as error:
