@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.contestant import Ground, Place
 from recollect import Memory, Settings
-from recollect.search.analysis import COMMON, choose_terms, query_terms, weigh
+from recollect.search.analysis import keyword_query
 from recollect.types import EVERYTHING
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ class Recollect:
         with self._memory.store() as store:
             assert store is not None
             with store.reading() as snapshot:
-                terms = query_terms(query)
-                frequencies = snapshot.document_frequencies(terms, at_most=COMMON)
-                keywords = choose_terms(weigh(terms, frequencies, snapshot.counts().chunks))
+                keywords = keyword_query(snapshot, query)
                 matches = snapshot.keyword_matches(keywords.terms, limit=EVERY_SIDE, scope=EVERYTHING)
                 return [(str(match.chunk_id), 0, 0) for match in matches]
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 LONGEST_QUERY = 4_000  # characters; what stands after that in a pasted page adds noise, not meaning
 MOST_TERMS = 48  # rarest first; a long question has 10 to 20
-COMMON = 4_000  # chunks; a term in more of them costs time and says little while rarer ones remain
+COMMON = 4_000  # chunks; a term in more of them costs time and says little while rarer ones remain,
+COMMON_SHARE = 0.2  # and so does one in more than this share: scifact has nDCG@10 .762 with it and .761 without,
+LEAST_COMMON = 500  # unless that is so few that nothing is gained
 RARE = 5  # chunks; a word in no more of them points at them, as a name or an id does
 ABSENT_WEIGHT = 0.5  # of a word that no note holds: the others match only a part of what was meant
 GUESS_WEIGHT = 0.5  # of a term that is spelled nearly like an absent word: it may not be what was meant
@@ -35,7 +37,7 @@ class WeighedTerm:
     """A term with the number of chunks that hold it and the weight BM25 gives it."""
 
     term: Term
-    frequency: int  # chunks, counted up to COMMON
+    frequency: int  # chunks, counted up to what is very common
     weight: float  # inverse document frequency as FTS5 computes it
     guessed: bool = False  # not in the query: it is spelled nearly like a word of it that no chunk holds
 
@@ -55,16 +57,17 @@ def keyword_query(snapshot: Snapshot, query: str) -> KeywordQuery:
     """Return what to ask the keyword leg of this store for."""
     terms = query_terms(query)
     chunks = snapshot.counts().chunks
-    weighed = weigh(terms, snapshot.document_frequencies(terms, at_most=COMMON), chunks)
+    common = common_from(chunks)
+    weighed = weigh(terms, snapshot.document_frequencies(terms, at_most=common), chunks)
     absent = {w.term.tokens[0] for w in weighed if not w.frequency and len(w.term.tokens) == 1}
     if not absent or not chunks:
-        return _with_pairs(choose_terms(weighed), query)
+        return _with_pairs(choose_terms(weighed, common=common), query)
     from recollect.search.spelling import similar_terms  # takes 2 ms to import, and most queries know their words
 
     unquoted = _QUOTED.sub(" ", query[:LONGEST_QUERY])  # what stands in quotes is meant as it is
     guesses = [term for guess in similar_terms(snapshot, unquoted, absent) if (term := Term((guess,))) not in terms]
-    guessed = weigh(guesses, snapshot.document_frequencies(guesses, at_most=COMMON), chunks)
-    chosen = choose_terms(weighed + [replace(w, guessed=True) for w in guessed])
+    guessed = weigh(guesses, snapshot.document_frequencies(guesses, at_most=common), chunks)
+    chosen = choose_terms(weighed + [replace(w, guessed=True) for w in guessed], common=common)
     return _with_pairs(chosen, query)
 
 
@@ -112,10 +115,15 @@ def weigh(terms: Sequence[Term], frequencies: Sequence[int], chunks: int) -> lis
     ]
 
 
-def choose_terms(weighed: Sequence[WeighedTerm]) -> KeywordQuery:
+def common_from(chunks: int) -> int:
+    """Return in how many chunks of so many a term is very common."""
+    return min(COMMON, max(LEAST_COMMON, round(COMMON_SHARE * chunks)))
+
+
+def choose_terms(weighed: Sequence[WeighedTerm], *, common: int = COMMON) -> KeywordQuery:
     """Return the terms worth asking for: those that occur, without very common ones while rarer ones remain."""
     present = [w for w in weighed if w.frequency]
-    rare = [w for w in present if w.frequency < COMMON]
+    rare = [w for w in present if w.frequency < common]
     chosen = sorted(rare or present, key=lambda w: w.frequency)[:MOST_TERMS]
     single = [w for w in weighed if len(w.term.tokens) == 1]
     phrases = [w.weight for w in present if len(w.term.tokens) > 1]  # other ways to write one day count once
