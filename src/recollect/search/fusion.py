@@ -24,7 +24,8 @@ FULL_LENGTH = 25  # terms; a chunk of fewer says less than it seems: short remar
 BREVITY = 0.3  # exponent; with 25 terms it lifts LoCoMo's single turns from .499 to .518 and leaves the others alone
 BREVITY_EASE = 3  # terms, so that a note of one word is not worth nothing
 KNEE = 0.8  # above it a score says "surely", and only the order matters
-EXACT_FLOOR = 0.4  # what a chunk with the rarest word of the query is worth at least: above the default threshold
+SCALE = 0.75  # exponent; so that an answer without a common word (0.25 before) passes the default threshold of 0.35
+EXACT_FLOOR = 0.36  # what a chunk with the rarest word of the query is worth at least: just above that threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ def _balanced(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused
         score = BALANCED_TEXT * text + (1 - BALANCED_TEXT) * vector
         if terms is not None and terms + BREVITY_EASE < FULL_LENGTH:
             score *= ((terms + BREVITY_EASE) / FULL_LENGTH) ** BREVITY
+        score **= SCALE
         if chunk_id in evidence.exact and score < EXACT_FLOOR:
             score = EXACT_FLOOR
         fused.append(Fused(candidate, score if score < KNEE else _bent(score), vector, text))
