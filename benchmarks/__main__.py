@@ -53,7 +53,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--chunks", default="1000,10000", help="sizes to measure, separated by commas")
-    parser.add_argument("--with-1m", action="store_true", help="also a million chunks, without the OpenClaw's layout")
+    parser.add_argument("--with-1m", action="store_true", help="also a million chunks, without OpenClaw's layout")
     parser.add_argument("--skip", default="", help=f"contestants to leave out, separated by commas: {', '.join(NAMES)}")
     parser.add_argument("--json", default="", metavar="FILE", help="write every number there")
     parser.add_argument("--folder", default=None, help="where to work; default: the system's temporary folder")
