@@ -19,7 +19,7 @@ def make_snippet(text: str, weights: Mapping[str, float], *, limit: int = SNIPPE
     """Return at most `limit` characters of `text`: all of it if it fits, else the run of lines that matches most.
 
     A line counts by the terms in it: the root of their weight, so that a rare word draws more than common ones, but
-    not more than several. (A sixth of LoCoMo, share of the evidence shown: .740 unweighted, .750 by weight, .756 by root.)
+    not more than several. (Evidence shown, a sixth of LoCoMo: .740 unweighted, .750 by weight, .756 by root.)
     """
     if len(text) <= limit:
         return text
