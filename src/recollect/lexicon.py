@@ -19,7 +19,7 @@ from Stemmer import Stemmer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LEXICON_VERSION = 1  # part of the index profile: a change of any rule here rebuilds indexes
+LEXICON_VERSION = 2  # part of the index profile: a change of any rule here rebuilds indexes
 
 # Scripts written without blanks, and Hangul, whose particles cling to words (KorQuAD: nDCG .84 by words, .96 by pairs).
 _PAIRED = (
@@ -41,6 +41,10 @@ _CASE_BOUNDARY = re.compile(
     r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])"
 )
 _MOST_PARTS_OF_A_NAME = 4  # `9b5b0964ef` splits into more: it is a hash, and its letters alone mean nothing
+# Articles, pronouns and prepositions of French and Italian that lose their vowel: "l'ordinateur" is `ordinateur`.
+_ELISION = re.compile(
+    r"^(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|un|all|dall|dell|nell|sull|coll|quest|quell)'(?=\w\w\w)", re.IGNORECASE
+)
 _LATIN_ACCENT = re.compile("(?<=[A-Za-z\u0370-\u03ff])[\u0300-\u036f]+")
 _ARABIC_VOWELS = re.compile("[\u0640\u064b-\u065f\u0670]")
 
@@ -120,7 +124,7 @@ def _expand(token: str) -> str:
     """Return the terms of one token; an identifier is followed by its whole, marked."""
     token = token.replace("’", "'")
     if "'" in token:
-        token = token.removesuffix("'s").replace("'", "")  # "Maria's" is Maria; "don't" is one word
+        token = _ELISION.sub("", token, count=1).removesuffix("'s").replace("'", "")  # "Maria's" is Maria; "don't" is one word
     parts = [part for piece in _JOINERS.split(token) if piece for part in _split_name(piece)]
     terms = " ".join(stem(part.lower()) for part in parts if len(part) <= LONGEST_TERM)
     whole = token.strip("_").lower()

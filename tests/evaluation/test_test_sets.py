@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from recollect.evaluation.test_sets import TestSetError, load_set
+from recollect.evaluation.test_sets import EvalQuery, TestSetError, load_set
 from recollect.evaluation.workspaces import write_workspaces
 from recollect.surfaces.cli.main import run
 
@@ -29,6 +30,26 @@ def test_a_set_is_read(folder):
     found = load_set(folder)
     assert (found.name, len(found.documents), found.scopes) == ("little", 4, ("a", "b"))
     assert [(q.id, q.grades, q.scope) for q in found.queries] == [("q1", {"d/1": 1.0}, "b")]
+
+
+def test_halves_share_no_query_and_keep_conversations_together(folder):
+    whole = load_set(folder)
+    one_scope = replace(
+        whole,
+        documents=tuple(replace(document, scope="") for document in whole.documents),
+        queries=tuple(EvalQuery(f"q{i}", "?", {"d/1": 1.0}) for i in range(5)),
+    )
+    tuning, held_out = one_scope.half("tuning").queries, one_scope.half("held-out").queries
+    assert [query.id for query in tuning] == ["q0", "q2", "q4"]
+    assert [query.id for query in held_out] == ["q1", "q3"]
+    scoped = replace(whole, queries=tuple(EvalQuery(f"q{i}", "?", {}, scope="aab"[i % 3]) for i in range(6)))
+    assert {query.scope for query in scoped.half("held-out").queries} == {"a"}
+    assert {query.scope for query in scoped.half("tuning").queries} == {"b"}
+
+
+def test_a_half_without_a_query_is_an_error(folder, capsys):
+    assert run(["eval", str(folder), "--half", "held-out", "--embedder", "none"]) == 1
+    assert "holds no query in this half" in capsys.readouterr().err
 
 
 def test_every_document_becomes_a_note_of_its_scope(folder, tmp_path):

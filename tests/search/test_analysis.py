@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.search.analysis import COMMON, MOST_TERMS, choose_terms, query_terms, weigh
+from recollect.search.analysis import COMMON, LED_BY, MOST_TERMS, choose_terms, query_terms, weigh
 from recollect.types import Term
 
 
@@ -61,6 +61,18 @@ def test_very_common_terms_go_while_rarer_ones_remain():
 def test_very_common_terms_stay_when_there_is_nothing_else():
     weighed = weigh([term("common")], [COMMON], 100_000)
     assert choose_terms(weighed).terms == (term("common"),)
+
+
+def test_the_rarest_terms_that_name_enough_chunks_lead():
+    weighed = weigh([term("often"), term("seldom"), term("now-and-then")], [900, 30, LED_BY], 100_000)
+    chosen = choose_terms(weighed)
+    assert chosen.led_by == (term("seldom"), term("now-and-then"))
+    assert chosen.terms == (*chosen.led_by, term("often"))
+
+
+def test_all_terms_lead_while_they_name_few_chunks():
+    chosen = choose_terms(weigh([term("one"), term("two")], [4, 3], 100))
+    assert chosen.led_by == chosen.terms == (term("two"), term("one"))
 
 
 def test_terms_that_occur_nowhere_are_not_asked_for():

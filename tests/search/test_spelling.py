@@ -114,3 +114,12 @@ def test_two_slips_are_seen(word, data):
     once = data.draw(st.sampled_from(sorted(one_slip_away(word))))
     twice = data.draw(st.sampled_from(sorted(one_slip_away(once))))
     assert within_two_slips(word, [twice]) == ([twice] if slips_between(word, twice, at_most=2) <= 2 else [])
+
+
+def test_the_answer_says_which_words_were_not_found(memory):
+    assert memory.search("calibratoin of chambers").notes == (
+        "keyword search only: provider is none",
+        'no note holds "calibratoin": words that are spelled nearly so were looked for',
+    )
+    assert not any("no note holds" in note for note in memory.search("calibration").notes)
+    assert not any("no note holds" in note for note in memory.search("zyxwvut").notes)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from recollect.errors import RecollectError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+Half = Literal["tuning", "held-out"]
 
 LAYOUT = "a test set holds corpus.jsonl, queries.jsonl and qrels.tsv (BEIR layout)"
 
@@ -58,6 +60,21 @@ class EvalSet:
     @property
     def scopes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(document.scope for document in self.documents))
+
+    def half(self, which: Half) -> EvalSet:
+        """Return every second query, or those of every second conversation: constants are chosen on the one half only.
+
+        Queries of one conversation stay together, because what suits one of them suits the others.
+        """
+        scopes = self.scopes
+        held_out = which == "held-out"
+        queries = self.queries[1 if held_out else 0 :: 2]
+        if len(scopes) > 1:
+            chosen = set(scopes[0 if held_out else 1 :: 2])
+            queries = tuple(query for query in self.queries if query.scope in chosen)
+        if not queries:
+            raise TestSetError(f"{self.name} holds no query in this half")
+        return replace(self, queries=queries)
 
 
 def load_set(folder: Path) -> EvalSet:

@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from recollect.lexicon import pairs, words
 from recollect.search.day_phrases import day_phrases
@@ -14,7 +14,7 @@ from recollect.search.function_words import function_words
 from recollect.types import Term
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from recollect.lexicon import Word
     from recollect.protocols import Snapshot
@@ -24,7 +24,9 @@ MOST_TERMS = 48  # rarest first; a long question has 10 to 20
 COMMON = 4_000  # chunks; a term in more of them costs time and says little while rarer ones remain,
 COMMON_SHARE = 0.2  # and so does one in more than this share; by words alone it costs scifact .007 of nDCG@10,
 LEAST_COMMON = 500  # unless that is so few that nothing is gained
-RARE = 5  # chunks; a word in no more of them points at them, as a name or an id does
+LED_BY = 200  # chunks; the rarest terms that are in so many together find the candidates, the others only score them
+RARE = 5  # chunks; a word in no more of them points at them, if it is a name or an id
+POINTED = 0.25  # of the query's weight: from there on any rare word is what the query is about
 ABSENT_WEIGHT = 0.5  # of a word that no note holds: the others match only a part of what was meant
 GUESS_WEIGHT = 0.5  # of a term that is spelled nearly like an absent word: it may not be what was meant
 LEAST_IDF = 1e-6  # FTS5's own floor for terms in more than half of the rows
@@ -48,27 +50,48 @@ class KeywordQuery:
 
     terms: tuple[Term, ...]
     full_weight: float  # sum of the weights of its words, and of its heaviest phrase
-    rarest: Term | None = None  # the word in the fewest chunks, if it is in so few that it names them
+    rarest: Term | None = None  # the word in the fewest chunks, if it is in so few, and such a word, that it names them
+    led_by: tuple[Term, ...] = ()  # the rarest of the terms: a chunk that holds none of them is no candidate
     weights: Mapping[str, float] = field(default_factory=dict)  # of the tokens of the terms
     pairs: tuple[Term, ...] = ()  # content words that stand next to each other in the query
+    respelled: tuple[str, ...] = ()  # words that no note holds: others, spelled nearly like them, are looked for
 
 
 def keyword_query(snapshot: Snapshot, query: str) -> KeywordQuery:
     """Return what to ask the keyword leg of this store for."""
-    terms = query_terms(query)
+    spoken = _Spoken.of(query)
+    terms = _terms(spoken)
     chunks = snapshot.counts().chunks
     common = common_from(chunks)
     weighed = weigh(terms, snapshot.document_frequencies(terms, at_most=common), chunks)
     absent = {w.term.tokens[0] for w in weighed if not w.frequency and len(w.term.tokens) == 1}
     if not absent or not chunks:
-        return _with_pairs(choose_terms(weighed, common=common), query)
+        return _with_pairs(choose_terms(weighed, common=common, names=_names(spoken.query)), spoken)
     from recollect.search.spelling import similar_terms  # takes 2 ms to import, and most queries know their words
 
     unquoted = _QUOTED.sub(" ", query[:LONGEST_QUERY])  # what stands in quotes is meant as it is
-    guesses = [term for guess in similar_terms(snapshot, unquoted, absent) if (term := Term((guess,))) not in terms]
+    similar = similar_terms(snapshot, unquoted, absent)
+    guesses = [Term((guess,)) for guess in dict.fromkeys(term for found in similar.values() for term in found)]
+    guesses = [guess for guess in guesses if guess not in terms]
     guessed = weigh(guesses, snapshot.document_frequencies(guesses, at_most=common), chunks)
-    chosen = choose_terms(weighed + [replace(w, guessed=True) for w in guessed], common=common)
-    return _with_pairs(chosen, query)
+    weighed += [replace(w, guessed=True) for w in guessed]
+    chosen = choose_terms(weighed, common=common, names=_names(spoken.query))
+    return replace(_with_pairs(chosen, spoken), respelled=tuple(similar))
+
+
+@dataclass(frozen=True, slots=True)
+class _Spoken:
+    """A query taken apart once: its words, and those that only say how it is asked."""
+
+    query: str
+    words: list[Word]
+    empty: frozenset[Word]
+
+    @classmethod
+    def of(cls, query: str) -> Self:
+        query = query[:LONGEST_QUERY]
+        found = list(words(query))
+        return cls(query, found, function_words(found, query))
 
 
 def query_terms(query: str) -> tuple[Term, ...]:
@@ -76,9 +99,11 @@ def query_terms(query: str) -> tuple[Term, ...]:
 
     Function words are left out while anything else remains.
     """
-    query = query[:LONGEST_QUERY]
-    found = list(words(query))
-    empty = function_words(found, query)
+    return _terms(_Spoken.of(query))
+
+
+def _terms(spoken: _Spoken) -> tuple[Term, ...]:
+    query, found, empty = spoken.query, spoken.words, spoken.empty
     alone = len(found) == 1
     terms = [term for word in found if word not in empty for term in _content_terms(word, alone=alone)]
     terms = terms or [term for word in found for term in _terms_of(word)]
@@ -88,23 +113,21 @@ def query_terms(query: str) -> tuple[Term, ...]:
     return tuple(dict.fromkeys(terms))
 
 
-def _with_pairs(chosen: KeywordQuery, query: str) -> KeywordQuery:
-    """Add the pairs of words that are asked for; those of very common words would cost more than all the rest."""
-    asked = [pair for pair in neighbour_pairs(query) if all(token in chosen.weights for token in pair.tokens)]
-    return replace(chosen, pairs=tuple(asked))
+def _with_pairs(chosen: KeywordQuery, spoken: _Spoken) -> KeywordQuery:
+    """Add the content words that stand next to each other, as phrases: "support group" is more than its words.
 
-
-def neighbour_pairs(query: str) -> tuple[Term, ...]:
-    """Return content words that stand next to each other, as phrases: "support group" is more than its words."""
-    found = list(words(query[:LONGEST_QUERY]))
-    empty = function_words(found, query)
-    return tuple(
-        dict.fromkeys(
-            Term((one.parts[-1], other.parts[0]))
-            for one, other in pairwise(found)
-            if not (one.paired or other.paired or one in empty or other in empty) and one.parts and other.parts
-        )
-    )[:MOST_TERMS]
+    Only words that are asked for: pairs of very common ones would cost more than all the rest.
+    """
+    asked = {
+        Term((one.parts[-1], other.parts[0])): None
+        for one, other in pairwise(spoken.words)
+        if not (one.paired or other.paired or one in spoken.empty or other in spoken.empty)
+        and one.parts
+        and other.parts
+        and one.parts[-1] in chosen.weights
+        and other.parts[0] in chosen.weights
+    }
+    return replace(chosen, pairs=tuple(asked)[:MOST_TERMS])
 
 
 def weigh(terms: Sequence[Term], frequencies: Sequence[int], chunks: int) -> list[WeighedTerm]:
@@ -120,19 +143,56 @@ def common_from(chunks: int) -> int:
     return min(COMMON, max(LEAST_COMMON, round(COMMON_SHARE * chunks)))
 
 
-def choose_terms(weighed: Sequence[WeighedTerm], *, common: int = COMMON) -> KeywordQuery:
+def choose_terms(
+    weighed: Sequence[WeighedTerm], *, common: int = COMMON, names: Collection[str] = ()
+) -> KeywordQuery:
     """Return the terms worth asking for: those that occur, without very common ones while rarer ones remain."""
     present = [w for w in weighed if w.frequency]
     rare = [w for w in present if w.frequency < common]
     chosen = sorted(rare or present, key=lambda w: w.frequency)[:MOST_TERMS]
     single = [w for w in weighed if len(w.term.tokens) == 1]
     phrases = [w.weight for w in present if len(w.term.tokens) > 1]  # other ways to write one day count once
+    full_weight = sum(_counted_weight(w) for w in single) + max(phrases, default=0.0)
+    pointing = (w for w in chosen if w.frequency <= RARE and not w.guessed and _points(w, full_weight, names))
     return KeywordQuery(
         terms=tuple(w.term for w in chosen),
-        full_weight=sum(_counted_weight(w) for w in single) + max(phrases, default=0.0),
-        rarest=next((w.term for w in chosen if w.frequency <= RARE and not w.guessed), None),
+        full_weight=full_weight,
+        rarest=next((w.term for w in pointing), None),
+        led_by=_leading(chosen),
         weights={token: w.weight for w in chosen for token in w.term.tokens},
     )
+
+
+def _points(weighed: WeighedTerm, full_weight: float, names: Collection[str]) -> bool:
+    """Say whether a rare word names what is asked for; others are rare by chance, and in small memories most are."""
+    return weighed.weight >= POINTED * full_weight or any(
+        token in names or not (token.isalpha() or _is_plain_number(token)) for token in weighed.term.tokens
+    )
+
+
+def _is_plain_number(token: str) -> bool:
+    """Say whether this is a year or an amount, which many texts share; five digits and more are an id."""
+    return token.isdecimal() and len(token) < 5
+
+
+def _names(query: str) -> frozenset[str]:
+    """Return the terms of words that are written with a capital inside a sentence."""
+    if query.isupper() or query.istitle():
+        return frozenset()
+    capital = (word for word in query.split()[1:] if word[:1].isupper())
+    return frozenset(part for word in words(" ".join(capital)) for part in word.parts)
+
+
+def _leading(chosen: Sequence[WeighedTerm]) -> tuple[Term, ...]:
+    """Return the rarest terms, as many as it takes to name enough chunks."""
+    leading: list[Term] = []
+    named = 0
+    for weighed in chosen:
+        leading.append(weighed.term)
+        named += weighed.frequency
+        if named >= LED_BY:
+            break
+    return tuple(leading)
 
 
 def _counted_weight(weighed: WeighedTerm) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,12 @@ def joined_groups(chunks: Sequence[StoredChunk]) -> list[tuple[list[int], Stored
     not say what lies between them.
     """
     groups: list[tuple[list[int], StoredChunk]] = []
+    files = Counter((chunk.source, chunk.path) for chunk in chunks)
     for position, chunk in enumerate(chunks):
         members, whole = [position], chunk
+        if files[chunk.source, chunk.path] == 1:  # most are alone in their file
+            groups.append((members, whole))
+            continue
         while True:
             touching = next((at for at, (_, other) in enumerate(groups) if _joined(whole, other)), None)
             if touching is None:
@@ -36,9 +41,11 @@ def joined_groups(chunks: Sequence[StoredChunk]) -> list[tuple[list[int], Stored
 
 def _joined(one: StoredChunk, other: StoredChunk) -> StoredChunk | None:
     """Return the chunk that covers both, or None if they do not touch or cannot be put together line by line."""
+    if one.path != other.path or one.source != other.source:
+        return None
     first, second = sorted((one, other), key=lambda chunk: (chunk.first_line, chunk.last_line))
     shared = first.last_line - second.first_line + 1  # lines that both hold
-    if (first.source, first.path) != (second.source, second.path) or shared < 0:
+    if shared < 0:
         return None
     lines, more = first.text.split("\n"), second.text.split("\n")
     if len(lines) != _span(first) or len(more) != _span(second) or len(more) <= shared:

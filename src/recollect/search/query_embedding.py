@@ -21,6 +21,11 @@ class QueryEmbedding:
         self._vectors: dict[str, Vector] = {}
         self._lock = threading.Lock()
 
+    @property
+    def embedder(self) -> Embedder:
+        """Who embeds the queries."""
+        return self._embedder
+
     def vector_of(self, query: str, snapshot: Snapshot) -> tuple[Vector | None, str]:
         """Return the vector and nothing, or nothing and what the reader should know."""
         if not query.strip():

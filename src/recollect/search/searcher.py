@@ -53,7 +53,7 @@ class Found:
 
     hits: tuple[Hit, ...]
     missing_files: frozenset[str]
-    note: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def find(
@@ -73,7 +73,15 @@ def find(
     relevant = [f for f in fuse(candidates, evidence, fusion=request.fusion) if f.score >= request.min_score]
     ranked = [Ranked(fused, fused.score, None) for fused in relevant]
     ranked, note = put_in_order(snapshot, request.query, request.ordering, ranked)
-    return replace(_show(snapshot, request, keywords, ranked, exists), note=note)
+    notes = tuple(filter(None, (_respelled(keywords), note)))
+    return replace(_show(snapshot, request, keywords, ranked, exists), notes=notes)
+
+
+def _respelled(keywords: KeywordQuery) -> str:
+    if not keywords.respelled:
+        return ""
+    words = " and ".join(f'"{word}"' for word in keywords.respelled)
+    return f"no note holds {words}: words that are spelled nearly so were looked for"
 
 
 def _candidates(
@@ -87,28 +95,22 @@ def _candidates(
         cosine = {match.chunk_id: match.score for match in matches}
     if keywords.terms:
         matches = snapshot.keyword_matches(
-            keywords.terms, limit=request.candidates, scope=request.scope, also=cosine.keys()
+            keywords.terms,
+            limit=request.candidates,
+            scope=request.scope,
+            led_by=keywords.led_by,
+            also=cosine.keys(),
         )
         bm25 = {match.chunk_id: match.score for match in matches}
     if query_vector is not None and (by_keyword_only := bm25.keys() - cosine.keys()):
         cosine.update(snapshot.vector_scores(query_vector, by_keyword_only))
-    pairs = _pair_scores(snapshot, request, keywords, bm25)
+    pairs = snapshot.keyword_scores(keywords.pairs, bm25) if keywords.pairs else {}
     found = bm25 | cosine
     terms = snapshot.term_counts(found) if request.fusion == "balanced" and query_vector is not None else {}
     return [
         Candidate(chunk_id, cosine.get(chunk_id), bm25.get(chunk_id), pairs.get(chunk_id, 0.0), terms.get(chunk_id))
         for chunk_id in found
     ]
-
-
-def _pair_scores(
-    snapshot: Snapshot, request: SearchRequest, keywords: KeywordQuery, bm25: Mapping[int, float]
-) -> Mapping[int, float]:
-    """Return the BM25 of neighbouring query words that are neighbours in a candidate, too."""
-    if not keywords.pairs or not bm25:
-        return {}
-    matches = snapshot.keyword_matches(keywords.pairs, limit=1, scope=request.scope, also=bm25.keys())
-    return {match.chunk_id: match.score for match in matches}
 
 
 def _exact(snapshot: Snapshot, request: SearchRequest, keywords: KeywordQuery) -> frozenset[int]:

@@ -38,11 +38,11 @@ _JOINER = r"[-./@:+#'’\\_]"
 _PLAIN_WORD = re.compile(rf"(?<![\w'’])(?<!\w{_JOINER})[A-Za-z][a-z]{{{SHORTEST - 1},{LONGEST - 1}}}(?!{_JOINER}?\w)")
 
 
-def similar_terms(snapshot: Snapshot, query: str, absent: Collection[str]) -> list[str]:
-    """Return indexed terms that the absent stems of the query may have meant, nearest and most common first."""
+def similar_terms(snapshot: Snapshot, query: str, absent: Collection[str]) -> dict[str, list[str]]:
+    """Return words of the query whose stem is absent, each with the indexed terms it may have meant, best first."""
     words = dict.fromkeys(match[0].lower() for match in _PLAIN_WORD.finditer(fold(query)))
     meant = [word for word in words if stem(word) in absent][:MOST_WORDS]
-    return list(dict.fromkeys(term for word in meant for term in _similar(snapshot, word)))
+    return {word: terms for word in meant if (terms := _similar(snapshot, word))}
 
 
 def _similar(snapshot: Snapshot, word: str) -> list[str]:

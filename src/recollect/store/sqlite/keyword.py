@@ -11,6 +11,8 @@ from recollect.types import Match, Scope, Term
 CONTEXT_WEIGHT = 0.5  # a word of the heading trail or path counts half of one in the text
 _BM25 = f"-bm25(terms, 1.0, {CONTEXT_WEIGHT})"  # FTS5 gives better matches smaller numbers
 
+_LISTED = "SELECT value FROM json_each(?)"
+
 
 def match_expression(terms: Sequence[Term]) -> str | None:
     """Return the FTS5 query that finds any of the terms, or None when nothing is left to look for.
@@ -34,27 +36,50 @@ def _storable(text: str) -> str:
 
 
 def keyword_matches(
-    db: Database, terms: Sequence[Term], *, limit: int, scope: Scope, also: Collection[int] = ()
+    db: Database,
+    terms: Sequence[Term],
+    *,
+    limit: int,
+    scope: Scope,
+    led_by: Sequence[Term] | None = None,
+    also: Collection[int] = (),
 ) -> list[Match]:
     """Return the best chunks that hold any of the terms, and those of `also` that do, best first, ties by chunk id."""
     expression = match_expression(terms)
-    if expression is None or limit < 1:
+    leading = expression if led_by is None else match_expression(led_by)
+    if expression is None or leading is None or limit < 1:
         return []
-    joined, bindings = "", []
+    joined, among = "", ""
     condition, values = document_condition(scope)
     if condition:
         joined = "JOIN chunks ON chunks.id = terms.rowid JOIN documents ON documents.id = chunks.document_id"
-        bindings = values
         condition = f"AND {condition}"
+    if leading != expression:
+        # Finding a row is cheap, scoring it is not. The plus keeps FTS5 from looking up each row by itself.
+        among = f"AND +terms.rowid IN (SELECT rowid FROM terms WHERE terms MATCH ? UNION ALL {_LISTED})"  # noqa: S608
+    ids = as_json(also)
     # Materialised, so that FTS5 goes through its lists once for both halves.
     found = db.rows(
         f"WITH found AS MATERIALIZED (SELECT terms.rowid AS id, {_BM25} AS bm25 FROM terms {joined}"  # noqa: S608
-        f" WHERE terms MATCH ? {condition})"
+        f" WHERE terms MATCH ? {condition} {among})"
         " SELECT id, bm25 FROM (SELECT id, bm25 FROM found ORDER BY bm25 DESC, id LIMIT ?)"
-        " UNION SELECT id, bm25 FROM found WHERE id IN (SELECT value FROM json_each(?)) ORDER BY bm25 DESC, id",
-        (expression, *bindings, limit, as_json(also)),
+        f" UNION SELECT id, bm25 FROM found WHERE id IN ({_LISTED}) ORDER BY bm25 DESC, id",
+        (expression, *values, *((leading, ids) if among else ()), limit, ids),
     )
     return [Match(chunk_id, bm25) for chunk_id, bm25 in found]
+
+
+def keyword_scores(db: Database, terms: Sequence[Term], chunk_ids: Collection[int]) -> dict[int, float]:
+    """Return the BM25 of those of the chunks that hold any of the terms."""
+    expression = match_expression(terms)
+    if expression is None or not chunk_ids:
+        return {}
+    return dict(
+        db.rows(
+            f"SELECT rowid, {_BM25} FROM terms WHERE terms MATCH ? AND +rowid IN ({_LISTED})",  # noqa: S608
+            (expression, as_json(chunk_ids)),
+        )
+    )
 
 
 def terms_beginning(db: Database, prefix: str, *, lengths: range, limit: int) -> list[str]:

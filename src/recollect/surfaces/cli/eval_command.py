@@ -16,6 +16,8 @@ from recollect.surfaces.cli.progress import shown_progress
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from recollect.evaluation.test_sets import Half
+
 
 @click.command("eval", epilog="Example: recollect eval evals/corpus --compare")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
@@ -28,10 +30,22 @@ if TYPE_CHECKING:
     show_default=True,
     help="Rank documents, or measure what an agent gets to read.",
 )
+@click.option(
+    "--half",
+    type=click.Choice(["tuning", "held-out"]),
+    help="Ask half of the queries: those that constants were chosen on, or the others.  [default: all]",
+)
 @click.option("--work", type=click.Path(path_type=Path), help="Keep the indexes here, so that the next run is quick.")
 @common_options
 def command(
-    folders: tuple[Path, ...], *, compare: bool, embedder: str | None, mode: str, work: Path | None, chosen: Chosen
+    folders: tuple[Path, ...],
+    *,
+    compare: bool,
+    embedder: str | None,
+    mode: str,
+    half: Half | None,
+    work: Path | None,
+    chosen: Chosen,
 ) -> None:
     """Measure nDCG, recall, hits and latency on test sets in BEIR layout, each FOLDER one set.
 
@@ -44,6 +58,8 @@ def command(
     from recollect.evaluation.variants import DEFAULT_VARIANT, VARIANTS
 
     sets = [load_set(folder) for folder in folders]
+    if half:
+        sets = [eval_set.half(half) for eval_set in sets]
     variants = list(VARIANTS) if compare else [DEFAULT_VARIANT]
     flags = chosen.flags | ({"provider": embedder} if embedder else {})
     kept: AbstractContextManager[str | Path] = nullcontext(work) if work else tempfile.TemporaryDirectory()

@@ -66,25 +66,30 @@ def _halves(path: Path, blobs: Sequence[bytes]) -> NDArray[np.float16]:
         raise damaged(path, "a vector") from error
 
 
-def scored(db: Database, vector: Vector, chunk_ids: Collection[int]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return those of the chunks that have a vector, by id, and their cosines with a unit vector.
-
-    One chunk gives the same number in whatever company it comes.
-    """
+def read_rows(db: Database, chunk_ids: Collection[int], dimensions: int) -> tuple[NDArray[np.int64], Matrix]:
+    """Return those of the chunks that have a vector, by id, and their rows."""
     found = db.rows(
         "SELECT chunk_id, embedding FROM json_each(?) CROSS JOIN vectors ON chunk_id = value",
-        (as_json(sorted(set(chunk_ids))),),
+        (as_json(sorted(chunk_ids)),),
     )
     ids = np.array([chunk_id for chunk_id, _ in found], np.int64)
-    blobs = [blob for _, blob in found]
+    rows = _halves(db.path, [blob for _, blob in found]).astype(np.float32)
+    if len(rows) and rows.shape[1] != dimensions:
+        raise damaged(db.path, "a vector")
+    return ids, rows.reshape(len(found), dimensions)
+
+
+def cosines(rows: Matrix, vector: Vector) -> NDArray[np.float64]:
+    """Return the cosine of each unit row with a unit vector; a row gives the same number in whatever company it comes.
+
+    Double precision, then rounded: the order in which a library adds up must not show in the result.
+    """
     query = vector.astype(np.float64)
-    # Double precision, then rounded: the order in which a library adds up must not show in the result.
     blocks = [
-        _halves(db.path, blobs[start : start + _BLOCK_ROWS]).astype(np.float64) @ query
-        for start in range(0, len(blobs), _BLOCK_ROWS)
+        rows[start : start + _BLOCK_ROWS].astype(np.float64) @ query for start in range(0, len(rows), _BLOCK_ROWS)
     ]
-    cosines = np.concatenate([np.empty(0, np.float64), *blocks])
-    return ids, np.clip(np.round(cosines, _DECIMALS), -1.0, 1.0)
+    exact = np.concatenate([np.empty(0, np.float64), *blocks])
+    return np.clip(np.round(exact, _DECIMALS), -1.0, 1.0)
 
 
 def every_vector(db: Database, *, batch: int = 4096) -> Iterable[tuple[SourceName, NDArray[np.int64], Matrix]]:

@@ -9,27 +9,37 @@ import numpy as np
 
 from recollect.store.sqlite.connection import Database, as_json
 from recollect.store.sqlite.vectors import VectorIndex
-from recollect.store.sqlite.vectors.rows import checked_matrix, scored, unpack
+from recollect.store.sqlite.vectors.row_cache import RowCache
+from recollect.store.sqlite.vectors.rows import checked_matrix, cosines, unpack
 from recollect.types import Match, Scope
 
 if TYPE_CHECKING:
     from recollect.protocols import Vector
 
 
-def vector_matches(
-    db: Database, index: VectorIndex, vector: Vector, *, dimensions: int, limit: int, scope: Scope
-) -> list[Match]:
-    """Return the nearest chunks, highest cosine first, ties by chunk id."""
-    query = checked_matrix([vector], dimensions)[0]
-    ids, cosines = scored(db, query, index.candidates(db, query, limit=limit, scope=scope).tolist())
-    best = np.lexsort((ids, -cosines))[:limit]
-    return [Match(*pair) for pair in zip(ids[best].tolist(), cosines[best].tolist(), strict=True)]
+class VectorSearch:
+    """Asks a vector index for candidates and lets the exact rows decide; shared by all snapshots of a process."""
 
+    def __init__(self, index: VectorIndex) -> None:
+        self._index = index
+        self._cache = RowCache()
 
-def vector_scores(db: Database, vector: Vector, chunk_ids: Collection[int], *, dimensions: int) -> Mapping[int, float]:
-    """Return the exact cosine of those of the given chunks that have a vector."""
-    ids, cosines = scored(db, checked_matrix([vector], dimensions)[0], chunk_ids)
-    return dict(zip(ids.tolist(), cosines.tolist(), strict=True))
+    def matches(self, db: Database, vector: Vector, *, dimensions: int, limit: int, scope: Scope) -> list[Match]:
+        """Return the nearest chunks, highest cosine first, ties by chunk id."""
+        query = checked_matrix([vector], dimensions)[0]
+        candidates = self._index.candidates(db, query, limit=limit, scope=scope).tolist()
+        ids, rows = self._cache.rows(db, candidates, dimensions)
+        scores = cosines(rows, query)
+        best = np.lexsort((ids, -scores))[:limit]
+        return list(map(Match, ids[best].tolist(), scores[best].tolist()))
+
+    def scores(
+        self, db: Database, vector: Vector, chunk_ids: Collection[int], *, dimensions: int
+    ) -> Mapping[int, float]:
+        """Return the exact cosine of those of the given chunks that have a vector."""
+        ids, rows = self._cache.rows(db, chunk_ids, dimensions)
+        scores = cosines(rows, checked_matrix([vector], dimensions)[0])
+        return dict(zip(ids.tolist(), scores.tolist(), strict=True))
 
 
 def known_vectors(db: Database, embedded_hashes: Collection[str]) -> dict[str, Vector]:

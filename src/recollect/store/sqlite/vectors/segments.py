@@ -84,7 +84,7 @@ class SegmentIndex:
             scarcity = max(1.0, _USUAL_DIMENSIONS / len(vector))
             wanted = round(scarcity * max(limit * CANDIDATES_PER_RESULT, _FEWEST_CANDIDATES))
         permitted = None
-        if scope.since or scope.until or (exact and scope.sources is not None):
+        if scope.picks_documents or (exact and scope.sources is not None):
             permitted = np.array(chunk_ids_in(db, scope), np.int64)
             if len(permitted) <= wanted:
                 return permitted

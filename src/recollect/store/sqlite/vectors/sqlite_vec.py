@@ -58,7 +58,7 @@ class SqliteVecIndex:
             return np.empty(0, np.int64)
         neighbours = min(limit + _SPARE, _MOST_NEIGHBOURS)
         filters: list[tuple[str, list[str]]] = [("", [])]
-        if scope.since or scope.until:
+        if scope.picks_documents:
             permitted = as_json(chunk_ids_in(db, scope))
             filters = [(" AND chunk_id IN (SELECT value FROM json_each(?))", [permitted])]
         elif scope.sources is not None:
