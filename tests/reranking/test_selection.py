@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from recollect.errors import RerankerError, SettingsError
-from recollect.reranking import http
+from recollect.remote import service
 from recollect.reranking.http import APIS
 from recollect.reranking.selection import BUILT_IN, ENTRY_POINT_GROUP, open_reranker
 from recollect.settings import QuerySettings, RemoteSettings, RerankSettings, Settings, load_settings, to_public_dict
@@ -92,7 +92,7 @@ def test_a_name_nobody_offers():
 
 
 def test_without_httpx_it_is_said_how_to_install_it(monkeypatch):
-    monkeypatch.setattr(http, "find_spec", lambda name: None)
+    monkeypatch.setattr(service, "PACKAGES", ("httpx_that_is_not_installed",))
     with pytest.raises(RerankerError, match="needs httpx") as raised:
         open_reranker(asking_for("cohere", api_key="key"))
     assert 'pip install "recollect[remote]"' in raised.value.hint

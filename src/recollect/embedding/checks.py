@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,3 +38,23 @@ def unit_rows(raw: Any, *, count: int, dimensions: int) -> Matrix:
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     checked: Matrix = rows.astype(np.float32)
     return checked
+
+
+def sound_rows(raw: Sequence[Any], *, dimensions: int) -> tuple[Matrix, dict[int, str]]:
+    """Return unit rows and, by row, what is wrong with those that are none; the rows of those are zero.
+
+    Where `unit_rows` refuses the whole, this keeps what is good of an answer that was paid for.
+    """
+    try:
+        checked = unit_rows(raw, count=len(raw), dimensions=dimensions)
+    except BadVectorError:
+        checked = np.zeros((len(raw), dimensions), dtype=np.float32)
+    else:
+        return checked, {}
+    wrong: dict[int, str] = {}
+    for at, row in enumerate(raw):
+        try:
+            checked[at] = unit_rows([row], count=1, dimensions=dimensions)[0]
+        except BadVectorError as error:
+            wrong[at] = error.message.replace("vector 0", "its vector").replace("the vectors are", "its vector is")
+    return checked, wrong

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.embedding.extra import INSTALL_HINT, missing_packages
-from recollect.embedding.granite import PACK_FILE, PACKAGE, GraniteEmbedder
+from recollect.embedding.granite import MODEL, PACK_FILE, PACKAGE, GraniteEmbedder
 from recollect.errors import EmbedderUnavailableError
 
 if TYPE_CHECKING:
@@ -16,23 +16,63 @@ if TYPE_CHECKING:
 
 
 def open_local(settings: Settings) -> Embedder:
-    """Return the model of `local.model_path`, or the packaged one; the entry point `local` of `recollect.embedders`."""
+    """Return the model that the settings name, or the packaged one; the entry point `local` of `recollect.embedders`.
+
+    `local.model_path` is a GGUF file or a folder with an ONNX model; a name such as `hf:owner/repository/file.gguf`
+    there or in `model` is a model that was downloaded.
+    """
+    from recollect.embedding.hub import named_model
+
+    if name := named_model(settings):
+        return _open_downloaded(name, settings)
+    path = Path(settings.local.model_path).expanduser() if settings.local.model_path else None
+    if path is not None and path.suffix.lower() == ".gguf":
+        return _open_gguf(path, settings)
+    if settings.provider == "local" and settings.model not in {"", MODEL} and path is None:
+        raise EmbedderUnavailableError(
+            f"no local model is called {settings.model!r}",
+            hint="leave model empty for the packaged one, use embeddinggemma-300m, or set local.model_path",
+        )
     absent = missing_packages()
     if absent:
+        if path is None and (instead := _default_download(settings)):
+            return instead
         raise EmbedderUnavailableError(
             f"the local model needs {' and '.join(absent)}, not installed here", hint=INSTALL_HINT
         )
-    if not settings.local.model_path:
+    if path is None:
         return GraniteEmbedder(packaged_model_file())
-    path = Path(settings.local.model_path).expanduser()
-    if path.suffix.lower() == ".gguf":
-        raise EmbedderUnavailableError(
-            f"GGUF models are not supported: {path}",
-            hint="set local.model_path to a folder with model.onnx and tokenizer.json, or leave it empty",
-        )
     from recollect.embedding.onnx_folder import OnnxFolderEmbedder  # the packaged model needs none of it
 
     return OnnxFolderEmbedder(path)
+
+
+def _open_gguf(path: Path, settings: Settings) -> Embedder:
+    from recollect.embedding.file_facts import FileFacts
+    from recollect.embedding.gguf import GgufEmbedder
+    from recollect.embedding.hub import models_folder
+
+    return GgufEmbedder(path, FileFacts(models_folder(settings)))
+
+
+def _open_downloaded(name: str, settings: Settings) -> Embedder:
+    from recollect.embedding.hub import hub_file, models_folder
+
+    path = hub_file(name).kept_at(models_folder(settings))
+    if not path.is_file():
+        raise EmbedderUnavailableError(f"the model {name} is not downloaded yet", hint="run `recollect download`")
+    return _open_gguf(path, settings)
+
+
+def _default_download(settings: Settings) -> Embedder | None:
+    """Return the default GGUF model where its package is installed and somebody downloaded it."""
+    from recollect.embedding.gguf import PACKAGE as LLAMA
+    from recollect.embedding.hub import DEFAULT_MODEL, hub_file, models_folder
+
+    if importlib.util.find_spec(LLAMA) is None:
+        return None
+    path = hub_file(DEFAULT_MODEL).kept_at(models_folder(settings))
+    return _open_gguf(path, settings) if path.is_file() else None
 
 
 def packaged_model_file() -> Path:

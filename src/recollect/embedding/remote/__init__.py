@@ -1,0 +1,1 @@
+"""Embedders behind an HTTP API: texts come in, requests go out, checked unit vectors come back."""

@@ -1,0 +1,1 @@
+"""Calls to a provider over HTTP: requests come in, checked answers or one kind of failure go out."""
