@@ -1,74 +1,173 @@
-"""The files and the store in, what an indexing run would do out; nothing is written."""
+"""The files and the store in, what an indexing run would do and what it would embed out; nothing is written."""
 
 from __future__ import annotations
 
+from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from recollect.chunking import chunk_document
 from recollect.chunking.weight import QUARTERS, weigh
+from recollect.indexing.growth import Cursor
+from recollect.indexing.listing import listings_of
 from recollect.indexing.plan import plan_changes
+from recollect.protocols import GrowingSource
 from recollect.types import IndexPreview, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+    from recollect.indexing.plan import Plan
     from recollect.indexing.preparation import Preparation
     from recollect.protocols import Embedder, EmbeddingCache, Source, Store
-    from recollect.types import Chunk, Document
+    from recollect.types import Chunk, CostEstimate, FileStamp, StoredDocument
+
+PENDING_PAGE = 500  # chunks of earlier runs that are read at once
 
 
-def preview_changes(
-    store: Store | None,
-    sources: Sequence[Source],
-    preparation: Preparation,
-    embedder: Embedder | None,
-    cache: EmbeddingCache | None,
-    *,
-    rebuild_reason: str = "",
-) -> IndexPreview:
-    """Read and chunk what changed, and count what is known already."""
-    stored, pending = {}, 0
-    if store and not rebuild_reason:
-        with store.reading() as snapshot:
-            stored, pending = dict(snapshot.documents()), snapshot.counts().pending
-    listings = [source.list() for source in sources]
-    problems = [problem for listing in listings for problem in listing.problems]
-    plan = plan_changes(
-        (stamp for listing in listings for stamp in listing.files), stored, unlisted=[p.path for p in problems]
-    )
-    by_name = {source.name: source for source in sources}
-    documents: list[Document] = []
-    for stamp in (*plan.added, *(stamp for stamp, _ in plan.touched)):
-        try:
-            documents.append(by_name[stamp.source].read(stamp))
-        except OSError as error:
-            problems.append(Problem(stamp.path, error.strerror or str(error)))
-    known = {key: document.content_hash for key, document in stored.items()}
-    new = [d for d in documents if (d.stamp.source, d.stamp.path) not in known]
-    changed = [d for d in documents if known.get((d.stamp.source, d.stamp.path), d.content_hash) != d.content_hash]
-    chunks = [prepared.chunk for document in (*new, *changed) for prepared in preparation.prepare(document)]
-    return IndexPreview(
-        added=tuple(document.stamp.path for document in new),
-        changed=tuple(document.stamp.path for document in changed),
-        removed=tuple(document.stamp.path for document in plan.removed),
-        unchanged=plan.unchanged + len(documents) - len(new) - len(changed),
-        chunks=len(chunks),
-        tokens=sum(weigh(chunk.embedded_text) for chunk in chunks) // QUARTERS,
-        known=_count_known(chunks, store, embedder, cache),
-        pending=pending,
-        rebuild_reason=rebuild_reason,
-        problems=tuple(problems),
-    )
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """One file that would be taken in: its text is gone again, only hashes and weights stay."""
+
+    path: str
+    known: StoredDocument | None
+    content_hash: str
+    weights: tuple[tuple[str, int], ...]  # a chunk: its hash and its weight in quarters of a token
+
+    @property
+    def is_changed(self) -> bool:
+        return self.known is not None and self.known.content_hash != self.content_hash
 
 
-def _count_known(
-    chunks: Sequence[Chunk], store: Store | None, embedder: Embedder | None, cache: EmbeddingCache | None
-) -> int:
-    if embedder is None:
-        return 0
-    hashes = {chunk.embedded_hash for chunk in chunks}
-    known = set(cache.get_many(embedder.identity, hashes)) if cache else set()
-    if store:
-        with store.reading() as snapshot:
-            if snapshot.embedder() == embedder.identity:
-                known |= set(snapshot.known_vectors(hashes - known))
-    return sum(chunk.embedded_hash in known for chunk in chunks)
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Everything a preview looks at."""
+
+    store: Store | None
+    sources: Sequence[Source]
+    preparation: Preparation
+    embedder: Embedder | None
+    cache: EmbeddingCache | None
+    estimate: Callable[[int], CostEstimate] | None = None  # what it costs to embed so many tokens
+
+    def run(self, *, paths: Collection[str] | None = None, rebuild_reason: str = "") -> IndexPreview:
+        """Read and chunk what changed, and count what is known already; with `paths` only those are looked at."""
+        stored, pending = {}, 0
+        if self.store and not rebuild_reason:
+            with self.store.reading() as snapshot:
+                stored, pending = dict(snapshot.documents(paths=paths)), snapshot.counts().pending
+        listings = listings_of(self.sources, None if rebuild_reason else paths)
+        problems = [problem for listing in listings for problem in listing.problems]
+        names = {source.name for source in self.sources}
+        plan = plan_changes(
+            (stamp for listing in listings for stamp in listing.files),
+            {key: document for key, document in stored.items() if key[0] in names},
+            unlisted=[problem.path for problem in problems],
+        )
+        read = self._read_all(plan, problems)
+        new = [each for each in read if each.known is None]
+        changed = [each for each in read if each.is_changed]
+        weights = [weight for each in (*new, *changed) for weight in each.weights]
+        known = self._known({text_hash for text_hash, _ in weights})
+        unknown = self._unknown_texts(weights, known, waiting=bool(pending))
+        return IndexPreview(
+            added=tuple(each.path for each in new),
+            changed=tuple(each.path for each in changed),
+            removed=tuple(document.stamp.path for document in plan.removed),
+            unchanged=plan.unchanged + len(read) - len(new) - len(changed),
+            chunks=len(weights),
+            tokens=sum(weight for _, weight in weights) // QUARTERS,
+            known=sum(text_hash in known for text_hash, _ in weights),
+            pending=pending,
+            rebuild_reason=rebuild_reason,
+            problems=tuple(problems),
+            to_embed=len(unknown),
+            cost=self.estimate(sum(unknown.values()) // QUARTERS) if self.estimate else None,
+        )
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def _read_all(self, plan: Plan, problems: list[Problem]) -> list[_Read]:
+        by_name = {source.name: source for source in self.sources}
+        read: list[_Read] = []
+        for stamp, known in (*((stamp, None) for stamp in plan.added), *plan.touched):
+            source = by_name[stamp.source]
+            try:
+                if isinstance(source, GrowingSource):
+                    read.append(self._read_on(source, stamp, known, problems))
+                else:
+                    read.append(self._read_whole(source, stamp, known))
+            except OSError as error:
+                problems.append(Problem(stamp.path, error.strerror or str(error)))
+        return read
+
+    def _read_whole(self, source: Source, stamp: FileStamp, known: StoredDocument | None) -> _Read:
+        document = source.read(stamp)
+        rules = self.preparation
+        chunks: Sequence[Chunk] = ()
+        if known is None or known.content_hash != document.content_hash:
+            chunks = chunk_document(document, style=rules.style, tokens=rules.tokens, overlap=rules.overlap)
+        return _Read(stamp.path, known, document.content_hash, _weighed(chunks))
+
+    def _read_on(
+        self, source: GrowingSource, stamp: FileStamp, known: StoredDocument | None, problems: list[Problem]
+    ) -> _Read:
+        """Read what a conversation has more than the store knows of it, as an indexing run would."""
+        cursor = self._cursor(known) if known else None
+        weights: list[tuple[str, int]] = []
+        with closing(source.read_on(stamp, cursor.position if cursor else None)) as pieces:
+            piece = next(pieces)
+            chunker = self.preparation.dialogue(() if cursor is None or piece.from_start else cursor.open_lines)
+            while True:
+                weights += _weighed(chunker.add(piece.lines))
+                problems += piece.problems
+                following = next(pieces, None)
+                if following is None:
+                    break
+                piece = following
+        if chunker.open_chunk:
+            weights += _weighed([chunker.open_chunk])
+        return _Read(stamp.path, known, piece.content_hash, tuple(weights))
+
+    def _cursor(self, known: StoredDocument) -> Cursor | None:
+        if self.store is None:
+            return None
+        with self.store.reading() as snapshot:
+            text = snapshot.cursor(known.stamp.source, known.stamp.path)
+        return Cursor.from_text(text) if text else None
+
+    # --- vectors ---------------------------------------------------------------------------------
+
+    def _known(self, hashes: set[str]) -> set[str]:
+        """Return which of these texts have a vector in the cache or in the index."""
+        if self.embedder is None or not hashes:
+            return set()
+        known = self.cache.known(self.embedder.identity, hashes) if self.cache else set()
+        if self.store:
+            with self.store.reading() as snapshot:
+                if snapshot.embedder() == self.embedder.identity:
+                    known |= set(snapshot.known_vectors(hashes - known))
+        return known
+
+    def _unknown_texts(self, weights: Sequence[tuple[str, int]], known: set[str], *, waiting: bool) -> dict[str, int]:
+        """Return the weight of every different text that would have to be embedded."""
+        if self.embedder is None:
+            return {}
+        unknown = {text_hash: weight for text_hash, weight in weights if text_hash not in known}
+        if waiting:
+            for page in self._pending_pages():
+                cached = self._known(set(page) - unknown.keys())
+                unknown |= {text_hash: weight for text_hash, weight in page.items() if text_hash not in cached}
+        return unknown
+
+    def _pending_pages(self) -> Iterator[dict[str, int]]:
+        """Yield the chunks of earlier runs that wait for a vector; some may be of files that have changed since."""
+        assert self.store is not None
+        after = 0
+        while page := self.store.pending(PENDING_PAGE, after=after):
+            after = page[-1].id
+            yield {chunk.embedded_hash: weigh(chunk.embedded_text) for chunk in page}
+
+
+def _weighed(chunks: Iterable[Chunk]) -> tuple[tuple[str, int], ...]:
+    return tuple((chunk.embedded_hash, weigh(chunk.embedded_text)) for chunk in chunks)

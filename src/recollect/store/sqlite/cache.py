@@ -6,15 +6,15 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from recollect.errors import IndexCorruptError, IndexReadOnlyError
+from recollect.errors import IndexCorruptError, IndexReadOnlyError, StoreError
+from recollect.store.sqlite.cache_tables import CacheStats, make_or_check_tables
 from recollect.store.sqlite.connection import Database, Row, as_json
-from recollect.store.sqlite.files import bytes_on_disk, create_empty, open_for_reading, open_for_writing
+from recollect.store.sqlite.files import bytes_on_disk, create_empty, open_for_reading, open_for_writing, rewrite_file
 from recollect.store.sqlite.pool import ConnectionPool
 from recollect.store.state_folder import set_aside_database
 from recollect.types import EmbedderIdentity
@@ -24,34 +24,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-APPLICATION_ID = 0x72636C63  # "rclc" in ASCII
 _DAY_S = 86_400  # a use is noted once a day, so that reading hardly ever writes
-_SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS spaces (
-  id INTEGER PRIMARY KEY, provider TEXT NOT NULL, model TEXT NOT NULL, key TEXT NOT NULL, dimensions INTEGER NOT NULL,
-  UNIQUE (provider, model, key, dimensions)
-);
-CREATE TABLE IF NOT EXISTS entries (
-  id INTEGER PRIMARY KEY, space_id INTEGER NOT NULL, text_hash BLOB NOT NULL, vector BLOB NOT NULL,  -- float16
-  used_at INTEGER NOT NULL,  -- seconds since 1970
-  UNIQUE (space_id, text_hash)
-);
-CREATE INDEX IF NOT EXISTS entries_by_use ON entries (used_at);
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = 1;
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class CacheStats:
-    """How much the cache holds and how useful it was since it was opened."""
-
-    entries: int
-    bytes: int
-    max_entries: int
-    oldest_use: datetime | None
-    hits: int
-    misses: int
 
 
 class SqliteEmbeddingCache:
@@ -67,6 +40,7 @@ class SqliteEmbeddingCache:
         self._read_only = False
         self._hits = 0
         self._misses = 0
+        self._most_now: int | None = None  # entries there may be, as far as this process knows; None before a count
 
     def get_many(self, identity: EmbedderIdentity, hashes: Collection[str]) -> Mapping[str, Vector]:
         wanted = set(hashes)
@@ -74,11 +48,21 @@ class SqliteEmbeddingCache:
             return {}
         found, vectors = self._rescued(lambda: self._read_vectors(identity, wanted)) or ([], {})
         self._hits += len(found)
-        self._misses += len(wanted) - len(found)
         stale = [key for key, _, _, used_at in found if used_at < self._clock() - _DAY_S]
         if stale and not self._read_only:
             self._rescued(lambda: self._note_use(stale))
         return vectors
+
+    def peek_many(self, identity: EmbedderIdentity, hashes: Collection[str]) -> Mapping[str, Vector]:
+        """Return what `get_many` would, without counting as use: for those who only check."""
+        wanted = set(hashes)
+        _, vectors = (self._rescued(lambda: self._read_vectors(identity, wanted)) if wanted else None) or ([], {})
+        return vectors
+
+    def known(self, identity: EmbedderIdentity, hashes: Collection[str]) -> set[str]:
+        """Return which of these texts have a vector here; looking counts as no use and writes nothing."""
+        wanted = set(hashes)
+        return (self._rescued(lambda: self._read_known(identity, wanted)) if wanted else None) or set()
 
     def put_many(self, identity: EmbedderIdentity, vectors: Mapping[str, Vector]) -> None:
         if not vectors:
@@ -87,6 +71,7 @@ class SqliteEmbeddingCache:
 
         blobs = pack(checked_matrix(vectors.values(), identity.dimensions))
         entries = [(bytes.fromhex(digest), blob) for digest, blob in zip(vectors, blobs, strict=True)]
+        self._misses += len(entries)
         self._rescued(lambda: self._write(identity, entries))
 
     def prune(self, *, older_than_days: float) -> int:
@@ -95,23 +80,50 @@ class SqliteEmbeddingCache:
         return self._rescued(lambda: self._delete("used_at < ?", int(limit))) or 0
 
     def clear(self) -> int:
-        """Forget every entry; return how many there were."""
+        """Forget every entry and what was counted; return how many there were."""
+        self._hits = self._misses = 0
+        self._rescued(self._delete_counters)
         return self._rescued(lambda: self._delete("id > ?", 0)) or 0
+
+    def keep_only(self, hashes: Collection[str]) -> int:
+        """Forget the vectors of all other texts, so that no byte of them is left; return how many there were."""
+        return self._rescued(lambda: self._keep_only(hashes)) or 0
+
+    def _keep_only(self, hashes: Collection[str]) -> int:
+        if not self.path.exists():
+            return 0
+        with self._writing() as db:
+            gone = db.rows(
+                "DELETE FROM entries WHERE text_hash NOT IN (SELECT unhex(value) FROM json_each(?)) RETURNING 1",
+                (as_json(hashes),),
+            )
+        with self._connections().writer() as db:
+            rewrite_file(db)
+        return len(gone)
 
     def stats(self) -> CacheStats:
         """Return how much the cache holds now."""
-        counted = self._rescued(self._count)
-        entries, oldest = counted or (0, None)
+        entries, oldest = self._rescued(self._count) or (0, None)
+        counters = self._rescued(self._counters) or {}
         return CacheStats(
             entries=entries,
             bytes=bytes_on_disk(self.path),
             max_entries=self.max_entries,
             oldest_use=None if oldest is None else datetime.fromtimestamp(oldest, UTC),
-            hits=self._hits,
-            misses=self._misses,
+            hits=counters.get("hits", 0) + self._hits,
+            misses=counters.get("misses", 0) + self._misses,
         )
 
     def close(self) -> None:
+        if self._pool is None:
+            return
+        if (self._hits or self._misses) and not self._read_only:
+            with suppress(StoreError), self._writing() as db:  # a full disk or a busy file: only counts are lost
+                self._add_counts(db)
+        self._drop_pool()
+
+    def _drop_pool(self) -> None:
+        self._most_now = None
         if self._pool is not None:
             self._pool.close()
             self._pool = None
@@ -132,7 +144,7 @@ class SqliteEmbeddingCache:
 
     def _begin_anew(self, error: IndexCorruptError) -> None:
         with self._lock:
-            self.close()
+            self._drop_pool()
             kept = set_aside_database(self.path)
         self._note(f"the embedding cache was damaged ({error.message}); it was kept as {kept.name} and a new one begun")
 
@@ -160,6 +172,18 @@ class SqliteEmbeddingCache:
                 (*_space(identity), as_json(hashes)),
             )
 
+    def _read_known(self, identity: EmbedderIdentity, hashes: Collection[str]) -> set[str]:
+        if not self.path.exists():
+            return set()
+        with self._connections().reader() as db:
+            rows = db.rows(
+                "SELECT text_hash FROM entries JOIN spaces ON spaces.id = space_id"
+                " WHERE provider = ? AND model = ? AND key = ? AND dimensions = ?"
+                " AND text_hash IN (SELECT unhex(value) FROM json_each(?))",
+                (*_space(identity), as_json(hashes)),
+            )
+        return {digest.hex() for (digest,) in rows}
+
     def _note_use(self, keys: Collection[int]) -> None:
         with self._writing() as db:
             db.rows(
@@ -182,11 +206,41 @@ class SqliteEmbeddingCache:
                 " ON CONFLICT DO UPDATE SET vector = excluded.vector, used_at = excluded.used_at",
                 ((space, digest, blob, now) for digest, blob in entries),
             )
-            excess = db.value("SELECT count(*) FROM entries") - self.max_entries
-            if excess > 0:
-                db.rows(
-                    "DELETE FROM entries WHERE id IN (SELECT id FROM entries ORDER BY used_at, id LIMIT ?)", (excess,)
-                )
+            self._add_counts(db)
+            self._evict(db, added=len(entries))
+
+    def _evict(self, db: Database, *, added: int) -> None:
+        """Let the least recently used go where there are too many; counting takes a scan, so it is done seldom."""
+        if self._most_now is not None and self._most_now + added <= self.max_entries:
+            self._most_now += added
+            return
+        count: int = db.value("SELECT count(*) FROM entries")
+        excess = count - self.max_entries
+        if excess > 0:
+            db.rows("DELETE FROM entries WHERE id IN (SELECT id FROM entries ORDER BY used_at, id LIMIT ?)", (excess,))
+        self._most_now = min(count, self.max_entries)
+
+    def _add_counts(self, db: Database) -> None:
+        """Keep what was counted since the last time, within a transaction that is under way."""
+        counts = [("hits", self._hits), ("misses", self._misses)]
+        self._hits = self._misses = 0
+        db.run_many(
+            "INSERT INTO counters (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = value + excluded.value",
+            ((name, count) for name, count in counts if count),
+        )
+
+    def _counters(self) -> dict[str, int]:
+        if not self.path.exists():
+            return {}
+        with self._connections().reader() as db:
+            if not db.value("SELECT count(*) FROM sqlite_schema WHERE name = 'counters'"):  # version 1, read-only
+                return {}
+            return dict(db.rows("SELECT name, value FROM counters"))
+
+    def _delete_counters(self) -> None:
+        if self.path.exists():
+            with self._writing() as db:
+                db.rows("DELETE FROM counters")
 
     def _delete(self, condition: str, value: int) -> int:
         if not self.path.exists():
@@ -226,7 +280,7 @@ class SqliteEmbeddingCache:
         self._read_only = not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
         first = open_for_reading(self.path) if self._read_only else open_for_writing(self.path)
         try:
-            _check_ours(first)
+            make_or_check_tables(first)
         except BaseException:
             first.close()
             raise
@@ -234,18 +288,6 @@ class SqliteEmbeddingCache:
 
     def _open(self, *, read_only: bool) -> Database:
         return open_for_reading(self.path) if read_only else open_for_writing(self.path)
-
-
-def _check_ours(db: Database) -> None:
-    """Make the tables in an empty file; raises IndexCorruptError for a file that is something else."""
-    found = db.value("PRAGMA application_id")
-    if found == APPLICATION_ID:
-        return
-    if found or db.file_is_read_only or db.value("SELECT count(*) FROM sqlite_schema"):
-        raise IndexCorruptError(f"{db.path} is not an embedding cache")
-    db.rows("PRAGMA journal_mode = WAL")
-    with db.transaction():
-        db.rows(_SCHEMA)
 
 
 def _space(identity: EmbedderIdentity) -> tuple[str, str, str, int]:

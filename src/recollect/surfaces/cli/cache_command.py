@@ -15,7 +15,8 @@ from recollect.surfaces.cli.output import print_json, print_lines
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from recollect.store.sqlite import SqliteEmbeddingCache
+    from recollect.documents import Json
+    from recollect.store.sqlite import CacheStats, SqliteEmbeddingCache
 
 _DAYS = re.compile(r"(\d{1,6})\s*d?(?:ays?)?")
 
@@ -28,15 +29,35 @@ def command() -> None:
 @command.command("stats", epilog="Example: recollect cache stats --json")
 @common_options
 def stats(*, chosen: Chosen) -> None:
-    """Show how many vectors the cache holds."""
+    """Show how many vectors the cache holds, and how many did not have to be made again."""
     with _cache(chosen) as cache:
         found = cache.stats() if cache else None
-    entries, size = (found.entries, found.bytes) if found else (0, 0)
-    most = found.max_entries if found else 0
     if chosen.as_json:
-        print_json({"enabled": found is not None, "entries": entries, "bytes": size, "maxEntries": most})
+        print_json(_stats_document(found))
     else:
-        print_lines([f"{entries:,} of {most:,} vectors, {size / 2**20:.1f} MB" if found else "nothing is cached yet"])
+        print_lines(_stats_lines(found))
+
+
+def _stats_document(found: CacheStats | None) -> Json:
+    return {
+        "enabled": found is not None,
+        "entries": found.entries if found else 0,
+        "bytes": found.bytes if found else 0,
+        "maxEntries": found.max_entries if found else 0,
+        "hits": found.hits if found else 0,
+        "misses": found.misses if found else 0,
+        "hitRate": found.hit_rate if found else None,
+        "oldestUse": found.oldest_use.isoformat() if found and found.oldest_use else None,
+    }
+
+
+def _stats_lines(found: CacheStats | None) -> Iterator[str]:
+    if found is None:
+        yield "nothing is cached yet"
+        return
+    yield f"{found.entries:,} of {found.max_entries:,} vectors, {found.bytes / 2**20:.1f} MB"
+    if found.hit_rate is not None:
+        yield f"hit rate {found.hit_rate:.0%}: {found.hits:,} vectors from the cache, {found.misses:,} made"
 
 
 @command.command("prune", epilog="Example: recollect cache prune --older-than 30d")

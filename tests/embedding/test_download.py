@@ -1,0 +1,229 @@
+"""Models fetched from a hub: a real server on loopback that behaves, breaks off, lies or refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from recollect.embedding import download
+from recollect.embedding.download import download_model
+from recollect.embedding.hub import HubFile, hub_file
+from recollect.errors import EmbedderUnavailableError
+from recollect.settings import LocalSettings, Settings
+
+from .loopback_hub import Hub, serving
+
+NAME = "hf:owner/tiny-GGUF/tiny.gguf"
+CONTENT = bytes(range(256)) * 40_000  # 10 MB: several blocks
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    with serving(Hub(CONTENT)) as hub:
+        yield hub
+
+
+@pytest.fixture
+def settings(hub, tmp_path) -> Settings:
+    return Settings(local=LocalSettings(model_cache_dir=str(tmp_path / "models"), hub_url=hub.address))
+
+
+@pytest.fixture
+def pauses(monkeypatch) -> list[float]:
+    """Waiting between tries is noted instead of done."""
+    waited: list[float] = []
+    monkeypatch.setattr(download, "_pause", waited.append)
+    return waited
+
+
+def part_of(settings: Settings) -> Path:
+    target = hub_file(NAME).kept_at(Path(settings.local.model_cache_dir))
+    return target.with_name(f"{target.name}.part")
+
+
+# --- names ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        pytest.param("hf:a/b/c.gguf", HubFile("a", "b", "main", "c.gguf"), id="plain"),
+        pytest.param("hf:a/b@v2/x/c.gguf", HubFile("a", "b", "v2", "x/c.gguf"), id="revision and folder"),
+        pytest.param(
+            "EmbeddingGemma-300m",
+            HubFile("ggml-org", "embeddinggemma-300M-GGUF", "main", "embeddinggemma-300M-Q8_0.gguf"),
+            id="by name",
+        ),
+    ],
+)
+def test_names_of_models(name, expected):
+    assert hub_file(name) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["hf:a/b", "hf:a/../c.gguf", "hf:a/b/..", "hf:a/b/c.onnx", "gpt", "hf:/a/b/c.gguf", ""]
+)
+def test_a_name_that_means_nothing(name):
+    with pytest.raises(EmbedderUnavailableError, match="names no model") as raised:
+        hub_file(name)
+    assert "hf:owner/repository/file.gguf" in raised.value.hint
+
+
+def test_where_it_is_and_where_it_is_kept(tmp_path):
+    file = hub_file("hf:a/b@v2/x/c.gguf")
+    assert file.address("http://hub/") == "http://hub/a/b/resolve/v2/x/c.gguf"
+    assert file.kept_at(tmp_path) == tmp_path / "a--b" / "v2" / "x" / "c.gguf"
+    assert str(file) == "hf:a/b@v2/x/c.gguf"
+
+
+# --- fetching ------------------------------------------------------------------------------------
+
+
+def test_a_model_is_fetched_once(hub, settings):
+    steps = []
+    path = download_model(NAME, settings=settings, progress=steps.append)
+    assert path.read_bytes() == CONTENT
+    assert [request[0] for request in hub.requests] == [
+        "/owner/tiny-GGUF/resolve/main/tiny.gguf",
+        "/cdn/owner/tiny-GGUF/resolve/main/tiny.gguf",
+    ]
+    assert (steps[0].stage, steps[-1].done, steps[-1].total) == ("download", len(CONTENT) >> 20, len(CONTENT) >> 20)
+    assert download_model(NAME, settings=settings) == path
+    assert len(hub.requests) == 2
+    assert not part_of(settings).exists()
+
+
+def test_the_model_of_the_settings_is_the_default(hub, settings):
+    chosen = Settings(local=settings.local, model=NAME)
+    assert download_model(settings=chosen).name == "tiny.gguf"
+
+
+def test_a_download_that_broke_off_goes_on(hub, settings, pauses):
+    hub.drop_after = [3_000_000, 4_000_000]
+    path = download_model(NAME, settings=settings)
+    assert path.read_bytes() == CONTENT
+    asked = [wanted for address, wanted in hub.requests if address.startswith("/cdn/")]
+    assert asked == [None, "bytes=3000000-", "bytes=7000000-"]
+    assert len(pauses) == 2
+
+
+def test_another_run_goes_on_where_the_first_gave_up(hub, settings, pauses):
+    hub.drop_after = [3_000_000, 0, 0, 0]
+    with pytest.raises(EmbedderUnavailableError, match=r"cannot be reached: .*"):
+        download_model(NAME, settings=settings)
+    assert part_of(settings).stat().st_size == 3_000_000
+    hub.drop_after, hub.requests = [], []
+    assert download_model(NAME, settings=settings).read_bytes() == CONTENT
+    assert hub.requests[-1][1] == "bytes=3000000-"
+
+
+def test_a_server_without_ranges_sends_all_of_it_again(hub, settings, pauses):
+    hub.drop_after, hub.ranges = [3_000_000], False
+    assert download_model(NAME, settings=settings).read_bytes() == CONTENT
+
+
+def test_a_part_of_another_version_is_not_mixed_in(hub, settings):
+    part = part_of(settings)
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"x" * 1000)
+    assert download_model(NAME, settings=settings).read_bytes() == CONTENT
+
+
+def test_a_part_that_is_longer_than_the_file(hub, settings, pauses):
+    part = part_of(settings)
+    part.parent.mkdir(parents=True)
+    part.write_bytes(CONTENT + b"more")
+    assert download_model(NAME, settings=settings).read_bytes() == CONTENT
+
+
+def test_without_a_checksum_the_length_counts(hub, settings):
+    hub.announce = False
+    assert download_model(NAME, settings=settings).read_bytes() == CONTENT
+
+
+def test_a_file_that_is_not_what_was_announced_is_not_kept(hub, settings):
+    hub.sha256 = "0" * 64
+    with pytest.raises(EmbedderUnavailableError, match=r"arrived damaged: its sha256 is .*, the hub announced 000"):
+        download_model(NAME, settings=settings)
+    assert not part_of(settings).exists()
+    assert not part_of(settings).with_suffix("").exists()
+
+
+# --- refusals ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "hint"),
+    [
+        pytest.param(401, "does not give out", "by hand", id="not signed in"),
+        pytest.param(403, "does not give out", "by hand", id="terms not accepted"),
+        pytest.param(404, "the hub has no", "check the name", id="no such file"),
+        pytest.param(418, "answered 418", "mirror", id="something else"),
+    ],
+)
+def test_a_refusal_is_one_request_and_says_what_to_do(hub, settings, pauses, code, message, hint):
+    hub.codes = [code]
+    with pytest.raises(EmbedderUnavailableError, match=message) as raised:
+        download_model(NAME, settings=settings)
+    assert hint in raised.value.hint
+    assert len(hub.requests) == 2  # the hub and where it leads
+    assert pauses == []
+
+
+@pytest.mark.parametrize("code", [429, 500, 503])
+def test_a_busy_hub_is_asked_again(hub, settings, pauses, code):
+    hub.codes, hub.retry_after = [code, code], "7"
+    assert download_model(NAME, settings=settings).read_bytes() == CONTENT
+    assert pauses == [7, 7]
+
+
+def test_patience_ends(hub, settings, pauses):
+    hub.codes = [503] * 10
+    with pytest.raises(EmbedderUnavailableError, match="answered 503"):
+        download_model(NAME, settings=settings)
+    assert pauses == [1.0, 2.0]
+    hub.codes, hub.retry_after = [503], "3600"
+    with pytest.raises(EmbedderUnavailableError, match="answered 503"):
+        download_model(NAME, settings=settings)
+
+
+def test_no_hub(tmp_path, pauses):
+    nowhere = Settings(local=LocalSettings(model_cache_dir=str(tmp_path), hub_url="http://127.0.0.1:9"))
+    with pytest.raises(EmbedderUnavailableError, match=r"the model hub 127.0.0.1:9 cannot be reached") as raised:
+        download_model(NAME, settings=nowhere)
+    assert "local.hub_url" in raised.value.hint
+
+
+def test_a_circle_of_addresses_ends(hub, settings):
+    hub.redirect_to = "/again/{path}"
+    with pytest.raises(EmbedderUnavailableError, match="without end"):
+        download_model(NAME, settings=settings)
+    assert len(hub.requests) == 5
+
+
+@pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://example.org/x"])
+def test_only_the_web_is_followed(hub, settings, target):
+    hub.redirect_to = target
+    with pytest.raises(EmbedderUnavailableError, match=r"(file|ftp):, which is not followed"):
+        download_model(NAME, settings=settings)
+
+
+def test_a_full_disk_is_seen_before_it_is_full(hub, settings, monkeypatch):
+    monkeypatch.setattr(download.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 5 << 20}))
+    with pytest.raises(EmbedderUnavailableError, match=r"needs 9 MB more, .* has 5 MB free") as raised:
+        download_model(NAME, settings=settings)
+    assert "local.model_cache_dir" in raised.value.hint
+
+
+def test_two_downloads_do_not_write_one_file(hub, settings, monkeypatch):
+    monkeypatch.setattr(download, "_LOCK_PATIENCE_S", 0.05)
+    target = part_of(settings).with_suffix("")
+    target.parent.mkdir(parents=True)
+    with (
+        FileLock(f"{target}.lock"),
+        pytest.raises(EmbedderUnavailableError, match=r"another process is downloading tiny\.gguf"),
+    ):
+        download_model(NAME, settings=settings)
