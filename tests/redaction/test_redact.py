@@ -1,0 +1,201 @@
+"""What redaction leaves alone, how marks are made, and that lines stay where they are."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.redaction import Finding, Redactor, redact
+from recollect.redaction.marks import KEY_BYTES, key_file, mark_of
+
+from .planted import secrets_of
+
+REDACTOR = Redactor(b"k" * 32)
+TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("The token is required. Enter your password: it must have 12 characters.", id="prose"),
+        pytest.param("password: required\nsecret: none\ntoken: string\n", id="a form"),
+        pytest.param("max_tokens=100000, token_count: 123456789012345678", id="counts"),
+        pytest.param("api_key = os.environ['ANTHROPIC_API_KEY']", id="read from the environment"),
+        pytest.param("token = getToken(config.auth.accessTokenProvider)", id="a call"),
+        pytest.param("password = ${DB_PASSWORD}; secret = {{ vault.secret }}", id="templates"),
+        pytest.param("export API_KEY=your-api-key-goes-here-please", id="a placeholder"),
+        pytest.param("Authorization: Bearer <token>", id="a header in a manual"),
+        pytest.param("Bearer authentication is explained in section 4.", id="a word"),
+        pytest.param("commit 9fceb02d0ae598e95dc970b74767f19372d61af8", id="a commit"),
+        pytest.param("id 123e4567-e89b-12d3-a456-426614174000", id="a UUID"),
+        pytest.param("https://example.com:8080/path?user=a@b.c and ssh://git@github.com/x/y", id="addresses"),
+        pytest.param("postgres://user:password@localhost/db", id="a password that is a word"),
+        pytest.param("sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=", id="an integrity hash"),
+        pytest.param("the key point: monkeys-and-keyboards-are-not-keys-at-all", id="words with key"),
+        pytest.param("sk-learn-style-names-such-as-sk-something-longer-than-that-is-no-key", id="like a prefix"),
+        pytest.param("AKIAlowercaseisnotakey and eyJust a word", id="cut short"),
+        pytest.param("primary_key: customer_orders_2026_archive", id="a column"),
+        pytest.param("account_key: AuthAzureMountAccountKeyAuthConfigAccountKey", id="a type"),
+        pytest.param("'max_tokens_per_1_minute': max_tokens_per_1_minute", id="a variable"),
+        pytest.param("token_type = XetTokenType.READ; password: SecretStr", id="a member"),
+        pytest.param("密码：必填。令牌请向管理员索取。", id="Chinese"),
+        pytest.param(
+            "public key: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl", id="public"
+        ),
+        pytest.param(
+            "-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8A\n-----END PUBLIC KEY-----", id="public PEM"
+        ),
+    ],
+)
+def test_what_is_no_secret_stays(text):
+    assert REDACTOR.redact(text).text == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: $tr0ngPassw0rd",
+        "password = '%Gk3!pw'",
+        "password=my-Secr3t-pw",
+        "PASSWORD=@dm1n!2026",
+        "passwd: hunter2!",
+        "the password is test_9f8a7b6c",
+        "Pwd=&4mpers4nd;Server=x",
+    ],
+)
+def test_passwords_that_begin_like_placeholders_are_hidden(text):
+    assert [found.kind for found in REDACTOR.redact(text).found] == ["password"]
+
+
+def test_a_mark_names_the_kind_and_is_the_same_for_the_same_secret():
+    first = REDACTOR.redact(f"a {TOKEN} b")
+    second = REDACTOR.redact(f'{{"x": "{TOKEN}"}}')
+    (one,), (other,) = first.found, second.found
+    assert one == Finding("github-token", 1, one.mark)
+    assert one.mark == other.mark
+    assert first.text == f"a {one.mark} b"
+    assert REDACTOR.redact(f"a {TOKEN}X b").found[0].mark != one.mark
+
+
+def test_another_key_gives_another_mark():
+    assert mark_of("jwt", "secret", b"a" * 32) != mark_of("jwt", "secret", b"b" * 32)
+
+
+def test_a_wrapped_secret_has_the_mark_of_the_whole():
+    wrapped = f"export V={TOKEN[:20]}\\\n  {TOKEN[20:]}\nnext\n"
+    assert REDACTOR.redact(wrapped).found[0].mark == REDACTOR.redact(TOKEN).found[0].mark
+
+
+def test_a_finding_holds_nothing_of_the_secret():
+    assert TOKEN[8:16] not in repr(REDACTOR.redact(f"x {TOKEN}"))
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"], ids=["unix", "windows", "old mac"])
+def test_lines_stay_where_they_are(newline):
+    key = newline.join(
+        ["-----BEGIN PRIVATE KEY-----", *["MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw"] * 5, "-----END PRIVATE KEY-----"]
+    )
+    text = newline.join(["one", key, "two", f"token {TOKEN}", "three", ""])
+    redacted = REDACTOR.redact(text)
+    before, after = text.split(newline), redacted.text.split(newline)
+    assert len(before) == len(after)
+    assert after[0] == "one"
+    assert after[8] == "two"
+    assert after[10] == "three"
+    assert [found.line for found in redacted.found] == [2, 10]
+
+
+@given(st.text(max_size=400))
+@settings(max_examples=300, deadline=None)
+def test_any_text_passes_and_a_second_pass_changes_nothing(text):
+    once = REDACTOR.redact(text)
+    assert REDACTOR.redact(once.text).text == once.text
+    assert once.text.count("\n") == text.count("\n")
+
+
+PIECES = [secret for _, secret in secrets_of(11)] + [
+    "password=", "token: ", '"', "\n", " ", "://u:", "@h", "Bearer ", "-----BEGIN PRIVATE KEY-----",
+    "[secret:jwt:00000000]",
+    "\\n", "api_key", "=", "prose ", "-----END PRIVATE KEY-----",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12))
+@settings(max_examples=300, deadline=None)
+def test_secrets_run_together_are_hidden_for_good(pieces):
+    text = "".join(pieces)
+    once = REDACTOR.redact(text)
+    assert REDACTOR.redact(once.text).text == once.text
+    assert once.text.count("\n") == text.count("\n")
+
+
+def test_text_of_one_long_run_takes_no_time():
+    """Quadratic patterns would take minutes here."""
+    for piece in (
+        "a",
+        "AKIA",
+        "password=",
+        "://a:",
+        "eyJ",
+        "x-",
+        "sk-",
+        "bearer ",
+        "1Q~",
+        "-----BEGIN PRIVATE KEY-----",
+    ):
+        text = piece * (60_000 // len(piece))
+        REDACTOR.redact(text)
+
+
+# --- the key -------------------------------------------------------------------------------------
+
+
+def test_the_key_is_made_once_and_is_for_the_user_alone(monkeypatch, tmp_path):
+    path = tmp_path / "data" / "redaction.key"
+    monkeypatch.setenv("RECOLLECT_REDACTION_KEY_FILE", str(path))
+    first = redact(TOKEN).text
+    key = path.read_bytes()
+    assert len(key) == KEY_BYTES
+    if os.name == "posix":
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert redact(TOKEN).text == first
+    assert path.read_bytes() == key
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_processes_that_start_together_share_one_key(tmp_path):
+    path = tmp_path / "redaction.key"
+    script = f"from recollect.redaction import redact; print(redact({TOKEN!r}).text)"
+    environ = {**os.environ, "RECOLLECT_REDACTION_KEY_FILE": str(path)}
+    started = [
+        subprocess.Popen([sys.executable, "-c", script], env=environ, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    assert len({process.communicate(timeout=60)[0] for process in started}) == 1
+    assert path.exists()
+
+
+def test_without_a_place_for_the_key_secrets_are_hidden_all_the_same(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("RECOLLECT_REDACTION_KEY_FILE", str(tmp_path / "file" / "redaction.key"))
+    assert redact(TOKEN).text.startswith("[secret:github-token:")
+
+
+def test_a_torn_key_is_replaced(monkeypatch, tmp_path):
+    path = tmp_path / "redaction.key"
+    path.write_bytes(b"short")
+    monkeypatch.setenv("RECOLLECT_REDACTION_KEY_FILE", str(path))
+    redact(TOKEN)
+    assert len(path.read_bytes()) == KEY_BYTES
+
+
+def test_the_key_is_kept_with_the_user_s_data(monkeypatch):
+    monkeypatch.delenv("RECOLLECT_REDACTION_KEY_FILE")
+    assert key_file().name == "redaction.key"
+    assert "recollect" in key_file().parent.as_posix()
