@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from recollect import BadVectorError, EmbedderError, Memory
-from recollect.indexing.indexer import EMBED_BATCH
+from recollect.indexing.embedding_run import EMBED_BATCH
 
 from .contents import contents_of, faults_of, fresh_contents
 from .embedders import WatchedEmbedder, failing_at_call
@@ -96,8 +96,11 @@ def test_a_rebuild_whose_embedder_dies_goes_on_later(many_notes):
     dying = WatchedEmbedder(failing_at_call(3, EmbedderError("the provider hung up")), dimensions=128)
     with Memory.open(many_notes, embedder=dying, cache__enabled=False) as memory:
         report = memory.index()
-        assert (report.rebuilt, report.complete, report.embedded) == (True, False, 2 * EMBED_BATCH)
+        assert (report.rebuilt, report.complete, report.embedded) == (False, False, 2 * EMBED_BATCH)
+        assert any("stay in use" in note for note in report.notes)
         assert found(memory, "subject42")[0] == "memory/n42.md"
+    with Memory.open(many_notes, provider="hashing", cache__enabled=False) as old:
+        assert old.search("subject42", sync=False).mode == "hybrid"
     well = WatchedEmbedder(dimensions=128)
     with Memory.open(many_notes, embedder=well, cache__enabled=False) as memory:
         assert memory.index().pending == 0

@@ -1,0 +1,154 @@
+"""What every `Store` must do for documents that grow at their end, whatever the engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect.errors import RecollectError
+from recollect.types import Counts
+from store.builders import IDENTITY, chunks_of, document, embed_pending, ids_by_text, prepared, vectors_of
+
+PATH = "sessions/a.jsonl"
+
+
+def talk(**facts):
+    return document(PATH, source="sessions", **facts)
+
+
+def hash_of(text):
+    return prepared(text).chunk.embedded_hash
+
+
+def cursor(store, path=PATH):
+    with store.reading() as snapshot:
+        return snapshot.cursor("sessions", path)
+
+
+@pytest.fixture
+def grown(store):
+    """A document of two chunks, the last of which is still open, with their vectors."""
+    store.set_embedder(IDENTITY, "bits")
+    chunks = chunks_of("first", "open")
+    store.append_document(talk(), chunks, vectors_of(chunks), replaces=None, cursor="one")
+    return store
+
+
+def test_a_document_begins_with_its_first_part(grown):
+    assert set(ids_by_text(grown)) == {"first", "open"}
+    assert cursor(grown) == "one"
+    with grown.reading() as snapshot:
+        assert snapshot.counts() == Counts(files=1, chunks=2, pending=0, embedded=2)
+        assert snapshot.documents() == {("sessions", PATH): talk()}
+    assert grown.verify() == []
+
+
+def test_the_open_chunk_makes_way_and_the_others_stay(grown):
+    before = ids_by_text(grown)
+    chunks = [prepared("open and more", line=11), prepared("next", line=21)]
+    grown.append_document(talk(size=9), chunks, {}, replaces=hash_of("open"), cursor="two")
+    after = ids_by_text(grown)
+    assert set(after) == {"first", "open and more", "next"}
+    assert after["first"] == before["first"]
+    assert cursor(grown) == "two"
+    assert {chunk.id for chunk in grown.pending(9)} == {after["open and more"], after["next"]}
+    with grown.reading() as snapshot:
+        assert snapshot.documents() == {("sessions", PATH): talk(size=9)}
+    assert grown.verify() == []
+
+
+def test_an_open_chunk_that_is_full_keeps_its_vector(grown):
+    before = ids_by_text(grown)
+    chunks = [prepared("open", line=11), prepared("next", line=21)]
+    grown.append_document(talk(), chunks, {}, replaces=hash_of("open"), cursor="two")
+    after = ids_by_text(grown)
+    assert after["open"] == before["open"]
+    assert [chunk.id for chunk in grown.pending(9)] == [after["next"]]
+    assert grown.verify() == []
+
+
+def test_of_equal_chunks_the_last_makes_way(store):
+    chunks = [prepared("same", line=1), prepared("other", line=11), prepared("same", line=21)]
+    store.append_document(talk(), chunks, {}, replaces=None, cursor="one")
+    store.append_document(talk(), [prepared("same again", line=21)], {}, replaces=hash_of("same"), cursor="two")
+    with store.reading() as snapshot:
+        found = sorted((chunk.first_line, chunk.text) for chunk in snapshot.chunks(range(1, 99)).values())
+    assert found == [(1, "same"), (11, "other"), (21, "same again")]
+    assert store.verify() == []
+
+
+def test_nothing_new_changes_the_cursor_alone(grown):
+    before = ids_by_text(grown)
+    grown.append_document(talk(), [prepared("open", line=11)], {}, replaces=hash_of("open"), cursor="later")
+    assert (ids_by_text(grown), cursor(grown)) == (before, "later")
+
+
+def test_removing_a_document_forgets_its_cursor(grown):
+    grown.remove_documents("sessions", [PATH])
+    assert cursor(grown) is None
+    with grown.reading() as snapshot:
+        assert snapshot.counts() == Counts(files=0, chunks=0, pending=0, embedded=0)
+    assert grown.verify() == []
+
+
+def test_a_document_that_was_put_whole_has_no_cursor(store):
+    store.put_document(document(), chunks_of("x"), {})
+    with store.reading() as snapshot:
+        assert snapshot.cursor("memory", "memory/a.md") is None
+        assert snapshot.cursor("sessions", "none") is None
+
+
+def test_a_rewrite_keeps_what_stays_and_removes_the_rest(grown):
+    before = ids_by_text(grown)
+    with grown.rewriting("sessions", PATH) as rewrite:
+        rewrite.add([prepared("new on top", line=1)], {})
+        rewrite.add([prepared("first", line=5), prepared("new below", line=9)], {})
+        rewrite.finish(talk(size=5), "again")
+    after = ids_by_text(grown)
+    assert set(after) == {"new on top", "first", "new below"}
+    assert after["first"] == before["first"]
+    assert cursor(grown) == "again"
+    with grown.reading() as snapshot:
+        assert snapshot.chunks([after["first"]])[after["first"]].first_line == 5
+        assert snapshot.documents() == {("sessions", PATH): talk(size=5)}
+        assert snapshot.counts() == Counts(files=1, chunks=3, pending=2, embedded=1)
+    embed_pending(grown)
+    assert grown.verify() == []
+
+
+def test_equal_chunks_are_paired_one_by_one_across_parts(store):
+    store.append_document(talk(), chunks_of("same", "same"), {}, replaces=None, cursor="one")
+    with store.rewriting("sessions", PATH) as rewrite:
+        for line in (1, 2, 3):
+            rewrite.add([prepared("same", line=line)], {})
+        rewrite.finish(talk(), "two")
+    with store.reading() as snapshot:
+        found = snapshot.chunks(range(1, 99))
+        assert sorted(chunk.first_line for chunk in found.values()) == [1, 2, 3]
+        assert {1, 2} <= set(found)
+        assert snapshot.counts().chunks == 3
+    assert store.verify() == []
+
+
+@pytest.mark.parametrize("way", ["an exception", "not finished"])
+def test_a_rewrite_that_is_cut_short_changes_nothing(way, grown):
+    before = ids_by_text(grown)
+
+    def rewrite():
+        with grown.rewriting("sessions", PATH) as rewriting:
+            rewriting.add([prepared("half", line=1)], {})
+            if way == "an exception":
+                raise OSError("the disk is gone")
+
+    with pytest.raises((OSError, RecollectError)):
+        rewrite()
+    assert (ids_by_text(grown), cursor(grown)) == (before, "one")
+    assert grown.verify() == []
+
+
+def test_a_rewrite_may_begin_a_document(store):
+    with store.rewriting("sessions", PATH) as rewrite:
+        rewrite.add(chunks_of("one"), {})
+        rewrite.finish(talk(), "c")
+    with store.reading() as snapshot:
+        assert snapshot.counts() == Counts(files=1, chunks=1, pending=1, embedded=0)
+    assert store.verify() == []
