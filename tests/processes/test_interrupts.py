@@ -13,7 +13,7 @@ import pytest
 
 from indexing.contents import contents_of, faults_of, fresh_contents
 from recollect import Memory
-from recollect.indexing.indexer import EMBED_BATCH
+from recollect.indexing.embedding_run import EMBED_BATCH
 
 from .plug_in import install
 

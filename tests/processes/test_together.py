@@ -9,6 +9,7 @@ import sys
 
 from indexing.contents import contents_of, faults_of, fresh_contents
 from recollect import Memory
+from soak.readers import measure
 
 WRITER = """
 import sys
@@ -87,3 +88,11 @@ def test_first_runs_that_start_together_make_one_index(workspace, tmp_path):
     with Memory.open(workspace, provider="hashing") as memory:
         assert contents_of(memory) == fresh_contents(workspace, tmp_path / "fresh")
         assert len(list(memory.state.path.glob("index-*.sqlite"))) == 1
+
+
+def test_eight_readers_two_writers_and_rebuilds_for_a_while(tmp_path):
+    """The short form of `python -m tests.soak readers`: no error, nothing lost."""
+    figures = measure(tmp_path, 4.0)
+    assert figures["reads"] > 8
+    assert figures["writes"] > 2
+    assert figures["late"] == 0

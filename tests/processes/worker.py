@@ -1,7 +1,8 @@
 """A process that indexes on command: one JSON request a line comes in, one JSON answer a line goes out.
 
 Where the system can fork, each request is done by a child, so that hundreds can be killed without paying for Python's
-start each time. `kill_after_s` kills the child from outside, `kill_at_call` at the so-manieth function call.
+start each time. `kill_after_s` kills the child from outside, `kill_at_call` at the so-manieth function call; `count`
+counts only calls of functions of that name.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from recollect import Memory
 from recollect.embedding.hashing import HashingEmbedder
+from recollect.sources.transcripts import pieces
 
 
 def index(request) -> None:
@@ -24,13 +26,20 @@ def index(request) -> None:
 
     def count(frame, event, argument):
         nonlocal calls
+        if "count" in request and (event, frame.f_code.co_name) != ("call", request["count"]):
+            return
         calls += 1
         if calls == request.get("kill_at_call"):
             os.kill(os.getpid(), signal.SIGKILL)
 
     if request.get("profile"):
         sys.setprofile(count)
-    with Memory.open(request["workspace"], provider="hashing", cache__enabled=request.get("cache", True)) as memory:
+    if "piece_chars" in request:  # so that a small conversation is taken in piece by piece, as a large one is
+        pieces.PIECE_CHARS = request["piece_chars"]
+    options = request.get("options", {})
+    with Memory.open(
+        request["workspace"], provider="hashing", cache__enabled=request.get("cache", True), **options
+    ) as memory:
         memory.index(force=request.get("force", False))
     sys.setprofile(None)
     answer({"calls": calls})

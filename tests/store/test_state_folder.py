@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
@@ -109,6 +111,62 @@ def test_one_writer_at_a_time(folder):
         pass
     with StateFolder(folder.path).write_lock(0):
         pass
+
+
+def test_a_waiting_writer_waits_for_as_long_as_the_one_at_work_gets_on_with_it(folder):
+    """The holder works for longer than the patience of the one who waits, but is seen to write."""
+    index = folder.path / "index-1.sqlite"
+    held, done = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with StateFolder(folder.path).write_lock(0):
+            held.set()
+            for _ in range(300):
+                index.write_bytes(b"x")
+                os.utime(index)
+                time.sleep(0.01)
+            done.set()
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    assert held.wait(60)
+    with folder.write_lock(1.5):
+        assert done.is_set()
+    worker.join()
+
+
+def test_a_waiting_writer_may_give_up(folder):
+    other = StateFolder(folder.path)
+    with folder.write_lock(0), pytest.raises(IndexBusyError), other.write_lock(600, give_up=lambda: True):
+        pass
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows deletes no open file")
+def test_an_index_in_use_is_deleted_after_its_last_user(folder):
+    old, new = folder.path / "index-1.sqlite", folder.path / "index-2.sqlite"
+    old.touch()
+    new.touch()
+    folder.switch_to(new)
+    marks = [folder.mark_in_use(old), StateFolder(folder.path).mark_in_use(old)]
+    for mark in marks:
+        folder.remove_superseded()
+        folder.remove_if_superseded(old)
+        assert old.exists()
+        mark.release()
+    folder.remove_if_superseded(new)
+    folder.remove_if_superseded(old)
+    assert {path.name for path in folder.path.iterdir()} >= {"CURRENT", "index-2.sqlite"}
+    assert not old.exists()
+    assert not list(folder.path.glob("index-1*"))
+
+
+def test_leftovers_of_killed_processes_are_cleaned_up(folder):
+    for name in ("CURRENT.77.tmp", "index-3.sqlite-wal", "index-3.sqlite.in-use", "index-4.sqlite"):
+        (folder.path / name).touch()
+    (folder.path / "index-5.sqlite").touch()
+    folder.switch_to(folder.path / "index-5.sqlite")
+    folder.remove_superseded()
+    assert {path.name for path in folder.path.iterdir()} == {"CURRENT", "index-5.sqlite"}
 
 
 HOLD_LOCK = """

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from recollect.errors import DiskFullError, IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
-from recollect.indexing.indexer import NEVER, Deadline, Indexer
+from recollect.errors import IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
+from recollect.faults import reach
+from recollect.indexing.deadline import NEVER, Deadline
+from recollect.indexing.indexer import Indexer
 from recollect.indexing.plan import plan_changes
+from recollect.indexing.verification import self_check
+from recollect.indexing.waited_for import WaitedFor
+from recollect.store.system_errors import as_store_errors
 from recollect.types import IndexReport
 
 if TYPE_CHECKING:
@@ -16,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from recollect.indexing.preparation import Preparation
+    from recollect.indexing.waited_for import BatchStep
     from recollect.protocols import Embedder, EmbeddingCache, Source, Store
     from recollect.store.live_index import LiveIndex
     from recollect.store.state_folder import StateFolder
@@ -23,7 +29,10 @@ if TYPE_CHECKING:
 
 PROFILE = "profile"  # meta key: the rules by which the index was built
 BUILDING = "building"  # meta key: "yes" until a rebuild is complete, so that it is never taken for an index
-PATIENCE_S = 30.0  # how long `index` waits for another process that is indexing
+PATIENCE_S = 120.0  # how long `index` waits for a process at work that writes nothing: a slow model's batch is shorter
+ROOM_SHARE = 1.1  # a new index is about as large as the old one; its log comes on top
+MOST_UNREAD = 2  # a new index with less than half of the notes is a failing disk's, not the memory's
+ROOM_LOG_BYTES = 4_096_000  # the size at which the log is folded back; that of a small index stays below its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,7 @@ class IndexUpdate:
     preparation: Preparation
     embedder: Embedder | None
     cache: EmbeddingCache | None
+    batch: BatchStep | None = None  # None: no jobs are made, and what a job has is left alone
 
     def run(
         self,
@@ -44,47 +54,80 @@ class IndexUpdate:
         paths: Collection[str] | None = None,
         force: bool = False,
         progress: ProgressCallback | None = None,
+        deadline: Deadline = NEVER,
+        tidy: bool = False,
     ) -> IndexReport:
         """Bring the index up to date, waiting for another process if need be; rebuild it if it has to be.
 
-        With `paths` only those notes are looked at, unless the whole must be rebuilt.
+        With `paths` only those notes are looked at, unless the whole must be rebuilt. `tidy` tidies up also when
+        nothing changed, for runs that left it to a later one.
         """
         if not self.folder.writable():
             raise IndexReadOnlyError(
                 f"cannot write to {self.folder.path}", hint="set store.path to a folder you can write to"
             )
-        with self.folder.write_lock(PATIENCE_S):
-            return self._healed(lambda: self._run(paths, force=force, progress=progress))
+        with (
+            as_store_errors(self.folder.path),
+            self.folder.write_lock(PATIENCE_S, give_up=lambda: deadline.passed),
+        ):
+            return self._healed(lambda: self._run(paths, force=force, progress=progress, deadline=deadline, tidy=tidy))
 
     def run_within(self, seconds: float) -> IndexReport:
-        """Do what can be done in `seconds`; never waits for another process, never rebuilds."""
-        if self._is_up_to_date():
+        """Do what can be done in `seconds`; never waits for another process, never rebuilds.
+
+        What keeps it from writing is told in the report: the index as it is can still answer.
+        """
+        if self.is_up_to_date():
             return IndexReport()
         if not self.folder.writable():
             return IndexReport(complete=False, notes=("the index is read-only: changes to the notes are not seen",))
         try:
-            with self.folder.write_lock(0):
+            with as_store_errors(self.folder.path), self.folder.write_lock(0):
                 return self._healed(lambda: self._run_within(Deadline.after(seconds)))
         except IndexBusyError:
             return IndexReport(
                 complete=False, notes=("another process is indexing: its newest changes may be missing",)
             )
-        except DiskFullError as error:
+        except IndexCorruptError:
+            raise
+        except StoreError as error:
             return IndexReport(complete=False, notes=(f"new notes are not indexed: {error.message}; {error.hint}",))
 
     def heal(self, error: IndexCorruptError, seconds: float) -> IndexReport:
         """Set aside the index that a search found damaged, unless another process did, and begin a new one."""
         if not self.folder.writable():
             raise error
-        with self.folder.write_lock(PATIENCE_S):
-            current = self.folder.current()
-            notes: tuple[str, ...] = ()
-            if current is not None and error.path in {None, current}:
-                notes = (self._set_aside(error, current),)
-            report = self._healed(lambda: self._run_within(Deadline.after(seconds)))
+        try:
+            with as_store_errors(self.folder.path), self.folder.write_lock(seconds):
+                current = self.folder.current()
+                notes: tuple[str, ...] = ()
+                if current is not None and error.path in {None, current}:
+                    notes = (self._set_aside(error, current),)
+                report = self._healed(lambda: self._run_within(Deadline.after(seconds)))
+        except IndexBusyError:
+            if self.folder.current() == error.path:
+                raise error from None  # whoever is at work has not seen the damage yet
+            return IndexReport(complete=False, notes=("another process builds the index anew: notes may be missing",))
         return replace(report, notes=(*notes, *report.notes))
 
+    def mend(self, why: str, *, progress: ProgressCallback | None = None) -> IndexReport:
+        """Build a new index from the files and the cache alone, and keep the one that is not right under another name.
+
+        As far as the old one can answer, it does so until the new one is complete.
+        """
+        with as_store_errors(self.folder.path), self.folder.write_lock(PATIENCE_S):
+            current = self.folder.current()
+            if current is None:
+                return self._run(None, force=False, progress=progress, deadline=NEVER, tidy=False)
+            path, report = self._build(progress, NEVER, trust_old=False)
+            note = self._set_aside(IndexCorruptError(why), current)
+            self.folder.switch_to(path)
+            self.live.refresh()
+            self.folder.remove_superseded()
+        return replace(report, rebuilt=True, notes=(note, *report.notes))
+
     def _set_aside(self, error: IndexCorruptError, path: Path) -> str:
+        self.live.close()  # Windows renames no open file
         kept = self.folder.set_aside(path)
         return f"{error.message}; it was kept as {kept.name} and the index is built anew from the notes"
 
@@ -100,9 +143,23 @@ class IndexUpdate:
             report = work()
             return replace(report, notes=(note, *report.notes))
 
-    def _run(self, paths: Collection[str] | None, *, force: bool, progress: ProgressCallback | None) -> IndexReport:
+    def _run(
+        self,
+        paths: Collection[str] | None,
+        *,
+        force: bool,
+        progress: ProgressCallback | None,
+        deadline: Deadline,
+        tidy: bool,
+    ) -> IndexReport:
         reason = self._create_or_reason(force=force)
-        report = self._rebuild(progress) if reason else self._incremental(self.embedder, NEVER, progress, paths)
+        if reason:
+            report = self._rebuild(progress, deadline)
+            if not report.rebuilt:
+                return report  # what was built so far stays beside, for the next run to go on with
+        else:
+            report = self._incremental(self.embedder, deadline, progress, paths, tidy=tidy)
+        self.live.refresh()
         self.folder.remove_superseded()
         return replace(report, notes=(f"rebuilt: {reason}", *report.notes)) if reason else report
 
@@ -125,7 +182,7 @@ class IndexUpdate:
             return REASON_EMBEDDER
         return ""
 
-    def _is_up_to_date(self) -> bool:
+    def is_up_to_date(self) -> bool:
         """Say whether nothing is to be done, without the lock: most searches find it so."""
         try:
             with self.live.use() as store:
@@ -136,12 +193,17 @@ class IndexUpdate:
         except IndexCorruptError:
             return False
         listings = [source.list() for source in self.sources]
-        plan = plan_changes((stamp for listing in listings for stamp in listing.files), stored)
+        names = {source.name for source in self.sources}
+        plan = plan_changes(
+            (stamp for listing in listings for stamp in listing.files),
+            {key: document for key, document in stored.items() if key[0] in names},
+        )
         return plan.is_empty and not (self.embedder and pending)
 
     def _create_or_reason(self, *, force: bool) -> str:
         if force and self.folder.current():
             return "asked for"
+        self._leave_read_only()
         with self.live.use() as store:
             if store is not None:
                 return self.rebuild_reason(store)
@@ -152,29 +214,117 @@ class IndexUpdate:
         self.folder.switch_to(path)
         return ""
 
+    def _leave_read_only(self) -> None:
+        """Open an index anew that could only be read when it was opened, say on a full disk; raises why it still is."""
+        with self.live.use() as store:
+            read_only = store is not None and store.read_only
+        current = self.folder.current()
+        if read_only and current is not None:
+            self.live.close()
+            self.create_store(current).close()
+
     def _incremental(
         self,
         embedder: Embedder | None,
         deadline: Deadline,
         progress: ProgressCallback | None,
         paths: Collection[str] | None = None,
+        *,
+        tidy: bool = False,
     ) -> IndexReport:
         with self.live.use() as store:
             if store is None:
                 raise StoreError("the index vanished while it was being updated", hint="run `recollect index` again")
-            return self._indexer(store, embedder).run(paths=paths, deadline=deadline, progress=progress)
+            report = self._indexer(store, embedder).run(paths=paths, deadline=deadline, progress=progress)
+            did_nothing = not (report.added or report.changed or report.removed or report.embedded)
+            if tidy and did_nothing and not deadline.passed:  # else the run has tidied up already
+                reach("index.tidy")
+                store.optimize()
+            return report
 
-    def _rebuild(self, progress: ProgressCallback | None) -> IndexReport:
-        """Build beside the live index, which answers throughout, then switch; a killed rebuild is gone on with."""
-        path, store = self._building_store()
-        try:
-            with self._older_store() as older:
-                report = self._indexer(store, self.embedder, older).run(progress=progress)
-            store.write_meta({BUILDING: ""})
-        finally:
-            store.close()
+    def _rebuild(self, progress: ProgressCallback | None, deadline: Deadline) -> IndexReport:
+        """Build beside the live index, which answers throughout, then switch.
+
+        If the embedder fails on the way and the live index has the vectors of another one, there is no switch: those
+        stay until the new ones are complete.
+        """
+        path, report = self._build(progress, deadline, trust_old=True)
+        if (report.jobs or not report.complete) and (built_with := self._other_embedder()):
+            return self._kept(report, built_with, deadline, progress)
         self.folder.switch_to(path)
         return replace(report, rebuilt=True)
+
+    def _kept(
+        self, built: IndexReport, built_with: str, deadline: Deadline, progress: ProgressCallback | None
+    ) -> IndexReport:
+        """Bring the text of the live index up to date and leave its vectors; what was built is gone on with later."""
+        report = self._incremental(None, deadline, progress)
+        note = f"the vectors of {built_with} stay in use until the new ones are complete: {built.pending} are missing"
+        return replace(
+            report,
+            embedded=built.embedded,
+            reused=built.reused,
+            jobs=built.jobs,
+            complete=built.complete,  # what a batch job has yet to give is no failure
+            problems=tuple(dict.fromkeys((*report.problems, *built.problems))),
+            notes=(*report.notes, *built.notes, note),
+        )
+
+    def _other_embedder(self) -> str:
+        """Return whose vectors the live index holds, if they are not those asked for now; else nothing."""
+        with ExitStack() as stack:
+            try:
+                store = stack.enter_context(self.live.use())
+                if store is None or self.embedder is None:
+                    return ""
+                with store.reading() as snapshot:
+                    built_with, vectors = snapshot.embedder(), snapshot.counts().embedded
+            except StoreError:
+                return ""
+        return str(built_with) if vectors and built_with != self.embedder.identity else ""
+
+    def _build(
+        self, progress: ProgressCallback | None, deadline: Deadline, *, trust_old: bool
+    ) -> tuple[Path, IndexReport]:
+        """Return a complete and verified index beside the live one; one that was killed or stopped is gone on with."""
+        reach("rebuild.begin")
+        self._check_room()
+        path, store = self._building_store()
+        try:
+            with self._older_store() if trust_old else nullcontext() as older:
+                report = self._indexer(store, self.embedder, older).run(progress=progress, deadline=deadline)
+            if deadline.passed and not report.complete:
+                raise IndexBusyError("the rebuild was stopped", hint="run `recollect index` to go on with it")
+            self._verify(path, store)
+            reach("rebuild.finish")
+            if (report.complete and not report.jobs) or not self._other_embedder():
+                store.write_meta({BUILDING: ""})
+        finally:
+            store.close()
+        return path, report
+
+    def _verify(self, path: Path, store: Store) -> None:
+        """Raise unless the new index is fit to answer in place of the old one."""
+        reach("rebuild.verify")
+        findings = self_check(store)
+        if findings:
+            raise IndexCorruptError(f"{path}: the new index is not right: {'; '.join(findings)}", path=path)
+        with store.reading() as snapshot:
+            indexed = snapshot.counts().files
+        listed = sum(len(source.list().files) for source in self.sources)
+        if indexed * MOST_UNREAD < listed:
+            raise StoreError(
+                f"only {indexed} of {listed} notes could be read: the index as it was stays in use",
+                hint="check the disk that holds the notes and who may read them",
+            )
+
+    def _check_room(self) -> None:
+        current = self.folder.current()
+        if current is not None:
+            begun = sum(self.folder.bytes_of(path) for path in self.folder.unfinished())
+            size = self.folder.bytes_of(current)
+            needed = int(size * ROOM_SHARE) + min(size, ROOM_LOG_BYTES) - begun
+            self.folder.check_room(needed, "a rebuild")
 
     def _building_store(self) -> tuple[Path, Store]:
         for path in self.folder.unfinished():
@@ -208,7 +358,8 @@ class IndexUpdate:
             return self.embedder is not None and snapshot.embedder() == self.embedder.identity
 
     def _indexer(self, store: Store, embedder: Embedder | None, older: Store | None = None) -> Indexer:
-        return Indexer(store, self.sources, self.preparation, embedder, self.cache, older)
+        batch = self.batch or WaitedFor(self.folder.path)
+        return Indexer(store, self.sources, self.preparation, embedder, self.cache, older, batch)
 
 
 REASON_PROFILE = "it was built by other rules of chunking or word splitting"

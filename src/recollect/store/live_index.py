@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from recollect.protocols import Store
+    from recollect.store.in_use import Mark
     from recollect.store.state_folder import StateFolder
 
 OPEN_TRIES = 5  # between reading CURRENT and opening, a rebuild may switch; each try reads CURRENT anew
@@ -22,7 +23,9 @@ OPEN_TRIES = 5  # between reading CURRENT and opening, a rebuild may switch; eac
 @dataclass(slots=True)
 class _Opened:
     path: Path
+    identity: tuple[int, int]  # device and inode: a new file may have the name of one that was deleted
     store: Store
+    mark: Mark
     users: int = 0
     retired: bool = False
 
@@ -46,6 +49,11 @@ class LiveIndex:
             if opened:
                 self._release(opened)
 
+    def refresh(self) -> None:
+        """Let go of an index that was switched away, and open the new one."""
+        with self.use():
+            pass
+
     def close(self) -> None:
         """Close what is open; users still at work finish first."""
         with self._lock:
@@ -58,28 +66,48 @@ class LiveIndex:
                 if path is None:
                     self._retire()
                     return None
-                if self._opened is None or self._opened.path != path:
-                    self._retire()
-                    try:
-                        self._opened = _Opened(path, self._open_store(path))
-                    except FileNotFoundError:
-                        continue
-                self._opened.users += 1
-                return self._opened
+                try:
+                    opened = self._follow(path)
+                except FileNotFoundError:
+                    continue
+                opened.users += 1
+                return opened
         raise IndexCorruptError(
             f"{self._folder.path}: the index that CURRENT names vanishes whenever it is opened",
             hint="run `recollect index` to build it anew",
         )
+
+    def _follow(self, path: Path) -> _Opened:
+        """Return the store of `path`, opened unless it is open already; raises FileNotFoundError when it is gone."""
+        info = path.stat()
+        identity = (info.st_dev, info.st_ino)
+        if self._opened is None or (self._opened.path, self._opened.identity) != (path, identity):
+            self._retire()
+            mark = self._folder.mark_in_use(path)
+            try:
+                self._opened = _Opened(path, identity, self._open_store(path), mark)
+            except BaseException:
+                mark.release()
+                raise
+        return self._opened
 
     def _retire(self) -> None:
         opened, self._opened = self._opened, None
         if opened:
             opened.retired = True
             if not opened.users:
-                opened.store.close()
+                self._end(opened)
 
     def _release(self, opened: _Opened) -> None:
         with self._lock:
             opened.users -= 1
             if opened.retired and not opened.users:
-                opened.store.close()
+                self._end(opened)
+
+    def _end(self, opened: _Opened) -> None:
+        """Close for good; who reads an index last after a switch deletes it."""
+        try:
+            opened.store.close()
+        finally:
+            opened.mark.release()
+        self._folder.remove_if_superseded(opened.path)

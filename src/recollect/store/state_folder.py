@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from recollect.errors import IndexBusyError, StoreError
+from recollect.errors import DiskFullError, IndexBusyError, StoreError
+from recollect.faults import reach
+from recollect.store.in_use import MARK_ENDING, Mark, alone_with, mark_of
+from recollect.store.system_errors import as_store_errors, store_error
 
 TOP_FOLDER = ".recollect"
 _INDEX_NAME = re.compile(r"index-(\d+)\.sqlite")
 _SIDE_FILES = ("-wal", "-shm")  # a database in WAL mode; they go wherever the database goes
+_DAMAGED = ".damaged-"
+KEPT_DAMAGED = 3  # enough to look into what happened; a failing disk must not be filled with copies
+LOOK_EVERY_S = 1.0  # how often a waiting writer looks whether the one at work still writes
 
 
 class StateFolder:
@@ -33,11 +41,18 @@ class StateFolder:
     def ensure(self) -> None:
         """Create the folder, and keep what is derived out of git."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError) as error:
-            raise StoreError(
-                f"{self.path} cannot be made: a file is in the way", hint="move that file, or set store.path"
-            ) from error
+            with as_store_errors(self.path):
+                self._make()
+        except StoreError as error:
+            if isinstance(error.__cause__, (FileExistsError, NotADirectoryError)):
+                raise StoreError(
+                    f"{self.path} cannot be made: a file is in the way", hint="move that file, or set store.path"
+                ) from error
+            raise
+
+    def _make(self) -> None:
+        reach("state.make")
+        self.path.mkdir(parents=True, exist_ok=True)
         top = next((folder for folder in (self.path, *self.path.parents) if folder.name == TOP_FOLDER), None)
         if top is not None and not (top / ".gitignore").exists():
             (top / ".gitignore").write_text("*\n", encoding="utf-8")
@@ -65,12 +80,18 @@ class StateFolder:
     def switch_to(self, path: Path) -> None:
         """Make `path` the current index; after a crash either the old or the new one is named, whole."""
         draft = self.path / f"CURRENT.{os.getpid()}.tmp"
-        with draft.open("w", encoding="utf-8") as file:
-            file.write(f"{path.name}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self._pointer)
-        _sync_folder(self.path)
+        with as_store_errors(self.path):
+            reach("pointer.open")
+            with draft.open("w", encoding="utf-8") as file:
+                reach("pointer.write")
+                file.write(f"{path.name}\n")
+                file.flush()
+                reach("pointer.fsync")
+                os.fsync(file.fileno())
+            reach("pointer.rename")
+            draft.replace(self._pointer)
+            reach("pointer.fsync_folder")
+            _sync_folder(self.path)
 
     def unfinished(self) -> list[Path]:
         """Return the index files that `CURRENT` does not name, oldest first: rebuilds that were cut short."""
@@ -86,42 +107,105 @@ class StateFolder:
         return kept
 
     def remove_superseded(self) -> None:
-        """Delete index files that `CURRENT` does not name; those set aside stay."""
+        """Delete index files that `CURRENT` does not name and nobody reads; of those set aside the newest stay.
+
+        Only for the holder of the write lock: what another process is building is not named by `CURRENT` either.
+        """
         for path in self.unfinished():
-            try:
-                path.unlink(missing_ok=True)
-            except PermissionError:
-                continue  # on Windows another process still reads it; the next run tries again
-            for suffix in _SIDE_FILES:
-                path.with_name(path.name + suffix).unlink(missing_ok=True)
-        for draft in self.path.glob("CURRENT.*.tmp"):  # of a process that was killed while it switched
-            draft.unlink(missing_ok=True)
+            self._remove(path)
+        leftovers = [self.path / name for name in self._names()]
+        kept = sorted((path for path in leftovers if _is_damaged(path)), key=_set_aside_at)[-KEPT_DAMAGED:]
+        for path in leftovers:
+            draft = path.name.startswith("CURRENT.") and path.name.endswith(".tmp")  # of a killed process
+            old = _is_damaged(path) and path not in kept
+            if old:
+                _unlink_database(path)
+            elif draft or _is_orphan(path):
+                _unlink(path)
+
+    def remove_if_superseded(self, path: Path) -> None:
+        """Delete an index that was current once and is no longer, unless somebody still reads it.
+
+        Numbers only grow: an older one than the current is neither in use again nor still being built.
+        """
+        current = self._named()
+        if current is not None and path.parent == self.path and _number(path) < _number(current):
+            self._remove(path)
+
+    def _remove(self, path: Path) -> None:
+        with alone_with(path) as alone:
+            if alone:
+                _unlink_database(path)
+                _unlink(mark_of(path))
+
+    def mark_in_use(self, path: Path) -> Mark:
+        """Keep other processes from deleting an index; raises FileNotFoundError when one is just doing so."""
+        return Mark(path)
+
+    def bytes_of(self, path: Path) -> int:
+        """Return the size of a database with its side files, which come and go as others open and close it."""
+        total = 0
+        for suffix in ("", *_SIDE_FILES):
+            with suppress(FileNotFoundError):
+                total += path.with_name(path.name + suffix).stat().st_size
+        return total
+
+    def check_room(self, needed_bytes: int, what: str) -> None:
+        """Raise DiskFullError, with both figures, when so much does not fit where the index is kept."""
+        free = shutil.disk_usage(self.path).free
+        if free < needed_bytes:
+            raise DiskFullError(
+                f"{self.path}: {what} needs about {needed_bytes / 1e6:,.1f} MB and {free / 1e6:,.1f} MB are free",
+                hint="free some space; the index in use goes on answering",
+            )
 
     @contextmanager
-    def write_lock(self, timeout_s: float) -> Iterator[None]:
-        """Be the only writer among all processes; raises IndexBusyError after `timeout_s`.
+    def write_lock(self, patience_s: float, *, give_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Be the only writer among all processes, waiting for as long as the one at work gets on with it.
 
-        The operating system lets go of the lock when its holder dies.
+        Raises IndexBusyError once nothing was written here for `patience_s`, or when `give_up` says so. The operating
+        system lets go of the lock when its holder dies.
         """
         import filelock  # costs as much as a keyword search
 
         lock = filelock.FileLock(self.path / "write.lock")
-        try:
-            lock.acquire(timeout=timeout_s)
-        except filelock.Timeout as error:
-            raise IndexBusyError(
-                f"another process is indexing into {self.path}", hint="try again when it has finished"
-            ) from error
+        seen, since = self._last_write(), time.monotonic()
+        while True:
+            try:
+                with as_store_errors(self.path):
+                    reach("state.lock")
+                    lock.acquire(timeout=min(patience_s, LOOK_EVERY_S))
+                break
+            except filelock.Timeout as error:
+                newest = self._last_write()
+                if newest != seen:
+                    seen, since = newest, time.monotonic()
+                if give_up() or time.monotonic() - since >= patience_s:
+                    raise IndexBusyError(
+                        f"another process is indexing into {self.path}", hint="try again when it has finished"
+                    ) from error
         try:
             yield
         finally:
             lock.release()
 
+    def _last_write(self) -> int:
+        """Return when a database here was last written, in nanoseconds: the sign of life of the process at work."""
+        newest = 0
+        for name in self._names():
+            if ".sqlite" in name:
+                with suppress(OSError):
+                    newest = max(newest, (self.path / name).stat().st_mtime_ns)
+        return newest
+
     def _named(self) -> Path | None:
         try:
+            reach("pointer.read")
             name = self._pointer.read_text(encoding="utf-8", errors="replace").strip()
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            raise store_error(error, self._pointer) from error
         return self.path / name if _INDEX_NAME.fullmatch(name) else None
 
     def _names(self) -> list[str]:
@@ -131,12 +215,52 @@ class StateFolder:
 def set_aside_database(path: Path) -> Path:
     """Rename a database and its side files so that they are kept but no longer used; return the new path."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
-    kept = path.with_name(f"{path.name}.damaged-{stamp}")
-    for suffix in ("", *_SIDE_FILES):
-        side = path.with_name(path.name + suffix)
-        if side.exists():
-            side.replace(kept.with_name(kept.name + suffix))
+    kept = path.with_name(f"{path.name}{_DAMAGED}{stamp}")
+    with as_store_errors(path):
+        # The log goes first: left beside a new database of the same name, it would be taken for that one's.
+        for suffix in (*_SIDE_FILES, ""):
+            side = path.with_name(path.name + suffix)
+            if side.exists():
+                reach("aside.rename")
+                side.replace(kept.with_name(kept.name + suffix))
     return kept
+
+
+def _is_damaged(path: Path) -> bool:
+    return _DAMAGED in path.name and not path.name.endswith(_SIDE_FILES)
+
+
+def _is_orphan(path: Path) -> bool:
+    """Say whether this is a side file or a mark whose index is gone."""
+    if not _INDEX_NAME.match(path.name):
+        return False
+    owner = next((path.name.removesuffix(end) for end in (*_SIDE_FILES, MARK_ENDING) if path.name.endswith(end)), None)
+    return owner is not None and not path.with_name(owner).exists()
+
+
+def _set_aside_at(path: Path) -> str:
+    return path.name.rpartition(_DAMAGED)[2]
+
+
+def _number(path: Path) -> int:
+    found = _INDEX_NAME.fullmatch(path.name)
+    return int(found[1]) if found else -1
+
+
+def _unlink_database(path: Path) -> None:
+    if _unlink(path):
+        for suffix in _SIDE_FILES:
+            _unlink(path.with_name(path.name + suffix))
+
+
+def _unlink(path: Path) -> bool:
+    """Delete a file if that can be done now; whatever is in the way, such as a reader on Windows, a later run tries."""
+    try:
+        reach("superseded.remove")
+        path.unlink(missing_ok=True)
+    except OSError:
+        return False
+    return True
 
 
 def _sync_folder(folder: Path) -> None:

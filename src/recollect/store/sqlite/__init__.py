@@ -1,7 +1,7 @@
 """The default storage engine: one SQLite file an index; a path comes in, a `SqliteStore` goes out."""
 
 from recollect.store.sqlite.cache import CacheStats, SqliteEmbeddingCache
-from recollect.store.sqlite.opening import open_index
+from recollect.store.sqlite.opening import open_in_memory, open_index
 from recollect.store.sqlite.store import SqliteStore
 
-__all__ = ["CacheStats", "SqliteEmbeddingCache", "SqliteStore", "open_index"]
+__all__ = ["CacheStats", "SqliteEmbeddingCache", "SqliteStore", "open_in_memory", "open_index"]

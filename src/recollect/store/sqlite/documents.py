@@ -62,7 +62,7 @@ def put_document_row(db: Database, document: StoredDocument) -> tuple[int, bool]
         touch_document_rows(db, [document])
         return key, False
     key = db.insert(
-        "INSERT INTO documents (source, path, size, mtime_ns, content_hash, dated) VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO documents (source, path, size, mtime_ns, content_hash, dated, private) VALUES (?, ?, ?, ?, ?, ?, ?)",
         (stamp.source, stamp.path, *_changeable(document)),
     )
     return key, True
@@ -71,7 +71,8 @@ def put_document_row(db: Database, document: StoredDocument) -> tuple[int, bool]
 def touch_document_rows(db: Database, documents: Iterable[StoredDocument]) -> None:
     """Update the stamps of documents that are already there."""
     db.run_many(
-        "UPDATE documents SET size = ?, mtime_ns = ?, content_hash = ?, dated = ? WHERE source = ? AND path = ?",
+        "UPDATE documents SET size = ?, mtime_ns = ?, content_hash = ?, dated = ?, private = ?"
+        " WHERE source = ? AND path = ?",
         ((*_changeable(document), document.stamp.source, document.stamp.path) for document in documents),
     )
 
@@ -171,6 +172,6 @@ def delete_document_rows(db: Database, document_ids: Collection[int]) -> None:
     db.rows(f"DELETE FROM documents WHERE id {_LISTED}", (as_json(document_ids),))  # noqa: S608
 
 
-def _changeable(document: StoredDocument) -> tuple[int, int, str, int | None]:
+def _changeable(document: StoredDocument) -> tuple[int, int, str, int | None, int]:
     dated = None if document.dated is None else document.dated.toordinal()
-    return document.stamp.size, document.stamp.mtime_ns, document.content_hash, dated
+    return document.stamp.size, document.stamp.mtime_ns, document.content_hash, dated, int(document.private)

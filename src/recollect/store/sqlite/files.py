@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 from contextlib import suppress
 from pathlib import Path
 
-from recollect.errors import DiskFullError, IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
+from recollect.errors import IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
+from recollect.faults import reach
 from recollect.store.sqlite.connection import Database, connect
+from recollect.store.system_errors import store_error
 
 BUSY_TIMEOUT_S = 30.0  # a bulk write holds the lock for milliseconds; longer means a stuck process
 _CACHE_KIB = 16_000  # holds the hot keyword pages of 100,000 chunks
@@ -17,14 +18,11 @@ _LOG_LIMIT_BYTES = 4_096_000  # 1,000 pages, when SQLite folds the log back; a l
 def create_empty(path: Path) -> None:
     """Make an empty file, and its folder, for a database to begin in."""
     try:
+        reach("database.create")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise DiskFullError(f"{path}: {error.strerror}", hint="free some space") from error
-        raise IndexReadOnlyError(
-            f"{path} cannot be created: {error.strerror}", hint="check the permissions of the folder"
-        ) from error
+        raise store_error(error, path) from error
 
 
 def open_for_writing(path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, vfs: str | None = None) -> Database:
@@ -67,6 +65,17 @@ def bytes_on_disk(path: Path) -> int:
         with suppress(FileNotFoundError):
             total += path.with_name(path.name + suffix).stat().st_size
     return total
+
+
+def rewrite_file(db: Database) -> None:
+    """Write the database anew, so that nothing of deleted rows is left in it or in its log."""
+    db.rows("VACUUM")
+    busy = db.value("PRAGMA wal_checkpoint(TRUNCATE)")  # waits for readers, as every writer does
+    if busy:
+        raise IndexBusyError(
+            f"{db.path}: another process reads it, so its log cannot be emptied yet",
+            hint="try again when that process has finished",
+        )
 
 
 def _cached(db: Database) -> Database:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 from typing import cast
+from uuid import uuid4
 
 from recollect.errors import IndexCorruptError, IndexReadOnlyError, StoreError
-from recollect.store.sqlite.connection import REBUILD_HINT, Database
+from recollect.store.sqlite.connection import REBUILD_HINT, Database, connect_in_memory
 from recollect.store.sqlite.files import BUSY_TIMEOUT_S, create_empty, open_for_reading, open_for_writing
 from recollect.store.sqlite.pool import ConnectionPool
 from recollect.store.sqlite.schema import MIGRATIONS, check_ours, is_empty, migrate
@@ -66,6 +67,19 @@ def open_index(
 
     pool = ConnectionPool(open_connection, first, first_writes=not read_only)
     return SqliteStore(path, pool, read_only=read_only, vector_driver=driver)
+
+
+def open_in_memory() -> SqliteStore:
+    """Open an empty index that is gone when it is closed; for one thread."""
+    name = f"recollect-{uuid4().hex}"
+    first = connect_in_memory(name)
+    driver = _ready_for_use(first, "segments", create=True, read_only=False, extension_path="")
+
+    def open_connection(*, read_only: bool) -> Database:  # noqa: ARG001 - every one may write
+        return connect_in_memory(name)
+
+    pool = ConnectionPool(open_connection, first, first_writes=True)
+    return SqliteStore(Path(name), pool, read_only=False, vector_driver=driver)
 
 
 def _ready_for_use(

@@ -31,8 +31,10 @@ INSERT INTO totals VALUES (1, 0, 0, 0, 0);
 CREATE TABLE documents (
   id INTEGER PRIMARY KEY, source TEXT NOT NULL, path TEXT NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
   content_hash TEXT NOT NULL, dated INTEGER,  -- proleptic day number; NULL is evergreen
+  private INTEGER NOT NULL,  -- 1: not for groups
   UNIQUE (source, path)
 );
+CREATE TABLE cursors (document_id INTEGER PRIMARY KEY, cursor TEXT NOT NULL);  -- of those that grow at their end
 CREATE TABLE chunks (
   id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never reused: readers cache by it
   document_id INTEGER NOT NULL, first_line INTEGER NOT NULL, last_line INTEGER NOT NULL, has_vector INTEGER NOT NULL,
@@ -61,7 +63,7 @@ CREATE TABLE segment_slots (chunk_id INTEGER PRIMARY KEY, segment_id INTEGER NOT
 MIGRATIONS: tuple[str, ...] = (FIRST_SCHEMA,)  # the script at position n makes version n + 1 of version n
 TABLES = frozenset(
     {"meta", "totals", "documents", "chunks", "chunk_texts", "terms", "vectors", "vector_codec", "vector_segments"}
-    | {"segment_blobs", "segment_slots", "vocabulary"}
+    | {"segment_blobs", "segment_slots", "vocabulary", "cursors"}
 )
 
 

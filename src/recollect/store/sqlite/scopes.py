@@ -12,7 +12,9 @@ ALL_SOURCES: frozenset[str] = frozenset(get_args(SourceName))
 
 
 def without_idle_filters(db: Database, scope: Scope) -> Scope:
-    """Drop a source filter that excludes nothing, because checking it costs more than the search itself."""
+    """Drop filters that exclude nothing, because checking them costs more than the search itself."""
+    if scope.public_only and not db.rows("SELECT 1 FROM documents WHERE private = 1 OR source = 'sessions' LIMIT 1"):
+        scope = replace(scope, public_only=False)
     if scope.sources is None:
         return scope
     excluded = sorted(ALL_SOURCES - scope.sources)
@@ -35,6 +37,11 @@ def document_condition(scope: Scope) -> tuple[str, list[str | int]]:
     if scope.until is not None:
         conditions.append("documents.dated <= ?")
         values.append(scope.until.toordinal())
+    if scope.public_only:
+        own = sorted(scope.own_transcripts)
+        listed = f" OR (documents.source = 'sessions' AND documents.path IN ({', '.join('?' * len(own))}))" if own else ""
+        conditions.append(f"((documents.private = 0 AND documents.source <> 'sessions'){listed})")
+        values.extend(own)
     return " AND ".join(conditions), values
 
 

@@ -8,9 +8,10 @@ from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from recollect.errors import StoreError
+from recollect.errors import IndexCorruptError, StoreError
 from recollect.store.sqlite import keyword
-from recollect.store.sqlite.connection import Database, as_json, damaged
+from recollect.store.sqlite.connection import REBUILD_HINT, Database, as_json, damaged
+from recollect.store.sqlite.growing import cursor_of
 from recollect.store.sqlite.scopes import without_idle_filters
 from recollect.types import (
     Counts,
@@ -26,15 +27,20 @@ from recollect.types import (
 
 if TYPE_CHECKING:
     from recollect.protocols import Vector
-    from recollect.store.sqlite.vectors import VectorIndex
+    from recollect.store.sqlite.vectors.searching import VectorSearch
+
+_MOST_TERM_COUNTS = 100_000  # chunks, some 10 MB; then the memo starts afresh
 
 
 class SqliteSnapshot:
     """Implements `Snapshot` on a connection that is inside a read transaction."""
 
-    def __init__(self, db: Database, vector_index: Callable[[], VectorIndex]) -> None:
+    def __init__(
+        self, db: Database, vector_search: Callable[[], VectorSearch], term_counts: dict[int, int] | None = None
+    ) -> None:
         self._open_db: Database | None = db
-        self._vector_index = vector_index  # asked for late: it imports NumPy
+        self._vector_search = vector_search  # asked for late: it imports NumPy
+        self._term_counts = {} if term_counts is None else term_counts  # shared by all snapshots of a store
 
     def end(self) -> None:
         """Cut the snapshot off its connection, which goes back to the pool."""
@@ -66,9 +72,12 @@ class SqliteSnapshot:
     @cached_property
     def _counts(self) -> Counts:
         # Through its partial index the count of pending chunks costs nothing once all are embedded.
-        files, chunks, vectors, pending = self._db.rows(
+        found = self._db.rows(
             "SELECT documents, chunks, vectors, (SELECT count(*) FROM chunks WHERE has_vector = 0) FROM totals"
-        )[0]
+        )
+        if len(found) != 1 or not all(isinstance(value, int) for value in found[0]):
+            raise damaged(self._db.path, "the record of its totals")
+        files, chunks, vectors, pending = found[0]
         return Counts(files=files, chunks=chunks, pending=pending, embedded=vectors)
 
     def documents(
@@ -76,13 +85,18 @@ class SqliteSnapshot:
     ) -> Mapping[tuple[SourceName, str], StoredDocument]:
         among = "" if paths is None else " AND path IN (SELECT value FROM json_each(?2))"
         return {
-            (name, path): StoredDocument(FileStamp(name, path, size, mtime_ns), content_hash, _day(dated))
-            for name, path, size, mtime_ns, content_hash, dated in self._db.rows(
-                "SELECT source, path, size, mtime_ns, content_hash, dated FROM documents"  # noqa: S608
+            (name, path): StoredDocument(
+                FileStamp(name, path, size, mtime_ns), content_hash, _day(dated), bool(private)
+            )
+            for name, path, size, mtime_ns, content_hash, dated, private in self._db.rows(
+                "SELECT source, path, size, mtime_ns, content_hash, dated, private FROM documents"  # noqa: S608
                 f" WHERE (?1 IS NULL OR source = ?1){among} ORDER BY source, path",
                 (source,) if paths is None else (source, as_json(paths)),
             )
         }
+
+    def cursor(self, source: SourceName, path: str) -> str | None:
+        return cursor_of(self._db, source, path)
 
     def document_frequencies(self, terms: Sequence[Term], *, at_most: int) -> Sequence[int]:
         return keyword.document_frequencies(self._db, terms, at_most=at_most)
@@ -91,29 +105,32 @@ class SqliteSnapshot:
         return keyword.terms_beginning(self._db, prefix, lengths=lengths, limit=limit)
 
     def keyword_matches(
-        self, terms: Sequence[Term], *, limit: int, scope: Scope, also: Collection[int] = ()
+        self,
+        terms: Sequence[Term],
+        *,
+        limit: int,
+        scope: Scope,
+        led_by: Sequence[Term] | None = None,
+        also: Collection[int] = (),
     ) -> Sequence[Match]:
         narrowed = without_idle_filters(self._db, scope)
-        return keyword.keyword_matches(self._db, terms, limit=limit, scope=narrowed, also=also)
+        return keyword.keyword_matches(self._db, terms, limit=limit, scope=narrowed, led_by=led_by, also=also)
+
+    def keyword_scores(self, terms: Sequence[Term], chunk_ids: Collection[int]) -> Mapping[int, float]:
+        return keyword.keyword_scores(self._db, terms, chunk_ids)
 
     def vector_matches(self, vector: Vector, *, limit: int, scope: Scope) -> Sequence[Match]:
         dimensions = self._dimensions()
         if dimensions is None or limit < 1:
             return []
-        from recollect.store.sqlite.vectors import searching
-
         narrowed = without_idle_filters(self._db, scope)
-        return searching.vector_matches(
-            self._db, self._vector_index(), vector, dimensions=dimensions, limit=limit, scope=narrowed
-        )
+        return self._vector_search().matches(self._db, vector, dimensions=dimensions, limit=limit, scope=narrowed)
 
     def vector_scores(self, vector: Vector, chunk_ids: Collection[int]) -> Mapping[int, float]:
         dimensions = self._dimensions()
         if dimensions is None or not chunk_ids:
             return {}
-        from recollect.store.sqlite.vectors import searching
-
-        return searching.vector_scores(self._db, vector, chunk_ids, dimensions=dimensions)
+        return self._vector_search().scores(self._db, vector, chunk_ids, dimensions=dimensions)
 
     def chunks(self, chunk_ids: Collection[int]) -> Mapping[int, StoredChunk]:
         return {
@@ -127,12 +144,18 @@ class SqliteSnapshot:
         }
 
     def term_counts(self, chunk_ids: Collection[int]) -> Mapping[int, int]:
-        return dict(
-            self._db.rows(
+        remembered = self._term_counts
+        counts = {chunk_id: count for chunk_id in chunk_ids if (count := remembered.get(chunk_id)) is not None}
+        if len(counts) < len(chunk_ids):
+            read = self._db.rows(
                 "SELECT chunks.id, term_count FROM json_each(?) CROSS JOIN chunks ON chunks.id = value",
-                (as_json(chunk_ids),),
+                (as_json([chunk_id for chunk_id in chunk_ids if chunk_id not in counts]),),
             )
-        )
+            counts.update(read)
+            if len(remembered) > _MOST_TERM_COUNTS:
+                remembered.clear()
+            remembered.update(read)
+        return counts
 
     def known_vectors(self, embedded_hashes: Collection[str]) -> Mapping[str, Vector]:
         if not embedded_hashes or self._dimensions() is None:
@@ -158,4 +181,7 @@ def stored_embedder(db: Database) -> EmbedderIdentity | None:
 
 
 def _day(number: int | None) -> date | None:
-    return None if number is None else date.fromordinal(number)
+    try:
+        return None if number is None else date.fromordinal(number)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise IndexCorruptError(f"a date in the index is damaged: {number!r}", hint=REBUILD_HINT) from error

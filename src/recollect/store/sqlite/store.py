@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import IndexMismatchError, IndexReadOnlyError, StoreError
 from recollect.store.sqlite import documents as rows
+from recollect.store.sqlite import growing
 from recollect.store.sqlite.connection import Database, as_json
-from recollect.store.sqlite.files import bytes_on_disk
+from recollect.store.sqlite.files import bytes_on_disk, rewrite_file
 from recollect.store.sqlite.pool import ConnectionPool
 from recollect.store.sqlite.schema import EMBEDDED, PENDING, SKIPPED
 from recollect.store.sqlite.snapshot import SqliteSnapshot, stored_embedder
@@ -23,6 +24,7 @@ from recollect.types import EmbedderIdentity, PendingChunk, PreparedChunk, Sourc
 
 if TYPE_CHECKING:
     from recollect.protocols import Vector
+    from recollect.store.sqlite.vectors.searching import VectorSearch
 
 _MERGE_SHARE = 5  # merge all keyword segments once a fifth of the chunks is new: 0.15 s at 10,000 chunks
 _FREE_SHARE = 4  # give a quarter of the file back to the disk, but not less: growth would claim it again
@@ -38,6 +40,8 @@ class SqliteStore:
         self._pool = pool
         self._read_only = read_only
         self._index: VectorIndex | None = None
+        self._search: VectorSearch | None = None
+        self._term_counts: dict[int, int] = {}  # of chunks that answered lately; ids are never used again
         self._chunks_written = 0  # since the keyword segments were last merged by this object
 
     @property
@@ -49,7 +53,7 @@ class SqliteStore:
         with self._pool.reader() as db:
             db.rows("BEGIN")
             db.rows("SELECT vector_generation FROM totals")  # a deferred transaction starts with its first read
-            snapshot = SqliteSnapshot(db, self._vector_index)
+            snapshot = SqliteSnapshot(db, self._vector_search, self._term_counts)
             try:
                 yield snapshot
             finally:
@@ -65,20 +69,39 @@ class SqliteStore:
         with self._writing() as db:
             key, is_new = rows.put_document_row(db, document)
             changes = rows.plan_chunks([] if is_new else rows.stored_rows(db, key), chunks)
-            if changes.removed:
-                self._remove_vectors(db, changes.removed)
-                rows.delete_chunks(db, changes.removed)
+            self._remove_chunks(db, changes.removed)
             rows.move_chunks(db, changes)
-            ids = rows.insert_chunks(db, key, changes.added)
-            _count(db, documents=int(is_new), chunks=len(ids) - len(changes.removed))
-            known = {
-                chunk_id: vectors[new.chunk.embedded_hash]
-                for chunk_id, new in zip(ids, changes.added, strict=True)
-                if new.chunk.embedded_hash in vectors
-            }
-            if known:
-                self._add_vectors(db, {document.stamp.source: known})
-        self._chunks_written += len(ids) + len(changes.removed)
+            self._insert_chunks(db, document.stamp.source, key, changes.added, vectors)
+            _count(db, documents=int(is_new))
+
+    def append_document(
+        self,
+        document: StoredDocument,
+        chunks: Sequence[PreparedChunk],
+        vectors: Mapping[str, Vector],
+        *,
+        replaces: str | None,
+        cursor: str,
+    ) -> None:
+        with self._writing() as db:
+            key, is_new = rows.put_document_row(db, document)
+            grown = growing.last_chunk(db, key, replaces) if replaces else None
+            kept = bool(grown) and bool(chunks) and chunks[0].chunk.embedded_hash == replaces
+            fresh = chunks[1:] if kept else chunks
+            removed = [grown] if grown and not kept else []
+            self._remove_chunks(db, removed)
+            self._insert_chunks(db, document.stamp.source, key, fresh, vectors)
+            growing.put_cursor(db, key, cursor)
+            _count(db, documents=int(is_new))
+
+    @contextmanager
+    def rewriting(self, source: SourceName, path: str) -> Iterator[growing.SqliteRewrite]:
+        with self._writing() as db:
+            rewrite = growing.SqliteRewrite(db, source, path, insert=self._insert_chunks, remove=self._remove_chunks)
+            yield rewrite
+            if not rewrite.complete:
+                raise StoreError("a document was rewritten in part only", hint="run `recollect index` again")
+            _count(db, documents=int(rewrite.is_new))
 
     def touch_documents(self, documents: Iterable[StoredDocument]) -> None:
         touched = list(documents)
@@ -91,12 +114,10 @@ class SqliteStore:
             return
         with self._writing() as db:
             keys = rows.document_keys(db, source, paths)
-            ids = rows.chunk_ids_of(db, keys)
-            self._remove_vectors(db, ids)
-            rows.delete_chunks(db, ids)
+            self._remove_chunks(db, rows.chunk_ids_of(db, keys))
+            growing.delete_cursors(db, keys)
             rows.delete_document_rows(db, keys)
-            _count(db, documents=-len(keys), chunks=-len(ids))
-        self._chunks_written += len(ids)
+            _count(db, documents=-len(keys))
 
     def set_embedder(self, identity: EmbedderIdentity, quantization: Quantization) -> None:
         with self._pool.reader() as db:
@@ -171,9 +192,15 @@ class SqliteStore:
         """Rewrite the file so that nothing of removed documents is left in it, not even in free pages."""
         with self._writing() as db:
             db.rows("INSERT INTO terms (terms) VALUES ('optimize')")  # deleted terms stay listed until a merge
+            if db.value("SELECT vectors FROM totals"):
+                self._vector_index().rebuild(db)  # freed slots keep their codes, and the codec the mean of all
         with self._pool.writer() as db:
-            db.rows("VACUUM")
-            db.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+            rewrite_file(db)
+
+    def embedded_hashes(self) -> set[str]:
+        """Return the hash of the embedded text of every chunk."""
+        with self._pool.reader() as db:
+            return {digest.hex() for (digest,) in db.rows("SELECT DISTINCT embedded_hash FROM chunks")}
 
     def verify(self) -> Sequence[str]:
         with self._pool.reader() as db:
@@ -205,6 +232,39 @@ class SqliteStore:
         if self._index is None:
             self._index = open_vector_index(self.vector_driver)
         return self._index
+
+    def _vector_search(self) -> VectorSearch:
+        if self._search is None:
+            from recollect.store.sqlite.vectors.searching import VectorSearch
+
+            self._search = VectorSearch(self._vector_index())
+        return self._search
+
+    def _insert_chunks(
+        self,
+        db: Database,
+        source: SourceName,
+        document_id: int,
+        added: Sequence[PreparedChunk],
+        vectors: Mapping[str, Vector],
+    ) -> None:
+        ids = rows.insert_chunks(db, document_id, added)
+        _count(db, chunks=len(ids))
+        self._chunks_written += len(ids)
+        known = {
+            chunk_id: vectors[new.chunk.embedded_hash]
+            for chunk_id, new in zip(ids, added, strict=True)
+            if new.chunk.embedded_hash in vectors
+        }
+        if known:
+            self._add_vectors(db, {source: known})
+
+    def _remove_chunks(self, db: Database, chunk_ids: Sequence[int]) -> None:
+        if chunk_ids:
+            self._remove_vectors(db, chunk_ids)
+            rows.delete_chunks(db, chunk_ids)
+            _count(db, chunks=-len(chunk_ids))
+            self._chunks_written += len(chunk_ids)
 
     def _add_vectors(self, db: Database, by_source: Mapping[SourceName, Mapping[int, Vector]]) -> None:
         identity = stored_embedder(db)

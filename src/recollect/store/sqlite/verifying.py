@@ -11,6 +11,10 @@ _FAULTS: tuple[tuple[str, str], ...] = (
         "{} chunks belong to no document",
         "SELECT count(*) FROM chunks WHERE document_id NOT IN (SELECT id FROM documents)",
     ),
+    (
+        "{} cursors belong to no document",
+        "SELECT count(*) FROM cursors WHERE document_id NOT IN (SELECT id FROM documents)",
+    ),
     ("{} chunks have no text", "SELECT count(*) FROM chunks WHERE id NOT IN (SELECT chunk_id FROM chunk_texts)"),
     ("{} texts belong to no chunk", "SELECT count(*) FROM chunk_texts WHERE chunk_id NOT IN (SELECT id FROM chunks)"),
     ("{} chunks have no keyword entry", "SELECT count(*) FROM chunks WHERE id NOT IN (SELECT id FROM terms_docsize)"),

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import click
 
+from recollect.documents import checks_document
 from recollect.surfaces.cli.options import Chosen, common_options
 from recollect.surfaces.cli.output import print_json, print_lines
-from recollect.surfaces.documents import checks_document
 from recollect.surfaces.text import check_lines
 
 UNUSABLE = 3
 
 
 @click.command("doctor", epilog="Example: recollect doctor")
+@click.option("--fix", is_flag=True, help="First put right what can be: the index is built anew where it is damaged.")
 @common_options
-def command(*, chosen: Chosen) -> int:
+def command(*, fix: bool, chosen: Chosen) -> int:
     """Check notes, folder, index, vectors, embedder and cache. Exit 0: all is well; 3: the index is unusable."""
     with chosen.memory() as memory:
-        checks = memory.doctor()
+        checks = memory.doctor(fix=fix)
     if chosen.as_json:
         print_json(checks_document(checks))
     else:
