@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from recollect import Check, Hit, IndexPreview, IndexReport, NoteText, RecollectError, SearchAnswer, Status
+    from recollect.errors import RecollectError
+    from recollect.types import (
+        Check,
+        ForgetReport,
+        Hit,
+        IndexPreview,
+        IndexReport,
+        NoteText,
+        Remembered,
+        SearchAnswer,
+        Status,
+        Verification,
+    )
 
 Json = dict[str, Any]
 
@@ -53,6 +65,20 @@ def note_document(note: NoteText) -> Json:
     }
 
 
+def remembered_document(done: Remembered) -> Json:
+    """Return what became of a text that was to be remembered."""
+    return {
+        "written": done.written,
+        "path": done.path,
+        "startLine": done.first_line,
+        "endLine": done.last_line,
+        "citation": done.citation,
+        "known": [asdict(known) for known in done.known],
+        "redacted": list(done.redacted),
+        "notes": list(done.notes),
+    }
+
+
 def report_document(report: IndexReport) -> Json:
     """Return what an indexing run did."""
     return camel_case(asdict(report)) | {"seconds": round(report.seconds, 3)}
@@ -60,7 +86,7 @@ def report_document(report: IndexReport) -> Json:
 
 def preview_document(preview: IndexPreview) -> Json:
     """Return what an indexing run would do."""
-    return camel_case(asdict(preview))
+    return camel_case(asdict(preview)) | {"cost": camel_case(asdict(preview.cost)) if preview.cost else None}
 
 
 def status_document(status: Status) -> Json:
@@ -72,6 +98,16 @@ def checks_document(checks: Iterable[Check]) -> Json:
     """Return the findings of `doctor`."""
     listed = [asdict(check) for check in checks]
     return {"ok": all(check["ok"] for check in listed), "checks": listed}
+
+
+def verification_document(found: Verification) -> Json:
+    """Return whether index and files agree, and how they differ."""
+    return {"equal": found.equal, **camel_case(asdict(found))}
+
+
+def forget_document(report: ForgetReport) -> Json:
+    """Return what was forgotten, or would be."""
+    return camel_case(asdict(report))
 
 
 def error_document(error: RecollectError) -> Json:

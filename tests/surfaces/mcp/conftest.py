@@ -1,0 +1,68 @@
+"""Servers as real processes, for clients as real as they come."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from recollect import Memory
+
+pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
+
+from .node import Unavailable, find_node, install
+
+COMMAND = [sys.executable, "-m", "recollect", "mcp"]
+
+
+@pytest.fixture
+def indexed(workspace):
+    with Memory.open(workspace, provider="none") as memory:
+        memory.index()
+    return workspace
+
+
+def server_environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "RECOLLECT_CONFIG": os.devnull, "RECOLLECT_PROVIDER": "none", **more}
+
+
+@contextmanager
+def http_server(workspace, *words: str, **environ: str):
+    """Run `recollect mcp --http` on a free port and yield its address; it must end cleanly when asked to."""
+    process = subprocess.Popen(
+        [*COMMAND, "--http", "--port", "0", "-w", str(workspace), *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=server_environment(**environ),
+        text=True,
+    )
+    try:
+        first = process.stderr.readline()
+        address = re.search(r"http://\S+", first)
+        assert address, first + process.stderr.read()
+        yield address[0]
+    finally:
+        process.terminate()
+        out, err = process.communicate(timeout=30)
+    assert (out, err) == ("", "")
+    if os.name != "nt":  # Windows knows no way to ask
+        assert process.returncode == 0
+
+
+@pytest.fixture
+def client_from_npm():
+    """Return a function that makes sure of an npm package, or skips with the reason."""
+
+    def need(package: str) -> None:
+        try:
+            find_node()
+            install(package)
+        except Unavailable as reason:
+            pytest.skip(str(reason))
+
+    return need

@@ -1,0 +1,20 @@
+"""A real memory and its tools."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect import Memory
+from recollect.tools import MemoryTools
+
+
+@pytest.fixture
+def memory(workspace):
+    with Memory.open(workspace, provider="none") as opened:
+        opened.index()
+        yield opened
+
+
+@pytest.fixture
+def tools(memory) -> MemoryTools:
+    return MemoryTools(memory)
