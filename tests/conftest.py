@@ -15,11 +15,14 @@ GOLDEN = REPOSITORY.parent / "shared" / "golden"
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch):
+def clean_environment(monkeypatch, tmp_path_factory):
     """No setting of the person who runs the tests gets in."""
     for name in [name for name in os.environ if name.startswith("RECOLLECT_")]:
         monkeypatch.delenv(name)
+    for provider in ("OPENAI", "GEMINI", "GOOGLE", "VOYAGE", "MISTRAL"):
+        monkeypatch.delenv(f"{provider}_API_KEY", raising=False)
     monkeypatch.setenv("RECOLLECT_CONFIG", os.devnull)
+    monkeypatch.setenv("RECOLLECT_REDACTION_KEY_FILE", str(tmp_path_factory.getbasetemp() / "redaction.key"))
 
 
 @pytest.fixture

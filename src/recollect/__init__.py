@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import (
     BadVectorError,
+    ConversationError,
+    CostLimitError,
     DiskFullError,
     EmbedderError,
     EmbedderUnavailableError,
@@ -24,31 +26,51 @@ from recollect.errors import (
     IndexTooNewError,
     MemoryDisabledError,
     NoteNotFoundError,
+    NotesBusyError,
     NoteUnreadableError,
     PathRefusedError,
+    ProviderError,
     QueryError,
     RecollectError,
+    RememberError,
     RerankerError,
+    SessionBusyError,
+    SessionDamagedError,
+    SessionExistsError,
+    SessionInputError,
+    SessionNotFoundError,
+    SessionTooNewError,
     SettingsError,
     StoreError,
     WorkspaceError,
     WorkspaceNotFoundError,
 )
 from recollect.types import (
+    BatchJob,
     Check,
+    CostEstimate,
+    ForgetReport,
+    Forgotten,
     Hit,
     IndexPreview,
     IndexReport,
     IndexState,
+    KnownAlready,
     NoteText,
+    Price,
     Problem,
     Progress,
+    Remembered,
     SearchAnswer,
     Status,
+    Verification,
 )
 
 if TYPE_CHECKING:
     from recollect.async_memory import AsyncMemory
+    from recollect.conversations import ConversationStore
+    from recollect.embedding.download import download_model
+    from recollect.memories import close_shared_memories, shared_memory
     from recollect.memory import Memory
     from recollect.settings import Settings
 
@@ -57,10 +79,17 @@ __version__ = "0.1.0"
 __all__ = [
     "AsyncMemory",
     "BadVectorError",
+    "BatchJob",
     "Check",
+    "ConversationError",
+    "ConversationStore",
+    "CostEstimate",
+    "CostLimitError",
     "DiskFullError",
     "EmbedderError",
     "EmbedderUnavailableError",
+    "ForgetReport",
+    "Forgotten",
     "Hit",
     "IndexBusyError",
     "IndexCorruptError",
@@ -70,29 +99,53 @@ __all__ = [
     "IndexReport",
     "IndexState",
     "IndexTooNewError",
+    "KnownAlready",
     "Memory",
     "MemoryDisabledError",
     "NoteNotFoundError",
     "NoteText",
     "NoteUnreadableError",
+    "NotesBusyError",
     "PathRefusedError",
+    "ProviderError",
+    "Price",
     "Problem",
     "Progress",
     "QueryError",
     "RecollectError",
+    "RememberError",
+    "Remembered",
     "RerankerError",
     "SearchAnswer",
+    "SessionBusyError",
+    "SessionDamagedError",
+    "SessionExistsError",
+    "SessionInputError",
+    "SessionNotFoundError",
+    "SessionTooNewError",
     "Settings",
     "SettingsError",
     "Status",
     "StoreError",
+    "Verification",
     "WorkspaceError",
     "WorkspaceNotFoundError",
     "__version__",
+    "close_shared_memories",
+    "download_model",
+    "shared_memory",
 ]
 
 
-_HOMES = {"AsyncMemory": "recollect.async_memory", "Memory": "recollect.memory", "Settings": "recollect.settings"}
+_HOMES = {
+    "AsyncMemory": "recollect.async_memory",
+    "ConversationStore": "recollect.conversations",
+    "Memory": "recollect.memory",
+    "Settings": "recollect.settings",
+    "close_shared_memories": "recollect.memories",
+    "shared_memory": "recollect.memories",
+    "download_model": "recollect.embedding.download",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -8,11 +8,22 @@
     ├── PathRefusedError            exit 1   a path that is not part of the memory
     ├── NoteNotFoundError           exit 1   a path that could be a note, but there is none
     ├── NoteUnreadableError         exit 1   a note that the system does not let us read
+    ├── NotesBusyError              exit 1   another process writes notes for longer than we were willing to wait
+    ├── RememberError               exit 2   a text that cannot be remembered
     ├── QueryError                  exit 2   a search that cannot be asked (a limit below 1)
     ├── EmbedderError               exit 1   an embedder is missing, broken or gave bad vectors
     │   ├── EmbedderUnavailableError
+    │   ├── ProviderError                    a remote provider cannot be reached, refuses, or answers nonsense
     │   └── BadVectorError
+    ├── CostLimitError              exit 1   embedding would cost more than the settings allow without asking
     ├── RerankerError               exit 1   a reranker is missing, cannot be reached or answered nonsense
+    ├── ConversationError           exit 1   the session store cannot do what was asked
+    │   ├── SessionNotFoundError
+    │   ├── SessionExistsError
+    │   ├── SessionBusyError
+    │   ├── SessionDamagedError
+    │   ├── SessionTooNewError
+    │   └── SessionInputError
     └── StoreError                  exit 3   the index cannot be used
         ├── IndexCorruptError
         ├── IndexTooNewError
@@ -26,6 +37,7 @@ Each error says what happened, and `hint` says what to do next.
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import ClassVar
 
@@ -90,6 +102,19 @@ class NoteUnreadableError(RecollectError):
         super().__init__(f"cannot read {path!r}: {reason}", hint="check who may read the file")
 
 
+class NotesBusyError(RecollectError):
+    """Another process writes notes of this workspace, or a note changed whenever it was about to be written."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(f"another process is writing notes: {where}", hint="try again when it has finished")
+
+
+class RememberError(RecollectError):
+    """The text cannot be remembered like this."""
+
+    exit_code = 2
+
+
 class QueryError(RecollectError):
     """The search cannot be asked like this."""
 
@@ -104,12 +129,66 @@ class EmbedderUnavailableError(EmbedderError):
     """The embedder asked for cannot run here: a package, model file or key is missing."""
 
 
+class ProviderError(EmbedderError):
+    """A remote provider cannot be reached, refuses the key or the request, or answers nonsense; `reason` says which.
+
+    `reason` is a stable word: unreachable, timeout, broken_off, rate_limited, quota, key, refused, missing, server,
+    nonsense or misfit.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", reason: str = "server") -> None:
+        super().__init__(message, hint=hint)
+        self.reason = reason
+
+
 class BadVectorError(EmbedderError):
     """A vector was NaN, infinite, zero or of the wrong length."""
 
 
+class CostLimitError(RecollectError):
+    """Embedding would cost more than may be spent without asking, and there is nobody to ask."""
+
+
 class RerankerError(RecollectError):
     """A reranker is missing, cannot be reached or answered nonsense; a search then keeps its own order."""
+
+
+class ConversationError(RecollectError):
+    """The session store cannot do what was asked."""
+
+
+class SessionNotFoundError(ConversationError):
+    """There is no session of this id."""
+
+    def __init__(self, session_id: str, *, hint: str = "`recollect sessions list` shows those there are") -> None:
+        super().__init__(f"no such session: {session_id!r}", hint=hint)
+
+
+class SessionExistsError(ConversationError):
+    """A session of this id is there already."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"there is a session {session_id!r} already", hint="append to it, or choose another id")
+
+
+class SessionBusyError(ConversationError):
+    """Another process held the session for longer than we were willing to wait."""
+
+
+class SessionDamagedError(ConversationError):
+    """A session's file cannot be read; `path` is that file. No other session is affected."""
+
+    def __init__(self, message: str, *, hint: str = "", path: Path | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.path = path
+
+
+class SessionTooNewError(ConversationError):
+    """A newer release of recollect wrote the session."""
+
+
+class SessionInputError(ConversationError):
+    """An id, a message or a field that the session store cannot keep."""
 
 
 class StoreError(RecollectError):
@@ -156,3 +235,12 @@ class DiskFullError(StoreError):
     """There is no room left where the index is kept; what was committed before is intact."""
 
     exit_code = 1
+
+
+def system_error(error: OSError) -> RecollectError:
+    """Return what the system refused as an error with a next step."""
+    where = f"{error.filename}: " if error.filename else ""
+    message = f"{where}{error.strerror or error}"
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return DiskFullError(message, hint="free some space; what was indexed before is intact")
+    return RecollectError(message, hint="check the path and who may read and write it")

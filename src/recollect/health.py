@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+from recollect.embedders import FELL_BACK
 from recollect.errors import RecollectError, StoreError
 from recollect.indexing.plan import plan_changes
-from recollect.types import Check, Counts, Status
+from recollect.indexing.waited_for import check_jobs, jobs_under_way
+from recollect.types import EVERYTHING, Check, Counts, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +34,7 @@ def memory_status(memory: Memory, *, deep: bool) -> Status:
                 counts, built_with = snapshot.counts(), snapshot.embedder()
             size, stale = store.size_bytes(), _is_stale(memory, store)
     cache_stats, cache_trouble = _cache_stats(memory)
-    answers_by_vector = selection.embedder is not None and _has_vectors(counts, built_with, memory)
+    answers_by_vector = _answers_by_vector(counts, built_with, memory)
     return Status(
         workspace=str(memory.workspace),
         agent=memory.agent,
@@ -50,6 +52,7 @@ def memory_status(memory: Memory, *, deep: bool) -> Status:
         cache_bytes=cache_stats.bytes if cache_stats else 0,
         read_only=not memory.state.writable(),
         stale=stale,
+        jobs=jobs_under_way(memory.state.path),
         checks=tuple(run_checks(memory)) if deep else (),
         notes=(*_notes(memory, counts, built_with), *cache_trouble),
     )
@@ -61,7 +64,9 @@ def run_checks(memory: Memory) -> Iterator[Check]:
     yield _check_folder(memory)
     yield from _check_index(memory)
     yield _check_embedder(memory)
+    yield from _check_vector_search(memory)
     yield from _check_cache(memory)
+    yield from check_jobs(memory.state.path)
 
 
 def _cache_stats(memory: Memory) -> tuple[CacheStats | None, list[str]]:
@@ -73,15 +78,16 @@ def _cache_stats(memory: Memory) -> tuple[CacheStats | None, list[str]]:
         return None, [f"the embedding cache cannot be used: {error.message}; {error.hint}".rstrip("; ")]
 
 
-def _has_vectors(counts: Counts, built_with: EmbedderIdentity | None, memory: Memory) -> bool:
-    embedder = memory.selection.embedder
+def _answers_by_vector(counts: Counts, built_with: EmbedderIdentity | None, memory: Memory) -> bool:
+    embedder, _ = memory.embedders.answering(built_with)
     return counts.embedded > 0 and embedder is not None and built_with == embedder.identity
 
 
 def _is_stale(memory: Memory, store: Store) -> bool:
     listings = [source.list() for source in memory.sources()]
+    names = {source.name for source in memory.sources()}
     with store.reading() as snapshot:
-        stored = snapshot.documents()
+        stored = {key: document for key, document in snapshot.documents().items() if key[0] in names}
     listed = (stamp for listing in listings for stamp in listing.files)
     plan = plan_changes(listed, stored)
     # A stamp without a time belongs to a file just written: only another size shows a change without reading it.
@@ -91,10 +97,12 @@ def _is_stale(memory: Memory, store: Store) -> bool:
 
 def _notes(memory: Memory, counts: Counts, built_with: EmbedderIdentity | None) -> Iterator[str]:
     selection = memory.selection
+    if selection.warning:
+        yield selection.warning
     if selection.embedder is None:
-        yield f"keyword search only: {selection.reason}" + (f"; {selection.hint}" if selection.hint else "")
-    elif built_with and built_with != selection.embedder.identity and counts.embedded:
-        yield "the stored vectors are those of another embedder: run `recollect index`"
+        return
+    if built_with and built_with != selection.embedder.identity and counts.embedded:
+        yield f"{_switching(memory, built_with, selection.embedder.identity)}: run `recollect index`"
     elif counts.pending:
         yield f"{counts.pending} chunks have no vector yet: run `recollect index`"
 
@@ -148,9 +156,22 @@ def _check_index(memory: Memory) -> Iterator[Check]:
     wanted = memory.selection.embedder
     if wanted and counts.chunks:
         mismatch = bool(counts.embedded) and built_with != wanted.identity
-        detail = f"vectors are those of {built_with}" if mismatch else _embedded(counts)
+        detail = _switching(memory, built_with, wanted.identity) if mismatch and built_with else _embedded(counts)
         ok = not mismatch and not counts.pending
         yield Check("vectors", ok, detail, "" if ok else "run `recollect index`")
+
+
+def _switching(memory: Memory, built_with: EmbedderIdentity, wanted: EmbedderIdentity) -> str:
+    """Say whose vectors are stored, why, and who answers until those asked for are there."""
+    maker, _ = memory.embedders.answering(built_with)
+    answers = "they answer" if maker and maker.identity == built_with else "words alone answer"
+    with memory.store() as store:
+        reason = ""
+        if store is not None:
+            with store.reading() as snapshot:
+                reason = snapshot.meta(FELL_BACK) or ""
+    why = f" ({reason})" if reason else ""
+    return f"the stored vectors are those of {built_with}{why}; {answers} until those of {wanted} are complete"
 
 
 def _embedded(counts: Counts) -> str:
@@ -168,7 +189,31 @@ def _check_embedder(memory: Memory) -> Check:
         selection.embedder.embed_query("hello")
     except RecollectError as error:
         return Check("embedder", False, error.message, error.hint)
+    if selection.fell_back:
+        return Check("embedder", False, f"{selection.embedder.identity}: {selection.reason}", selection.hint)
     return Check("embedder", True, f"{selection.embedder.identity}: {selection.reason}")
+
+
+def _check_vector_search(memory: Memory) -> Iterator[Check]:
+    """Look for the nearest of a stored vector: that needs the vector index, and no embedder."""
+    try:
+        with memory.store() as store:
+            if store is None:
+                return
+            with store.reading() as snapshot:
+                identity = snapshot.embedder()
+                if identity is None or not snapshot.counts().embedded:
+                    return
+                import numpy as np
+
+                along = np.full(identity.dimensions, identity.dimensions**-0.5, dtype=np.float32)
+                found = snapshot.vector_matches(along, limit=1, scope=EVERYTHING)
+    except RecollectError as error:
+        yield Check("nearest", False, error.message, error.hint or "run `recollect index --force`")
+        return
+    driver = memory.settings.store.vector.driver
+    detail = f"{driver}: {identity.dimensions} dimensions" if found else f"{driver}: finds nothing"
+    yield Check("nearest", bool(found), detail, "" if found else "run `recollect index --force`")
 
 
 def _check_cache(memory: Memory) -> Iterator[Check]:

@@ -3,67 +3,79 @@
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-from recollect.embedding.selection import Selection, select_embedder
-from recollect.errors import DiskFullError, EmbedderUnavailableError, IndexCorruptError, MemoryDisabledError
-from recollect.indexing.preparation import Preparation
-from recollect.indexing.preview import preview_changes
-from recollect.indexing.update import IndexUpdate
-from recollect.reading import read_note
+from recollect.answering import NO_NOTES, Answering
+from recollect.errors import IndexCorruptError, MemoryDisabledError
+from recollect.following import SESSIONS_FOLDER, Follower, open_conversations, stored_transcript_path
+from recollect.indexing.background import BackgroundSync, sync_before_search
+from recollect.indexing.patience import due_paths, postponed_by
+from recollect.indexing.preview import Preview
+from recollect.indexing.with_jobs import JobsAsked
+from recollect.parts import Parts
+from recollect.privacy import Chat, audience_of
+from recollect.reading import read_note, read_transcript
 from recollect.requests import build_request
-from recollect.search.query_embedding import QueryEmbedding
-from recollect.search.searcher import Found, SearchRequest, find
-from recollect.settings import Settings, checked_agent, load_settings, state_folder
-from recollect.sources.notes import NotesSource
-from recollect.store.live_index import LiveIndex
-from recollect.store.sqlite import open_index
-from recollect.store.sqlite.cache import SqliteEmbeddingCache
-from recollect.store.state_folder import StateFolder
-from recollect.types import (
-    Check,
-    Counts,
-    IndexPreview,
-    IndexReport,
-    IndexState,
-    NoteText,
-    ProgressCallback,
-    SearchAnswer,
-    Status,
-)
+from recollect.settings import Settings, checked_agent, load_settings
 from recollect.workspace import checked_workspace, expanded
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection
+    from contextlib import AbstractContextManager
+    from datetime import date
 
-    from recollect.protocols import Embedder, Reranker, Store, Vector
+    from recollect.conversations import ConversationStore, Flushed
+    from recollect.embedders import Embedders
+    from recollect.embedding.selection import Selection
+    from recollect.indexing.deadline import Deadline
+    from recollect.indexing.update import IndexUpdate
+    from recollect.indexing.watch import Watching
+    from recollect.protocols import Embedder, Reranker, Source, Store
     from recollect.search.fusion import Fusion
-    from recollect.types import SourceName
-
-NO_NOTES = "no notes yet: write MEMORY.md or memory/<topic>.md in {workspace}"
+    from recollect.store.sqlite.cache import SqliteEmbeddingCache
+    from recollect.store.state_folder import StateFolder
+    from recollect.types import (
+        Check,
+        ForgetReport,
+        IndexPreview,
+        IndexReport,
+        NoteText,
+        Price,
+        ProgressCallback,
+        Remembered,
+        SearchAnswer,
+        SourceName,
+        Status,
+        Verification,
+    )
 
 
 class Memory:
     """One agent's memory of one workspace. Safe to use from several threads; close it, or use it in a `with` block."""
 
     def __init__(
-        self, workspace: Path, settings: Settings, *, agent: str = "main", embedder: Embedder | None = None
+        self,
+        workspace: Path,
+        settings: Settings,
+        *,
+        agent: str = "main",
+        embedder: Embedder | None = None,
+        chat: Chat | None = None,
+        session: str | None = None,
     ) -> None:
         self.workspace = workspace
         self.settings = settings
         self.agent = checked_agent(agent)
-        self._notes = NotesSource(workspace, settings.extra_paths)
-        self.state = StateFolder(state_folder(settings, workspace, self.agent))
-        self._live = LiveIndex(self.state, self._open_store)
+        self.audience = audience_of(chat, session)
+        self.parts = Parts(workspace, settings, self.agent, embedder)
+        self._answering = Answering(self.parts)
         self._lock = threading.Lock()
-        self._given = Selection(embedder, "given by the caller") if embedder else None
-        self._selection: Selection | None = None
-        self._cache: SqliteEmbeddingCache | None = None
-        self._queries: QueryEmbedding | None = None
+        self._follower: Follower | None = None
+        self._conversations: ConversationStore | None = None
+        self._behind = BackgroundSync(self._catch_up)
+        self._watching: list[Watching] = []
 
     @classmethod
     def open(
@@ -73,9 +85,13 @@ class Memory:
         agent: str = "main",
         settings: Settings | None = None,
         embedder: Embedder | None = None,
+        chat: Chat | None = None,
+        session: str | None = None,
         **overrides: object,
     ) -> Self:
         """Open the memory of a workspace.
+
+        `chat="group"` shows neither `MEMORY.md` nor private notes, and of the conversations only that of `session`.
 
         Without `settings` they are read from the usual layers; `overrides` come last: `provider="none"`, or
         `query__max_results=10` for a nested key. An `embedder` of your own takes the place of the configured one.
@@ -84,7 +100,7 @@ class Memory:
         if settings is None:
             flags = {key.replace("__", "."): value for key, value in overrides.items()}
             settings = load_settings(folder, agent=agent, flags=flags).settings
-        return cls(folder, settings, agent=agent, embedder=embedder)
+        return cls(folder, settings, agent=agent, embedder=embedder, chat=chat, session=session)
 
     def __enter__(self) -> Self:
         return self
@@ -93,14 +109,19 @@ class Memory:
         self.close()
 
     def close(self) -> None:
-        """Release the index, the cache and the embedder; the next call opens them again."""
+        """Release the index, the cache and the embedder; the next call opens them again.
+
+        Watching ends, and so does indexing in the background, after the piece of work in flight.
+        """
+        while self._watching:
+            self._watching.pop().stop()
+        self._behind.stop()
         with self._lock:
-            self._live.close()
-            if self._cache:
-                self._cache.close()
-            if self._selection and self._selection.embedder:
-                self._selection.embedder.close()
-            self._cache = self._selection = self._queries = None
+            follower, self._follower = self._follower, None
+        if follower:
+            follower.close()
+        self.parts.close()
+        self._answering.forget_queries()
 
     # --- writing ---------------------------------------------------------------------------------
 
@@ -108,27 +129,153 @@ class Memory:
         self,
         *,
         paths: Collection[str] | None = None,
+        source: SourceName | None = None,
         force: bool = False,
+        batch: bool | None = None,
+        wait: bool | None = None,
         progress: ProgressCallback | None = None,
     ) -> IndexReport:
         """Bring the index up to date with the notes; `force` builds it anew beside the old one.
 
-        Who knows what changed can name those `paths`, as `search` gives them: the other notes are not looked at.
+        Who knows what changed can name those `paths`, as `search` gives them, or a `source`: the others are not looked
+        at.
+
+        `batch` embeds through the provider's batch jobs, which is cheaper and takes longer; `wait=False` leaves the
+        vectors to a later call. Without them `remote.batch` decides.
         """
         self._check_enabled()
-        report = self._update(self.selection.embedder).run(paths=paths, force=force, progress=progress)
+        if source is not None:
+            paths = [*(paths or ()), *self.parts.paths_of(source)]
+        jobs = JobsAsked(self.settings.remote.batch, batch=batch, wait=wait)
+        report = self.parts.indexed(
+            lambda update, again: jobs.run(update, paths=paths, force=force and not again, progress=progress)
+        )
         if paths is None and not (report.added or report.changed or report.renamed or report.unchanged):
             report = replace(report, notes=(*report.notes, NO_NOTES.format(workspace=self.workspace)))
-        return replace(report, notes=(*report.notes, *self._embedder_notes()))
+        return replace(report, notes=(*report.notes, *self._answering.embedder_notes()))
 
-    def preview(self) -> IndexPreview:
-        """Say what `index` would do, without writing anything."""
-        update = self._update(self.selection.embedder)
-        with self._live.use() as store:
-            reason = update.rebuild_reason(store) if store else ""
-            return preview_changes(
-                store, self.sources(), update.preparation, update.embedder, update.cache, rebuild_reason=reason
-            )
+    def remember(
+        self,
+        text: str,
+        *,
+        to: str | None = None,
+        who: str | None = None,
+        source: str = "the library",
+        force: bool = False,
+        chat: Chat | None = None,
+    ) -> Remembered:
+        """Append `text` to today's note, or to the note `to`, with who noted it, when and from where.
+
+        What a note says already is pointed out and not written twice, unless `force` is given. Secrets are hidden,
+        recalled text is left out, and the entry is found by the next search.
+        """
+        from recollect.remembering.remember import remember_in
+
+        self._check_enabled()
+        return remember_in(self, text, to=to, who=who or self.agent, source=source, force=force, chat=chat)
+
+    def forget(
+        self,
+        *,
+        session: str | None = None,
+        path: str | None = None,
+        match: str | None = None,
+        since: str | date | None = None,
+        dry_run: bool = False,
+    ) -> ForgetReport:
+        """Delete a conversation, a memory file, or every line and message that says something, without a trace.
+
+        Exactly one of `session`, `path` and `match` is given; `since` spares what is older. What the index, the caches
+        and their logs knew of it is wiped, too. `dry_run` only says what would go.
+        """
+        from recollect.forgetting import forget_in
+
+        self._check_enabled()
+        self._behind.stop()
+        return forget_in(self, session=session, path=path, match=match, since=since, dry_run=dry_run)
+
+    def on_transcript_update(self, path: str | Path) -> bool:
+        """Say that a conversation has grown; it is indexed soon, once it is quiet and enough has come together.
+
+        `path` is the file, or its path as `search` gives it. Returns at once: False when conversations are no part of
+        this memory. The thresholds are `sync.sessions`; what keeps it from being indexed is told by the next search.
+        """
+        self._check_enabled()
+        if self.parts.transcripts is None:
+            return False
+        stored = stored_transcript_path(self.parts.transcripts, path)
+        with self._lock:
+            if self._follower is None:
+                self._follower = Follower(self._index_grown, self.settings.sync.sessions.debounce_ms / 1000)
+            follower = self._follower
+        follower.announce(stored)
+        return True
+
+    @property
+    def conversations(self) -> ConversationStore:
+        """The agent's session store; what is appended through it is indexed soon, as `on_transcript_update` says."""
+        with self._lock:
+            if self._conversations is None:
+                self._conversations = open_conversations(self.state.path, self._transcript_grew)
+            return self._conversations
+
+    def _transcript_grew(self, path: Path) -> None:
+        if self.settings.enabled:
+            self.on_transcript_update(path)
+
+    def flush_session(
+        self, session_id: str, *, summarize: Callable[[str], str] | None = None, keep_last: int = 20
+    ) -> Flushed:
+        """Append what must outlive the compaction of a session to today's note; the same messages never twice.
+
+        `summarize` is a model that answers a prompt; without one the messages are shortened. All but the `keep_last`
+        newest messages count; `through` of the answer is how many of them `conversations.compact` may take away.
+        """
+        from recollect.session_flush import flush_session
+
+        self._check_enabled()
+        return flush_session(self, session_id, summarize=summarize, keep_last=keep_last)
+
+    def begin_session(self) -> None:
+        """Let the index catch up in the background, as when an agent starts to work; `sync.on_session_start` allows it.
+
+        What keeps it from doing so is told by the next search.
+        """
+        if self.settings.enabled and self.settings.sync.on_session_start and self.state.writable():
+            self._behind.request()
+
+    def wait_until_synced(self, timeout_s: float | None = None) -> bool:
+        """Wait for the indexing that goes on in the background; False when that takes longer."""
+        return self._behind.wait(timeout_s)
+
+    def watch(self, *, on_sync: Callable[[IndexReport | Exception], None] | None = None) -> Watching:
+        """Keep the index fresh from now on: when files change, and every `sync.interval_minutes`.
+
+        A thread does it, until `stop()` of what is returned, the end of its `with` block, or `close()`. `on_sync` is
+        called with the report of each run, or with what kept it from running, in that thread.
+        """
+        self._check_enabled()
+        from recollect.indexing.watch import watching_of
+
+        watching = watching_of(
+            self.workspace,
+            self.settings,
+            self.sources(),
+            self._behind,
+            transcripts=self.state.path / SESSIONS_FOLDER,
+            on_sync=on_sync,
+        )
+        self._watching.append(watching)
+        return watching.start()
+
+    def preview(self, *, paths: Collection[str] | None = None, force: bool = False) -> IndexPreview:
+        """Say what `index` with the same arguments would do and what its embedding would cost; nothing is written."""
+        update = self.update(self.selection.embedder)
+        with self.store() as store:
+            reason = ("asked for" if force else update.rebuild_reason(store)) if store else ""
+            estimate = self.parts.estimate()
+            preview = Preview(store, self.sources(), update.preparation, update.embedder, update.cache, estimate)
+            return preview.run(paths=paths, rebuild_reason=reason)
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -143,14 +290,19 @@ class Memory:
         since: str | date | None = None,
         until: str | date | None = None,
         on: str | date | None = None,
+        source: SourceName | Literal["all"] | None = None,
         rerank: bool | Reranker | None = None,
         explain: bool = False,
         sync: bool | None = None,
+        chat: Chat | None = None,
+        session: str | None = None,
     ) -> SearchAnswer:
         """Return the best hits for `query`, how they were found and how fresh the index is.
 
+        `source` asks notes ("memory") or conversations ("sessions") alone; None and "all" ask whatever is indexed.
         `since`, `until` and `on` (a date, "2026-03", "last week") let only notes of those days through. `rerank` asks
-        the configured reranker, or the one given, for a second look at the best.
+        the configured reranker, or the one given, for a second look at the best. `chat` and `session` say who listens,
+        where that differs from what the memory was opened for.
 
         What is new is indexed first, for `sync.search_budget_ms` at most; `sync=False` answers from the index as it is.
         """
@@ -164,22 +316,44 @@ class Memory:
             since=since,
             until=until,
             on=on,
+            source=source,
             rerank=rerank,
             explain=explain,
+            audience=audience_of(chat, session, self.audience),
         )
-        embedder = None if keyword_only else self.selection.embedder
+        embedders, budget_s = self.parts.embedders, self.settings.sync.search_budget_ms / 1000
+        embedder = None if keyword_only else embedders.answering(self.parts.built_with())[0]
         wanted = self.settings.sync.on_search if sync is None else sync
-        synced = self._sync(embedder) if wanted else None
+        synced = self._sync(embedder, budget_s) if wanted else None
         try:
-            return self._answer(request, synced, keyword_only=keyword_only)
+            answer = self._answering.answer(request, synced, keyword_only=keyword_only)
         except IndexCorruptError as error:
-            synced = self._update(embedder).heal(error, self.settings.sync.search_budget_ms / 1000)
-            return self._answer(request, synced, keyword_only=keyword_only)
+            synced = self.update(embedder).heal(error, budget_s)
+            if not synced.complete:
+                self._behind.request(at_once=False)
+            answer = self._answering.answer(request, synced, keyword_only=keyword_only)
+        trouble = self._follower.trouble if self._follower else ""
+        return replace(answer, notes=(*answer.notes, trouble)) if trouble else answer
 
-    def get(self, path: str, *, first_line: int = 1, lines: int | None = None) -> NoteText:
-        """Return lines of one memory file, as it is on disk now; paths outside the memory are refused."""
+    def get(
+        self,
+        path: str,
+        *,
+        first_line: int = 1,
+        lines: int | None = None,
+        chat: Chat | None = None,
+        session: str | None = None,
+    ) -> NoteText:
+        """Return lines of one memory file, as it is on disk now; paths outside the memory are refused.
+
+        What a group may not see is to it as if it were not there.
+        """
         self._check_enabled()
-        return read_note(self._notes, path, first_line=first_line, lines=lines)
+        audience = audience_of(chat, session, self.audience)
+        transcripts = self.parts.transcripts
+        if transcripts and transcripts.may_hold(path):
+            return read_transcript(transcripts, path, first_line=first_line, lines=lines, audience=audience)
+        return read_note(self.parts.notes, path, first_line=first_line, lines=lines, audience=audience)
 
     def status(self, *, deep: bool = False) -> Status:
         """Say where the memory is, what it holds and how it would answer; `deep` also checks that it all works."""
@@ -187,143 +361,79 @@ class Memory:
 
         return memory_status(self, deep=deep)
 
-    def doctor(self) -> tuple[Check, ...]:
-        """Try every part and return what was found, with the next step where something is wrong."""
+    def doctor(self, *, fix: bool = False) -> tuple[Check, ...]:
+        """Try every part and return what was found, with the next step where something is wrong.
+
+        `fix` first puts right what can be: an index that is damaged, out of step with itself or with the files.
+        """
+        if fix:
+            from recollect.mending import mend_memory
+
+            return mend_memory(self)
         from recollect.health import run_checks
 
         return tuple(run_checks(self))
 
+    def verify(self) -> Verification:
+        """Hold the index against the files and against a fresh index of them, built in memory; nothing is written."""
+        from recollect.mending import verify_memory
+
+        return verify_memory(self)
+
     # --- parts -----------------------------------------------------------------------------------
 
-    @contextmanager
-    def store(self) -> Iterator[Store | None]:
-        """Yield the store that answers now; None when nothing has been indexed."""
-        with self._live.use() as store:
-            yield store
+    @property
+    def state(self) -> StateFolder:
+        """The folder with everything that is kept: index, cache, conversations."""
+        return self.parts.state
+
+    def store(self) -> AbstractContextManager[Store | None]:
+        """Lend the store that answers now; None when nothing has been indexed."""
+        return self.parts.store()
+
+    def sources(self) -> list[Source]:
+        """Return where the documents come from."""
+        return self.parts.sources()
+
+    @property
+    def embedders(self) -> Embedders:
+        """Who embeds, who answers and who is the fallback."""
+        return self.parts.embedders
 
     @property
     def selection(self) -> Selection:
         """Which embedder is used, and why; a provider that cannot run here leaves keyword search, with the reason."""
-        with self._lock:
-            if self._selection is None:
-                self._selection = self._select()
-            return self._selection
+        return self.parts.embedders.selection
 
     @property
     def cache(self) -> SqliteEmbeddingCache | None:
         """The embedding cache, if it is turned on."""
-        with self._lock:
-            if self._cache is None and self.settings.cache.enabled and self.state.path.exists():
-                self._cache = SqliteEmbeddingCache(self.state.cache_path, max_entries=self.settings.cache.max_entries)
-            return self._cache
+        return self.parts.cache
 
-    def _select(self) -> Selection:
-        if self._given:
-            return self._given
-        if not self.settings.store.vector.enabled:
-            return Selection(None, "vectors are turned off (store.vector.enabled)")
-        try:
-            return select_embedder(self.settings)
-        except EmbedderUnavailableError as error:
-            return Selection(None, error.message, error.hint)
+    @property
+    def price(self) -> Price | None:
+        """What the embedder in use charges; None without one."""
+        return self.parts.price
 
-    def sources(self) -> list[NotesSource]:
-        """Return where the documents come from."""
-        return [self._notes] if "memory" in self.settings.sources else []
-
-    def _open_store(self, path: Path) -> Store:
-        try:
-            return self._open_index(path, create=False, read_only=not self.state.writable())
-        except DiskFullError:  # even opening for writing needs some room; searching does not
-            return self._open_index(path, create=False, read_only=True)
-
-    def _create_store(self, path: Path) -> Store:
-        return self._open_index(path, create=True, read_only=False)
-
-    def _open_index(self, path: Path, *, create: bool, read_only: bool) -> Store:
-        vector = self.settings.store.vector
-        return open_index(
-            path,
-            create=create,
-            read_only=read_only,
-            vector_driver=vector.driver,
-            extension_path=vector.extension_path,
-        )
+    def update(self, embedder: Embedder | None) -> IndexUpdate:
+        """Return the way to write the index, for those who mend it."""
+        return self.parts.update(embedder)
 
     def _check_enabled(self) -> None:
         if not self.settings.enabled:
             raise MemoryDisabledError
 
-    def _update(self, embedder: Embedder | None) -> IndexUpdate:
-        chunking = self.settings.chunking
-        if self.state.writable():
-            self.state.ensure()
-        return IndexUpdate(
-            self.state,
-            self._live,
-            self._create_store,
-            self.sources(),
-            Preparation(chunking.style, chunking.tokens, chunking.overlap),
-            embedder,
-            self.cache,
-        )
+    def _sync(self, embedder: Embedder | None, budget_s: float) -> IndexReport:
+        update = self.parts.update(embedder, patient=True)
+        report = sync_before_search(update, self._behind, budget_s)
+        return replace(report, postponed=postponed_by(update.sources))
 
-    def _sync(self, embedder: Embedder | None) -> IndexReport:
-        return self._update(embedder).run_within(self.settings.sync.search_budget_ms / 1000)
+    def _catch_up(self, deadline: Deadline) -> IndexReport:
+        return self.parts.indexed(lambda update, _: update.run(deadline=deadline, tidy=True))
 
-    def _answer(self, request: SearchRequest, synced: IndexReport | None, *, keyword_only: bool) -> SearchAnswer:
-        notes = [] if keyword_only else self._embedder_notes()
-        if synced:
-            notes += [*synced.notes, *(f"{problem.path}: {problem.reason}" for problem in synced.problems)]
-        with self._live.use() as store:
-            if store is None:
-                notes.append("nothing is indexed yet: run `recollect index`")
-                return SearchAnswer(request.query, "keyword", (), IndexState(0, 0, 0, stale=True), tuple(notes))
-            with store.reading() as snapshot:
-                counts = snapshot.counts()
-                embedding = None if keyword_only else self._query_embedding()
-                vector, reason = embedding.vector_of(request.query, snapshot) if embedding else (None, "")
-                found = find(snapshot, request, vector, cosine_range=self._cosine_range(vector), exists=self._exists)
-        notes += [reason, *self._answer_notes(request, counts, found, by_vector=vector is not None)]
-        stale = True if found.missing_files else None if synced is None else not synced.complete
-        return SearchAnswer(
-            query=request.query,
-            mode="keyword" if vector is None else "hybrid",
-            hits=found.hits,
-            index=IndexState(counts.files, counts.chunks, counts.pending, stale=stale),
-            notes=tuple(dict.fromkeys(note for note in notes if note)),
-        )
-
-    def _answer_notes(self, request: SearchRequest, counts: Counts, found: Found, *, by_vector: bool) -> list[str]:
-        notes: list[str] = [found.note]
-        if request.explain and request.ordering.reading:
-            notes.append(f"read as a time: {request.ordering.reading.meaning}")
-        if not request.query.strip():
-            notes.append("the query is empty: say what to look for")
-        if not counts.files:
-            notes.append(NO_NOTES.format(workspace=self.workspace))
-        if by_vector and counts.pending:
-            notes.append(f"{counts.pending} chunks are found by keyword only until `recollect index` has embedded them")
-        if found.missing_files:
-            notes.append(f"the index is stale: {len(found.missing_files)} notes are gone; run `recollect index`")
-        return notes
-
-    def _query_embedding(self) -> QueryEmbedding | None:
-        embedder = self.selection.embedder
-        with self._lock:
-            if self._queries is None and embedder:
-                self._queries = QueryEmbedding(embedder)
-            return self._queries
-
-    def _cosine_range(self, vector: Vector | None) -> tuple[float, float]:
-        embedder = self.selection.embedder
-        return embedder.cosine_range if embedder and vector is not None else (0.0, 1.0)  # asking may load a model
-
-    def _embedder_notes(self) -> list[str]:
-        selection = self.selection
-        if selection.embedder or not self.settings.store.vector.enabled:
-            return []
-        return [f"keyword search only: {selection.reason}" + (f"; {selection.hint}" if selection.hint else "")]
-
-    def _exists(self, source: SourceName, path: str) -> bool:
-        return source != "memory" or self._notes.exists(path)
+    def _index_grown(self, paths: Collection[str]) -> None:
+        transcripts = self.parts.transcripts
+        if transcripts is not None:
+            due = due_paths(transcripts, paths, self.parts.stored("sessions"), self.settings.sync.sessions)
+            if due:
+                self.update(self.selection.embedder).run(paths=due)

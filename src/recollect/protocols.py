@@ -5,9 +5,10 @@ Every protocol has a contract suite in `tests/contracts/` that runs against each
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Literal, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from recollect.types import (
     Counts,
@@ -17,6 +18,7 @@ from recollect.types import (
     Listing,
     Match,
     PendingChunk,
+    Piece,
     PreparedChunk,
     Scope,
     SourceName,
@@ -51,8 +53,33 @@ class Source(Protocol):
         """Return the document. Raises OSError when the file is gone or unreadable."""
         ...
 
+    def may_hold(self, path: str) -> bool:
+        """Say whether a path has the form of this source's paths, without looking whether there is such a file."""
+        ...
+
     def exists(self, path: str) -> bool:
         """Say whether the path still names a file of this source."""
+        ...
+
+
+@runtime_checkable
+class GrowingSource(Source, Protocol):
+    """Where documents come from that are appended to, and may be larger than memory."""
+
+    @property
+    def read_bytes(self) -> int:
+        """How many bytes have been read since it was made."""
+        ...
+
+    def read_on(self, stamp: FileStamp, position: str | None) -> Generator[Piece]:
+        """Yield what a document says after `position`, in pieces; at least one, and the last says so.
+
+        From its beginning where there is no position or it does not fit any more. Raises OSError like `read`.
+        """
+        ...
+
+    def new_lines(self, path: str, first_byte: int) -> int:
+        """Return how many lines were added after `first_byte`. Raises OSError like `read`."""
         ...
 
 
@@ -87,6 +114,31 @@ class Embedder(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class EmbeddedPart:
+    """Vectors of some of the texts that are being embedded, as they come in."""
+
+    positions: Sequence[int]  # of the texts, from 0; one row of `vectors` each
+    vectors: Matrix
+    failed: Mapping[int, str] = field(default_factory=dict)  # texts that could not be embedded, and why
+    split: Sequence[int] = ()  # texts that were too long for the model: their vectors are means of their pieces'
+
+
+@runtime_checkable
+class StreamingEmbedder(Protocol):
+    """An embedder that keeps several requests under way: vectors can be stored while others are still awaited."""
+
+    def stream_documents(
+        self, texts: Iterable[str], *, is_over: Callable[[], bool] | None = None, hurried: bool = False
+    ) -> Generator[EmbeddedPart]:
+        """Yield the vectors in the order in which they come in; closing the iterator ends what is under way.
+
+        `texts` is drawn from only as fast as requests are made. Once `is_over` says so, nothing more is yielded.
+        `hurried` says that somebody waits. Raises EmbedderError when no more can be embedded.
+        """
+        ...
+
+
 class Reranker(Protocol):
     """Takes a second look at the best candidates of a search, reading the query and a text together."""
 
@@ -117,6 +169,10 @@ class Snapshot(Protocol):
         """Return what is remembered of every document, or of those of a source or at some paths."""
         ...
 
+    def cursor(self, source: SourceName, path: str) -> str | None:
+        """Return what `append_document` kept with a document; None for those that are put as a whole."""
+        ...
+
     def document_frequencies(self, terms: Sequence[Term], *, at_most: int) -> Sequence[int]:
         """Return in how many chunks each term occurs; counting stops at `at_most`."""
         ...
@@ -126,12 +182,23 @@ class Snapshot(Protocol):
         ...
 
     def keyword_matches(
-        self, terms: Sequence[Term], *, limit: int, scope: Scope, also: Collection[int] = ()
+        self,
+        terms: Sequence[Term],
+        *,
+        limit: int,
+        scope: Scope,
+        led_by: Sequence[Term] | None = None,
+        also: Collection[int] = (),
     ) -> Sequence[Match]:
         """Return the `limit` chunks with the best BM25 among those that hold any of the terms, ties by chunk id.
 
-        Chunks in `also` that hold a term and lie in the scope are returned in any case, in their place.
+        With `led_by`, a chunk must hold one of these to be found; its score is that of all the terms. Chunks in `also`
+        that hold a term and lie in the scope are returned in any case, in their place.
         """
+        ...
+
+    def keyword_scores(self, terms: Sequence[Term], chunk_ids: Collection[int]) -> Mapping[int, float]:
+        """Return the BM25 of those of the given chunks that hold any of the terms."""
         ...
 
     def vector_matches(self, vector: Vector, *, limit: int, scope: Scope) -> Sequence[Match]:
@@ -150,6 +217,18 @@ class Snapshot(Protocol):
 
     def known_vectors(self, embedded_hashes: Collection[str]) -> Mapping[str, Vector]:
         """Return the stored vectors of chunks with these embedded hashes."""
+        ...
+
+
+class Rewrite(Protocol):
+    """A document on its way to other chunks; as with `put_document`, those whose text stays only move."""
+
+    def add(self, chunks: Sequence[PreparedChunk], vectors: Mapping[str, Vector]) -> None:
+        """Hand over the next chunks, in order."""
+        ...
+
+    def finish(self, document: StoredDocument, cursor: str) -> None:
+        """Say that these were all; chunks that were not handed over again are removed."""
         ...
 
 
@@ -173,6 +252,26 @@ class Store(Protocol):
         Chunks whose embedded hash stays keep their identity and vector and only move. A new chunk takes its vector from
         `vectors` (by embedded hash) or becomes pending.
         """
+        ...
+
+    def append_document(
+        self,
+        document: StoredDocument,
+        chunks: Sequence[PreparedChunk],
+        vectors: Mapping[str, Vector],
+        *,
+        replaces: str | None,
+        cursor: str,
+    ) -> None:
+        """Let one document grow in one transaction; one that is not there yet begins.
+
+        Its last chunk with the embedded hash `replaces` makes way for `chunks`, and all others stay as they are. The
+        cursor is kept with the document, for the next time.
+        """
+        ...
+
+    def rewriting(self, source: SourceName, path: str) -> AbstractContextManager[Rewrite]:
+        """Begin to replace one growing document in one transaction; an exception leaves it as it was."""
         ...
 
     def touch_documents(self, documents: Iterable[StoredDocument]) -> None:
@@ -201,6 +300,14 @@ class Store(Protocol):
         """Tidy up after a run (merge keyword segments, refit the quantiser); cheap when there is nothing to do."""
         ...
 
+    def erase_deleted(self) -> None:
+        """Leave no byte of removed documents anywhere in what is stored; raises IndexBusyError when readers forbid it."""
+        ...
+
+    def embedded_hashes(self) -> set[str]:
+        """Return the hash of the embedded text of every chunk."""
+        ...
+
     def verify(self) -> Sequence[str]:
         """Return what is out of step between documents, chunks, terms and vectors; empty means all is well."""
         ...
@@ -215,6 +322,14 @@ class EmbeddingCache(Protocol):
 
     def get_many(self, identity: EmbedderIdentity, hashes: Collection[str]) -> Mapping[str, Vector]: ...
 
+    def known(self, identity: EmbedderIdentity, hashes: Collection[str]) -> set[str]:
+        """Return which of these texts have a vector here; looking counts as no use and writes nothing."""
+        ...
+
     def put_many(self, identity: EmbedderIdentity, vectors: Mapping[str, Vector]) -> None: ...
+
+    def keep_only(self, hashes: Collection[str]) -> int:
+        """Forget the vectors of all other texts, in every embedding space; return how many there were."""
+        ...
 
     def close(self) -> None: ...

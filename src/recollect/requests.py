@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from recollect.errors import QueryError, SettingsError
+from recollect.following import sessions_off
+from recollect.privacy import DIRECT, Audience
 from recollect.search.fusion import Weights
 from recollect.search.ordering import Ordering
 from recollect.search.searcher import SearchRequest
@@ -14,6 +18,7 @@ if TYPE_CHECKING:
     from recollect.protocols import Reranker
     from recollect.search.fusion import Fusion
     from recollect.settings import Settings
+    from recollect.types import SourceName
 
 
 def build_request(
@@ -26,8 +31,10 @@ def build_request(
     since: str | date | None = None,
     until: str | date | None = None,
     on: str | date | None = None,
+    source: SourceName | Literal["all"] | None = None,
     rerank: bool | Reranker | None = None,
     explain: bool = False,
+    audience: Audience = DIRECT,
 ) -> SearchRequest:
     """Return the request; what the caller leaves out comes from the settings. Raises QueryError for what cannot be."""
     today = date.today()  # noqa: DTZ011  (a note's date is a day of its writer, who is where this runs)
@@ -40,7 +47,11 @@ def build_request(
         weights=Weights(asked.hybrid.vector_weight, asked.hybrid.text_weight),
         by_keyword=asked.hybrid.enabled,
         candidates=asked.hybrid.candidates_per_side,
-        scope=dated_scope(settings.sources, since, until, on, today=today),
+        scope=replace(
+            dated_scope(searched_sources(settings, source), since, until, on, today=today),
+            public_only=audience.is_group,
+            own_transcripts=audience.own_transcripts,
+        ),
         ordering=Ordering(
             today=today,
             half_life_days=asked.decay.half_life_days if asked.decay.enabled else None,
@@ -52,6 +63,20 @@ def build_request(
         ),
         explain=explain,
     )
+
+
+def searched_sources(settings: Settings, source: SourceName | Literal["all"] | None) -> tuple[SourceName, ...]:
+    """Return the sources that a search may see; raises SettingsError when one is asked for that is not indexed."""
+    active = settings.active_sources
+    if source is None or source == "all":
+        return active
+    if source in active:
+        return (source,)
+    if source == "sessions":
+        raise sessions_off()
+    if source == "memory":
+        raise SettingsError("notes are not part of this memory", hint='add "memory" to `sources` in your settings')
+    raise QueryError(f"there is no source {source!r}", hint="use memory, sessions or all")
 
 
 def _reranker(settings: Settings, wanted: bool | Reranker | None) -> Reranker | None:

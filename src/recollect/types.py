@@ -60,6 +60,28 @@ class Document:
     body_first_line: int = 1  # 1-based; the line after the front matter
     metadata: Mapping[str, str] = field(default_factory=dict)  # from the front matter
     dated: date | None = None  # from the file name; None is evergreen
+    private: bool = False  # for its owner alone, not for groups
+
+
+class SpokenLine(NamedTuple):
+    """One message of a transcript as a line of text: `User: ...` or `Assistant: ...`."""
+
+    line: int  # of the transcript, 1-based; lines without a message have none
+    text: str  # no newline in it
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The next part of a document that grows at its end, and where the document stands after it."""
+
+    lines: tuple[SpokenLine, ...]
+    position: str  # for the source alone to read: hand it back to go on from here
+    stamp: FileStamp  # of the file; only after the last piece does it say how far the document is read
+    content_hash: str  # of the bytes read so far
+    dated: date | None
+    last: bool  # nothing more is there now
+    from_start: bool = False  # the document is read from its beginning, not from the position given
+    problems: tuple[Problem, ...] = ()  # what of this part could not be read
 
 
 # --- chunking -> store -------------------------------------------------------------------------
@@ -103,6 +125,7 @@ class StoredDocument(NamedTuple):
     stamp: FileStamp
     content_hash: str
     dated: date | None = None
+    private: bool = False  # for its owner alone; conversations are so in any case
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +192,13 @@ class Scope:
     sources: frozenset[SourceName] | None = None  # None: all
     since: date | None = None  # inclusive; undated documents never match a date bound
     until: date | None = None  # inclusive
+    public_only: bool = False  # neither private notes nor conversations, but for those named next
+    own_transcripts: frozenset[str] = frozenset()  # conversations that may be seen all the same, by path
+
+    @property
+    def picks_documents(self) -> bool:
+        """Whether it is more than a choice of sources."""
+        return self.since is not None or self.until is not None or self.public_only
 
 
 EVERYTHING = Scope()
@@ -248,7 +278,7 @@ class NoteText:
 class Progress:
     """One step of work done, for a progress bar or a log line."""
 
-    stage: Literal["read", "embed"]
+    stage: Literal["read", "embed", "jobs", "download"]  # of a download the megabytes are counted
     done: int
     total: int
 
@@ -269,11 +299,35 @@ class IndexReport:
     reused: int = 0  # chunks whose vector was known already
     unknown: int = 0  # chunks in a writing that the embedder does not know: found by words alone
     pending: int = 0  # chunks still without a vector
+    jobs: int = 0  # batch jobs under way at the provider: some of the pending chunks wait for them
     rebuilt: bool = False
+    postponed: int = 0  # transcripts that grew, but by too little to be indexed yet (sync.sessions)
+    bytes_read: int = 0  # of transcripts
     complete: bool = True  # False: the time budget ran out or another process is indexing
     seconds: float = 0.0
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What an embedder charges for a million tokens, in US dollars; None where it is not known."""
+
+    usd_per_million: float | None
+    batch_usd_per_million: float | None  # through batch jobs
+    basis: str  # where the numbers come from
+
+
+@dataclass(frozen=True, slots=True)
+class CostEstimate:
+    """What embedding would cost, about; None where the price is not known."""
+
+    provider: str
+    model: str
+    tokens: int  # of the texts that would have to be embedded
+    usd: float | None
+    batch_usd: float | None  # through batch jobs
+    basis: str  # where the price comes from
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +344,23 @@ class IndexPreview:
     pending: int  # chunks indexed earlier that still wait for a vector
     rebuild_reason: str = ""  # why everything would be indexed anew; empty when it would not
     problems: tuple[Problem, ...] = ()
+    to_embed: int = 0  # different texts without a vector, those of earlier runs included
+    cost: CostEstimate | None = None  # of embedding them; None without an embedder
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The index held against the files and against a fresh index of them."""
+
+    findings: tuple[str, ...]  # how they differ
+    files: int  # as indexed
+    chunks: int
+    seconds: float = 0.0
+
+    @property
+    def equal(self) -> bool:
+        """Whether nothing differs."""
+        return not self.findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +372,17 @@ class Check:
     detail: str
     hint: str = ""
     unusable: bool = False  # the index cannot answer until this is mended
+
+
+@dataclass(frozen=True, slots=True)
+class BatchJob:
+    """A batch job at a provider whose vectors were not fetched yet."""
+
+    provider: str
+    model: str
+    id: str  # the provider's; empty while it is being made
+    chunks: int  # whose vectors are waited for
+    since: str  # ISO 8601, UTC
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,4 +406,57 @@ class Status:
     read_only: bool
     stale: bool
     checks: tuple[Check, ...] = ()  # with deep=True
+    notes: tuple[str, ...] = ()
+    jobs: tuple[BatchJob, ...] = ()  # under way at a provider
+
+
+# --- remembering -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAlready:
+    """A statement of a note that is like a text that was to be remembered."""
+
+    citation: str  # path#L5
+    text: str
+    likeness: float  # share of words in common, 0 to 1
+    same: bool  # says the same, so that the text was not written a second time
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What became of a text that was to be remembered."""
+
+    written: bool  # False: it is known already
+    path: str  # the note it was put into, or would have been
+    first_line: int | None = None  # of the new entry, 1-based; None when nothing was written
+    last_line: int | None = None
+    citation: str = ""  # path#L5-L7 of the new entry, or where it was known
+    known: tuple[KnownAlready, ...] = ()  # what says the same or nearly so, the most alike first
+    redacted: tuple[str, ...] = ()  # kinds of secrets that were hidden
+    notes: tuple[str, ...] = ()
+
+
+# --- forgetting --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """One note or conversation that lost something, or would."""
+
+    path: str  # as stored and cited
+    source: SourceName
+    whole: bool  # the file itself goes
+    count: int  # lines of a note, or messages of a conversation
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetReport:
+    """What was forgotten, or would be."""
+
+    dry_run: bool
+    forgotten: tuple[Forgotten, ...] = ()
+    chunks: int = 0  # that are no longer in the index
+    vectors: int = 0  # that are no longer in the embedding cache
+    problems: tuple[Problem, ...] = ()  # what could not be forgotten, and why
     notes: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import runpy
 import threading
 from collections.abc import Callable, Iterator
@@ -11,13 +12,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fakes.openai import FakeOpenAI
+from recollect.embedding.file_facts import FileFacts
+from recollect.embedding.gguf import GgufEmbedder
 from recollect.embedding.granite import GraniteEmbedder
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.embedding.local import packaged_model_file
 from recollect.embedding.onnx_folder import OnnxFolderEmbedder
+from recollect.embedding.remote.openai import open_openai
 from recollect.errors import EmbedderUnavailableError
 from recollect.protocols import Embedder
+from recollect.remote.service import missing_packages
+from recollect.settings import RemoteSettings, Settings
 
+TINY_GGUF = Path(__file__).parent.parent / "embedding" / "tiny_gguf.py"
 SENTENCE_FOLDER = Path(__file__).parent.parent / "embedding" / "sentence_folder.py"
 Opener = Callable[[], Embedder]
 
@@ -54,7 +62,42 @@ def open_onnx_folder(place: Path) -> Embedder:
     return OnnxFolderEmbedder(write_sentence_folder(place / "tiny"))
 
 
-OPENERS = {"granite": open_granite, "hashing": lambda _: HashingEmbedder(), "onnx folder": open_onnx_folder}
+def open_gguf(place: Path) -> Embedder:
+    if importlib.util.find_spec("llama_cpp") is None:
+        pytest.skip("llama-cpp-python is not installed (the extra `gguf`)")
+    write_bert = runpy.run_path(str(TINY_GGUF))["write_bert"]
+    return GgufEmbedder(write_bert(place / "tiny.gguf"), FileFacts(place))
+
+
+class HashingOpenAI(FakeOpenAI):
+    """OpenAI on the loopback interface, with vectors that know which words two texts share."""
+
+    def vectors(self, texts, dimensions, **_):
+        return list(HashingEmbedder(dimensions).embed_documents(texts))
+
+
+REMOTE = HashingOpenAI()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def remote_server() -> Iterator[None]:
+    with REMOTE:
+        yield
+
+
+def open_remote(_: Path) -> Embedder:
+    if missing_packages():
+        pytest.skip("httpx and stamina are not installed (the extra `remote`)")
+    return open_openai(Settings(provider="openai", remote=RemoteSettings(base_url=REMOTE.base_url, api_key=REMOTE.key)))
+
+
+OPENERS = {
+    "remote": open_remote,
+    "granite": open_granite,
+    "hashing": lambda _: HashingEmbedder(),
+    "onnx folder": open_onnx_folder,
+    "gguf": open_gguf,
+}
 
 
 @pytest.fixture(scope="module", params=[pytest.param(opener, id=name) for name, opener in OPENERS.items()])
@@ -144,6 +187,7 @@ def test_threads_share_it(opener):
         thread.start()
     for thread in threads:
         thread.join()
+    embedder.close()
     assert len(answers) == 4
     for answer in answers:
         assert (answer * expected).sum(axis=1).min() > 0.999

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 
+import apsw
 import numpy as np
 import pytest
 
@@ -52,7 +53,94 @@ def test_what_was_put_comes_back(cache):
     for digest, vector in named("one", "two").items():
         assert found[digest] == pytest.approx(vector, abs=1e-3)
         assert found[digest].dtype == np.float32
+
+
+def test_how_many_vectors_did_not_have_to_be_made_is_remembered(tmp_path):
+    path = tmp_path / "cache.sqlite"
+    cache = SqliteEmbeddingCache(path, max_entries=10)
+    assert cache.stats().hit_rate is None
+    cache.put_many(IDENTITY, named("one"))
+    cache.get_many(IDENTITY, [*named("one", "two")])
+    cache.get_many(IDENTITY, [*named("one")])
     assert (cache.stats().hits, cache.stats().misses) == (2, 1)
+    cache.close()
+    again = SqliteEmbeddingCache(path, max_entries=10)
+    again.get_many(IDENTITY, [*named("one")])
+    assert (again.stats().hits, again.stats().misses, again.stats().hit_rate) == (3, 1, 0.75)
+    again.close()
+    third = SqliteEmbeddingCache(path, max_entries=10)
+    assert (third.stats().hits, third.stats().misses) == (3, 1)
+    third.clear()
+    assert third.stats().hit_rate is None
+    third.close()
+    fourth = SqliteEmbeddingCache(path, max_entries=10)
+    assert fourth.stats().hit_rate is None
+    fourth.close()
+
+
+def test_looking_is_no_use(tmp_path, clock):
+    path = tmp_path / "cache.sqlite"
+    cache = SqliteEmbeddingCache(path, max_entries=10, clock=clock)
+    assert cache.known(IDENTITY, [*named("one")]) == set()
+    assert not path.exists()
+    cache.put_many(IDENTITY, named("one", "two"))
+    clock.now += 40 * DAY_S
+    assert cache.known(IDENTITY, [*named("one", "three")]) == {hash_text("one")}
+    assert cache.known(EmbedderIdentity("else", "m", "k", DIMENSIONS), [*named("one")]) == set()
+    assert cache.known(IDENTITY, []) == set()
+    assert cache.stats().hits == 0
+    assert cache.prune(older_than_days=30) == 2
+    cache.close()
+
+
+VERSION_1 = """
+CREATE TABLE spaces (
+  id INTEGER PRIMARY KEY, provider TEXT NOT NULL, model TEXT NOT NULL, key TEXT NOT NULL, dimensions INTEGER NOT NULL,
+  UNIQUE (provider, model, key, dimensions)
+);
+CREATE TABLE entries (
+  id INTEGER PRIMARY KEY, space_id INTEGER NOT NULL, text_hash BLOB NOT NULL, vector BLOB NOT NULL,
+  used_at INTEGER NOT NULL, UNIQUE (space_id, text_hash)
+);
+CREATE INDEX entries_by_use ON entries (used_at);
+PRAGMA application_id = 0x72636C63;
+PRAGMA user_version = 1;
+PRAGMA journal_mode = WAL;
+"""
+
+
+@pytest.fixture
+def older_cache(tmp_path):
+    """A cache as the first release wrote it."""
+    path = tmp_path / "state" / "cache.sqlite"
+    path.parent.mkdir()
+    database = apsw.Connection(str(path))
+    database.execute(VERSION_1)
+    space = [1, IDENTITY.provider, IDENTITY.model, IDENTITY.key, DIMENSIONS]
+    database.execute("INSERT INTO spaces VALUES (?, ?, ?, ?, ?)", space)
+    entry = [1, bytes.fromhex(hash_text("one")), vector_for("one").astype("<f2").tobytes(), 1_800_000_000]
+    database.execute("INSERT INTO entries (space_id, text_hash, vector, used_at) VALUES (?, ?, ?, ?)", entry)
+    database.close()
+    return path
+
+
+def test_a_cache_of_the_first_release_is_used_on(older_cache):
+    for expected in (1, 2):
+        cache = SqliteEmbeddingCache(older_cache, max_entries=10)
+        assert set(cache.get_many(IDENTITY, [*named("one", "two")])) == set(named("one"))
+        assert (cache.stats().hits, cache.stats().misses, cache.notes) == (expected, 0, ())
+        cache.close()
+
+
+def test_a_cache_of_the_first_release_that_cannot_be_written(older_cache):
+    script = (
+        "import sys; from pathlib import Path; from recollect.store.sqlite import SqliteEmbeddingCache as Cache;"
+        "from recollect.types import EmbedderIdentity as Identity, hash_text;"
+        "cache = Cache(Path(sys.argv[1]) / 'cache.sqlite', max_entries=5);"
+        "print(len(cache.get_many(Identity('test', 'directions', 'k' * 64, 32), [hash_text('one')])));"
+        "print(cache.stats().hits, cache.notes); cache.close()"
+    )
+    assert run_as_other_user(script, older_cache.parent).split("\n")[:2] == ["1", "1 ()"]
 
 
 def test_nothing_asked_nothing_given(cache):

@@ -290,6 +290,38 @@ def test_given_chunks_come_with_the_best_and_with_the_same_scores(store):
         assert snapshot.keyword_matches(asked, limit=1, scope=EVERYTHING, also=[best.chunk_id]) == [best]
 
 
+def test_leading_terms_find_and_all_terms_score(store):
+    store.put_document(document(), chunks_of("tea", "tea and milk", "milk", "water and milk"), {})
+    asked = terms("tea", "milk")
+    with store.reading() as snapshot:
+        everything = snapshot.keyword_matches(asked, limit=9, scope=EVERYTHING)
+        texts = {match.chunk_id: snapshot.chunks([match.chunk_id])[match.chunk_id].text for match in everything}
+        with_tea = [match for match in everything if "tea" in texts[match.chunk_id]]
+        only_milk = [match for match in everything if "tea" not in texts[match.chunk_id]]
+        assert len(with_tea) == len(only_milk) == 2
+        led = snapshot.keyword_matches(asked, limit=9, scope=EVERYTHING, led_by=terms("tea"))
+        assert led == with_tea
+        also = [only_milk[0].chunk_id]
+        with_one_more = snapshot.keyword_matches(asked, limit=9, scope=EVERYTHING, led_by=terms("tea"), also=also)
+        assert sorted(with_one_more) == sorted([*with_tea, only_milk[0]])
+        assert snapshot.keyword_matches(asked, limit=9, scope=EVERYTHING, led_by=[]) == []
+        narrow = Scope(since=date(2026, 1, 1))
+        assert snapshot.keyword_matches(asked, limit=9, scope=narrow, led_by=terms("tea"), also=also) == []
+
+
+def test_keyword_scores_are_those_of_a_search(store):
+    store.put_document(document(), chunks_of("tea", "tea and milk", "milk", "water"), {})
+    asked = terms("tea", "milk")
+    with store.reading() as snapshot:
+        everything = dict(snapshot.keyword_matches(asked, limit=9, scope=EVERYTHING))
+        assert len(everything) == 3
+        assert snapshot.keyword_scores(asked, [*everything, 10**9]) == everything
+        best = next(iter(everything))
+        assert snapshot.keyword_scores(asked, [best]) == {best: everything[best]}
+        assert snapshot.keyword_scores(asked, []) == {}
+        assert snapshot.keyword_scores([], everything) == {}
+
+
 def test_frequencies_are_counted_up_to_a_limit(store):
     store.put_document(document(), chunks_of(*(f"common {number}" for number in range(20))), {})
     with store.reading() as snapshot:

@@ -136,7 +136,7 @@ def test_every_number_has_a_lower_limit_that_its_default_keeps():
 
 @pytest.mark.parametrize(
     ("multiplier", "candidates"),
-    [pytest.param(1, 25, id="1"), pytest.param(4, 100, id="the default"), pytest.param(20, 200, id="never above 200")],
+    [pytest.param(1, 16, id="1"), pytest.param(4, 64, id="the default"), pytest.param(20, 200, id="never above 200")],
 )
 def test_candidates_do_not_depend_on_the_limit(multiplier, candidates):
     assert HybridSettings(candidate_multiplier=multiplier).candidates_per_side == candidates

@@ -14,6 +14,10 @@ NEVER = [
     "remote.base_url",
     "remote.api_key",
     "remote.headers",
+    "remote.dimensions",
+    "remote.concurrency",
+    "remote.query_timeout_seconds",
+    "remote.index_timeout_seconds",
     "remote.batch.enabled",
     "remote.batch.wait",
     "remote.batch.concurrency",
@@ -22,6 +26,7 @@ NEVER = [
     "experimental.session_memory",
     "local.model_path",
     "local.model_cache_dir",
+    "local.hub_url",
     "store.driver",
     "store.path",
     "store.vector.driver",
@@ -32,8 +37,12 @@ NEVER = [
     "query.rerank.api_key",
     "query.rerank.candidates",
     "query.rerank.weight",
+    "sessions.paths",
     "cache.enabled",
     "cache.max_entries",
+    "cost.confirm_above_usd",
+    "cost.prices",
+    "mcp.token",
 ]
 
 
@@ -42,6 +51,8 @@ def toml_value(value: object) -> str:
         return str(value).lower()
     if isinstance(value, dict):
         return '{ A = "b" }'
+    if isinstance(value, tuple):
+        return '["somewhere"]'
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
@@ -95,7 +106,7 @@ def test_what_it_may_set(load, workspace):
     assert settings.store.vector.enabled is False
     assert settings.chunking.style == "lines"
     assert settings.sync.sessions.delta_messages == 5
-    assert settings.query.hybrid.candidates_per_side == 50
+    assert settings.query.hybrid.candidates_per_side == 32
 
 
 def test_it_cannot_allow_conversations_by_naming_them(load):

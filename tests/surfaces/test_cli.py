@@ -16,6 +16,7 @@ import click
 import pytest
 
 from recollect import Memory, __version__
+from recollect.embedding.hub import hub_file
 from recollect.surfaces.cli.main import COMMANDS, cli
 
 from .conftest import run_process
@@ -43,6 +44,9 @@ REPORT_KEYS = {
     "unknown",
     "pending",
     "rebuilt",
+    "jobs",
+    "postponed",
+    "bytesRead",
     "complete",
     "seconds",
     "problems",
@@ -144,6 +148,8 @@ def test_index_dry_run_writes_nothing(recollect, workspace):
         "pending",
         "rebuildReason",
         "problems",
+        "toEmbed",
+        "cost",
     }
     assert len(preview["added"]) == 7
     assert preview["tokens"] > preview["chunks"] > 0
@@ -345,6 +351,7 @@ def test_status_deep_lists_the_checks_of_doctor(recollect, indexed):
         "fresh",
         "vectors",
         "embedder",
+        "nearest",
         "cache",
     ]
     assert all(check["ok"] for check in checks)
@@ -358,7 +365,7 @@ def test_status_of_an_empty_workspace(recollect, tmp_path):
 def test_doctor_finds_nothing_wrong(recollect, indexed):
     done = recollect("doctor", "-w", indexed, "--json")
     assert (done.code, done.document["ok"]) == (0, True)
-    assert recollect("doctor", "-w", indexed).out.count("ok  ") == 7
+    assert recollect("doctor", "-w", indexed).out.count("ok  ") == 8
 
 
 @pytest.mark.parametrize(
@@ -397,8 +404,12 @@ def test_doctor_of_an_unusable_index(recollect, indexed):
 
 def test_cache(recollect, indexed):
     stats = recollect("cache", "stats", "-w", indexed, "--json").document
-    assert set(stats) == {"enabled", "entries", "bytes", "maxEntries"}
+    assert set(stats) == {
+        "enabled", "entries", "bytes", "maxEntries", "hits", "misses", "hitRate", "oldestUse",
+    }  # fmt: skip
     assert stats["entries"] > 0
+    assert (stats["hits"], stats["misses"], stats["hitRate"]) == (0, stats["entries"], 0)
+    assert "hit rate 0%" in recollect("cache", "stats", "-w", indexed).out
     assert "of 50,000 vectors" in recollect("cache", "stats", "-w", indexed).out
     assert recollect("cache", "prune", "--older-than", "30d", "-w", indexed, "--json").document == {"removed": 0}
     assert recollect("cache", "clear", "-w", indexed, "--json").document == {"removed": stats["entries"]}
@@ -593,6 +604,18 @@ def write_test_set(folder: Path) -> None:
     (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n", encoding="utf-8")
 
 
+def write_conversations(example: Path, home: Path, session_id: str) -> None:
+    """Put one conversation into the session store of the example, and the transcript of another program into `home`."""
+    with Memory.open(example, provider="none") as memory:
+        memory.conversations.create(session_id=session_id)
+        for number in range(30):
+            memory.conversations.append(session_id, {"role": "user", "content": f"Message {number} is about boats."})
+    transcript = home / ".claude" / "projects" / "notes" / "talk.jsonl"
+    transcript.parent.mkdir(parents=True)
+    line = {"type": "user", "sessionId": "5f0e", "message": {"role": "user", "content": "Fix the wifi"}}
+    transcript.write_text(json.dumps(line) + "\n", encoding="utf-8")
+
+
 @pytest.mark.parametrize("name", commands(), ids=lambda name: name or "recollect")
 def test_every_help_ends_with_an_example_that_runs(recollect, example, monkeypatch, name, tmp_path):
     help_text = recollect(*name.split(), "--help")
@@ -608,8 +631,22 @@ def test_every_help_ends_with_an_example_that_runs(recollect, example, monkeypat
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     recollect("index")
+    if name.startswith("sessions"):
+        monkeypatch.setenv("RECOLLECT_SOURCES", "memory,sessions")
+        monkeypatch.setenv("RECOLLECT_EXPERIMENTAL__SESSION_MEMORY", "true")
+        write_conversations(example, tmp_path, "7f3a")
     if "evals/corpus" in words:
         write_test_set(example / "evals/corpus")
+    if "download" in words:  # one that is there already is not fetched
+        monkeypatch.setenv("RECOLLECT_LOCAL__MODEL_CACHE_DIR", str(tmp_path / "models"))
+        model = hub_file(words[-1]).kept_at(tmp_path / "models")
+        model.parent.mkdir(parents=True)
+        model.write_bytes(b"GGUF")
+    if name == "mcp":  # a server: it ends with its client, and the process with it
+        command = [sys.executable, "-m", "recollect", *words[1:]]
+        served = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
+        assert (served.returncode, served.stdout, served.stderr) == (0, b"", b"")
+        return
     done = recollect(*words[1:])
     assert done.code == 0
     assert done.out

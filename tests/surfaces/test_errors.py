@@ -11,8 +11,9 @@ import pytest
 
 from processes.folders import as_plain_user, small_disk, with_mode
 from processes.plug_in import install
-from recollect import IndexMismatchError, Memory, RerankerError, Settings, StoreError, errors
+from recollect import ConversationStore, IndexMismatchError, Memory, RerankerError, Settings, StoreError, errors
 from recollect.embedding.hashing import HashingEmbedder
+from recollect.remembering import notes_lock
 from recollect.reranking.selection import open_reranker
 from recollect.settings import QuerySettings, RerankSettings
 from recollect.store.state_folder import StateFolder
@@ -98,6 +99,18 @@ def embedder_unavailable(world):
     return world.recollect("index", "-w", world.workspace, "--set", "provider=nonesuch", "--json")
 
 
+def cost_limit(world):
+    dear = 'cost.prices={"openai/text-embedding-3-small": "1000000"}'
+    options = ("--set", "provider=openai", "--set", "remote.api_key=never-sent", "--set", dear)
+    return world.recollect("index", "-w", world.workspace, *options, "--json")
+
+
+def provider_error(world):
+    pytest.importorskip("httpx", reason="the extra `remote` is not installed")
+    there = "remote.base_url=http://127.0.0.1:9"
+    return world.recollect("index", "-w", world.workspace, "--set", "provider=ollama", "--set", there, "--json")
+
+
 def bad_vector(world):
     return plugged(world, "poisoned", before="raise BadVectorError('a vector is not a number')")
 
@@ -143,6 +156,65 @@ def disk_full(world):
         return world.recollect("index", "-w", world.workspace, "--set", f"store.path={disk}", "--json")
 
 
+def sessions_of(world):
+    with Memory.open(world.workspace, provider="none") as memory:
+        memory.conversations.create("chat-1")
+        memory.conversations.append("chat-1", {"role": "user", "content": "hello"})
+        return memory.conversations
+
+
+def sessions_call(world, *words):
+    return world.recollect("sessions", *words, "-w", world.workspace, "--json")
+
+
+def conversation_error(world):
+    folder = world.workspace / ".recollect" / "main"
+    folder.mkdir(parents=True)
+    (folder / "sessions").write_text("in the way", encoding="utf-8")
+    return sessions_call(world, "delete", "chat-1", "--yes")
+
+
+def session_not_found(world):
+    return sessions_call(world, "show", "nobody")
+
+
+def session_exists(world):
+    path = world.tmp_path / "chat-1.jsonl"
+    path.write_text("\n".join(sessions_of(world).export_jsonl("chat-1")), encoding="utf-8")
+    return sessions_call(world, "import", path)
+
+
+def session_busy(world):
+    store = sessions_of(world)
+    world.monkeypatch.setitem(ConversationStore.__init__.__kwdefaults__, "lock_timeout_s", 0.05)
+    with store._places.locked("chat-1"):
+        return sessions_call(world, "archive", "chat-1")
+
+
+def session_damaged(world):
+    sessions_of(world).path_of("chat-1").write_text("{messages: [", encoding="utf-8")
+    return sessions_call(world, "show", "chat-1")
+
+
+def session_too_new(world):
+    sessions_of(world).path_of("chat-1").write_text("{version: 99, messages: []}", encoding="utf-8")
+    return sessions_call(world, "show", "chat-1")
+
+
+def session_input(world):
+    return sessions_call(world, "show", "../chat-1")
+
+
+def notes_busy(world):
+    world.monkeypatch.setitem(notes_lock.__wrapped__.__kwdefaults__, "timeout_s", 0.05)
+    with notes_lock(world.workspace):
+        return world.recollect("remember", "something new", "-w", world.workspace, "--json")
+
+
+def remember_error(world):
+    return world.recollect("remember", " ", "-w", world.workspace, "--json")
+
+
 # Where a class is missing here, the command cannot reach it: see the tests named after those.
 PROVOCATIONS = {
     errors.RecollectError: Provocation(base_error, 1, "the cache is turned off", "cache.enabled = true"),
@@ -155,6 +227,8 @@ PROVOCATIONS = {
         note_not_found, 1, "no such note: 'memory/none.md'", "search for its content"
     ),
     errors.NoteUnreadableError: Provocation(note_unreadable, 1, "cannot read 'MEMORY.md'", "who may read the file"),
+    errors.NotesBusyError: Provocation(notes_busy, 1, "another process is writing notes", "try again"),
+    errors.RememberError: Provocation(remember_error, 2, "nothing to remember", "say what to remember"),
     errors.QueryError: Provocation(query_error, 2, "at least 1, got 0", "1 or more results"),
     errors.EmbedderError: Provocation(embedder_error, 1, "the provider hung up", "try it later", beside=True),
     errors.EmbedderUnavailableError: Provocation(
@@ -164,7 +238,24 @@ PROVOCATIONS = {
         "set provider to one of them",
         beside=True,
     ),
+    errors.ProviderError: Provocation(
+        provider_error, 1, "Ollama cannot be reached at http://127.0.0.1:9", "ollama serve", beside=True
+    ),
     errors.BadVectorError: Provocation(bad_vector, 0, "a vector is not a number", "", beside=True),
+    errors.CostLimitError: Provocation(
+        cost_limit, 1, r"embedding would cost about \$[\d.]+, more than cost.confirm_above_usd", "index --yes"
+    ),
+    errors.ConversationError: Provocation(conversation_error, 1, "a file is in the way", "move that file away"),
+    errors.SessionNotFoundError: Provocation(session_not_found, 1, "no such session: 'nobody'", "sessions list"),
+    errors.SessionExistsError: Provocation(
+        session_exists, 1, "there is a session 'chat-1' already", "append to it, or choose another id"
+    ),
+    errors.SessionBusyError: Provocation(session_busy, 1, "another process has been writing session", "try again"),
+    errors.SessionDamagedError: Provocation(
+        session_damaged, 1, "the file of session 'chat-1' cannot be read", "recollect sessions repair chat-1"
+    ),
+    errors.SessionTooNewError: Provocation(session_too_new, 1, "written by a newer release", "upgrade recollect"),
+    errors.SessionInputError: Provocation(session_input, 1, r"'\.\./chat-1' is not a session id", "use 1 to 128"),
     errors.IndexTooNewError: Provocation(index_too_new, 3, "written by a newer release", "upgrade recollect"),
     errors.IndexCorruptError: Provocation(index_corrupt, 3, "not a database", "recollect index --force"),
     errors.IndexReadOnlyError: Provocation(index_read_only, 1, "cannot write to", "set store.path"),

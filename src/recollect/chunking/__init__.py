@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Literal
 
+from recollect.chunking.dialogue import DialogueChunker, chunk_dialogue
 from recollect.chunking.lines import chunk_lines
 from recollect.chunking.markdown import chunk_markdown
 from recollect.types import Chunk, Document
 
-__all__ = ["CHUNKING_VERSION", "ChunkingStyle", "chunk_document", "chunk_lines", "chunk_markdown"]
+__all__ = [
+    "CHUNKING_VERSION",
+    "ChunkingStyle",
+    "DialogueChunker",
+    "chunk_dialogue",
+    "chunk_document",
+    "chunk_lines",
+    "chunk_markdown",
+]
 
 CHUNKING_VERSION = (
     1  # raised whenever the same document could give other chunks; an index of another version is rebuilt
@@ -19,5 +28,10 @@ _STYLES = {"markdown": chunk_markdown, "lines": chunk_lines}
 
 
 def chunk_document(document: Document, *, style: ChunkingStyle, tokens: int, overlap: int) -> list[Chunk]:
-    """Return the chunks of a document in order, each of at most `tokens`; blank text gives none."""
+    """Return the chunks of a document in order, each of at most `tokens`; blank text gives none.
+
+    Transcripts are cut by messages, whatever the style.
+    """
+    if document.stamp.source == "sessions":
+        return chunk_dialogue(document, tokens=tokens, overlap=overlap)
     return _STYLES[style](document, tokens=tokens, overlap=overlap)

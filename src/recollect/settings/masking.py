@@ -55,6 +55,11 @@ def public_value(key: str, value: object) -> object:
     return masked_text(plain) if isinstance(plain, str) and OPTIONS[key].kind == "text" else plain
 
 
+def is_secret_header(name: str, value: str) -> bool:
+    """Say whether a header holds something that must be kept out of messages, files and names."""
+    return bool(re.search(_TELLING_NAME, name)) or masked_text(value) != value
+
+
 def to_public_dict(settings: Settings) -> dict[str, Any]:
     """Return all settings as nested plain data that is safe to print, log or send: JSON can hold it as it is."""
     public: dict[str, Any] = {}

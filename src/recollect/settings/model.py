@@ -18,7 +18,7 @@ PROVIDERS = ("auto", "local", "openai", "gemini", "voyage", "mistral", "ollama",
 
 _PROVIDER_NAME = r"[a-z0-9_-]+"
 # The same number whatever the limit keeps the order stable; each candidate costs an exact rescoring on both sides.
-CANDIDATES_PER_STEP = 25  # 100 a side by default: 50, 100 and 200 give the same best ten on five English test sets
+CANDIDATES_PER_STEP = 16  # 64 a side by default: 64, 100 and 200 give the same best ten on five English test sets
 MOST_CANDIDATES = 200
 
 
@@ -47,6 +47,16 @@ class RemoteSettings:
     )
     api_key: str = option("", "The key; empty means the provider's own variable, such as `OPENAI_API_KEY`", secret=True)
     headers: Mapping[str, str] = option({}, "Headers added to every request", kind="table", secret=True)
+    dimensions: int = option(
+        0, "Length of the vectors, for models that can shorten them; 0 is the model's own", low=0, high=16_384
+    )
+    concurrency: int = option(4, "Requests under way at once", low=1, high=32)
+    query_timeout_seconds: float = option(
+        0.0, "How long a search waits for its vector; 0 is 60 seconds, 300 for Ollama", low=0, high=3600
+    )
+    index_timeout_seconds: float = option(
+        0.0, "How long indexing waits for one answer; 0 is 120 seconds, 600 for Ollama", low=0, high=3600
+    )
     batch: BatchSettings = BatchSettings()
 
 
@@ -64,10 +74,19 @@ class LocalSettings:
     """The embedding model that runs on this machine."""
 
     model_path: str = option(
-        "", "A folder with `model.onnx` and `tokenizer.json`; empty is the packaged model", kind="path"
+        "",
+        "A folder with `model.onnx` and `tokenizer.json`, a GGUF file, or a downloaded model as "
+        "`hf:owner/repository/file.gguf`; empty is the packaged model",
+        kind="path",
     )
     model_cache_dir: str = option(
         "", "Where downloaded models are kept; empty is the system's cache folder", kind="path"
+    )
+    hub_url: str = option(
+        "https://huggingface.co",
+        "The hub that `recollect download` fetches models from, or a mirror of it",
+        pattern=r"https?://\S+",
+        form="an address that starts with https:// or http://",
     )
 
 
@@ -123,6 +142,9 @@ class SessionSyncSettings:
 
     delta_bytes: int = option(100_000, "Bytes added to a transcript", low=0, workspace="yes")
     delta_messages: int = option(50, "Messages added to a transcript", low=0, workspace="yes")
+    debounce_ms: int = option(
+        5000, "Wait until an announced conversation has been quiet this long", low=0, high=600_000, workspace="yes"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +180,7 @@ class HybridSettings:
     text_weight: float = option(0.3, "Share of words", low=0, workspace="yes")
     candidate_multiplier: int = option(
         4,
-        "Candidates considered a side: 25 times this, at most 200, whatever the number of results, so that the best k "
+        "Candidates considered a side: 16 times this, at most 200, whatever the number of results, so that the best k "
         "are always the first k of the best k+n",
         low=1,
         high=20,
@@ -239,11 +261,77 @@ class QuerySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolSettings:
+    """What agents get through the tools, whether called by a program or over MCP."""
+
+    citations: Literal["auto", "on", "off"] = option(
+        "auto",
+        "Whether results carry `path#L5-L9` for the agent to cite; `auto` is in direct chats, not in groups",
+        choices=("auto", "on", "off"),
+        workspace="yes",
+    )
+    # 4,000 characters, about 1,000 tokens: OpenClaw's limit for injected memory. 300 hold a fence and a line of text.
+    injected_chars: int = option(
+        4000, "Characters of recalled text that one search hands to the agent", low=300, high=100_000, workspace="yes"
+    )
+    append: bool = option(
+        False, "Offer `memory_append`, which adds to notes; a workspace file may only turn it off", workspace=(False,)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class McpSettings:
+    """The MCP server."""
+
+    token: str = option(
+        "", "The bearer token that HTTP clients must send; needed to listen beyond this machine", secret=True
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """Where past conversations lie, besides the session store's own folder."""
+
+    paths: tuple[Path, ...] = option(
+        (),
+        "Folders with transcripts (`.jsonl`) of other programs, such as `~/.claude/projects` or `~/.codex/sessions`",
+        kind="paths",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RedactionSettings:
+    """Secrets such as API keys and passwords, which are replaced by marks before anything else sees the text."""
+
+    notes: bool = option(
+        False,
+        "Hide secrets of notes, too, in the index, in search and in `get`; those of conversations are always hidden. A "
+        "workspace file may only turn it on",
+        workspace=(True,),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class CacheSettings:
     """The embedding cache: text that was embedded once is never embedded again."""
 
     enabled: bool = option(True, "Remember vectors across edits, renames, rebuilds and model switches")
     max_entries: int = option(50_000, "Vectors kept; beyond it the least recently used go", low=1)
+
+
+@dataclass(frozen=True, slots=True)
+class CostSettings:
+    """What embedding by a provider may cost before somebody is asked."""
+
+    # A dollar is 50 million tokens of OpenAI's small model, more than most people write in a life.
+    confirm_above_usd: float = option(
+        1.0, "`recollect index` asks before it embeds for more than this, by estimate, in US dollars", low=0
+    )
+    prices: Mapping[str, str] = option(
+        {},
+        "Prices of your own, in US dollars for a million tokens, such as `\"openai/text-embedding-3-small\" = \"0.02\"`",
+        kind="table",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +355,8 @@ class Settings:
     # Never `auto` from a workspace file: it could pick a remote provider where the user's own file chose none or local.
     provider: str = option(
         "auto",
-        "Who embeds: `auto` takes the local model if it is installed; `none` is keyword search only",
+        "Who embeds: `auto` takes the local model if it is installed, else the first of OpenAI, Gemini, Voyage and "
+        "Mistral whose key is in the environment; `none` is keyword search only",
         pattern=_PROVIDER_NAME,
         form=f"one of {', '.join(PROVIDERS)}, or the name of a plug-in (a-z, 0-9, - and _)",
         workspace=("local", "none"),
@@ -287,7 +376,17 @@ class Settings:
     chunking: ChunkingSettings = ChunkingSettings()
     sync: SyncSettings = SyncSettings()
     query: QuerySettings = QuerySettings()
+    sessions: SessionSettings = SessionSettings()
+    redaction: RedactionSettings = RedactionSettings()
     cache: CacheSettings = CacheSettings()
+    cost: CostSettings = CostSettings()
+    tools: ToolSettings = ToolSettings()
+    mcp: McpSettings = McpSettings()
+
+    @property
+    def active_sources(self) -> tuple[SourceName, ...]:
+        """What is really indexed and searched: conversations only with `experimental.session_memory`."""
+        return tuple(name for name in self.sources if name != "sessions" or self.experimental.session_memory)
 
 
 def _options(group: Any, prefix: str) -> Iterator[tuple[str, Option]]:

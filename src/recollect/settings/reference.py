@@ -95,7 +95,7 @@ RECOLLECT_REMOTE__HEADERS='{"X-Team": "memory"}'
 - An empty variable counts as not set.
 - `RECOLLECT_WORKSPACE`, `RECOLLECT_AGENT` and `RECOLLECT_CONFIG` choose the workspace, the agent and your settings
   file. They are not settings. To run without your own file, let `RECOLLECT_CONFIG` name an empty one (`/dev/null`, or
-  `NUL` on Windows).
+  `NUL` on Windows). `RECOLLECT_REDACTION_KEY_FILE` names the file with the key for the marks of hidden secrets.
 - Any other name that starts with `RECOLLECT_` is an error: a misspelt variable must not be silently ignored.
 
 ## Mistakes

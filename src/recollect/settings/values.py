@@ -70,7 +70,10 @@ def _closest(key: str) -> str | None:
     names = [*OPTIONS, *(group for group in GROUPS if group)]
     if snake in names:
         return snake
-    leaf = snake.rpartition(".")[2]
+    group, _, leaf = snake.rpartition(".")
+    beside = {name.rpartition(".")[2]: name for name in OPTIONS if group and name.rpartition(".")[0] == group}
+    if near := close_match(leaf, list(beside)):  # a slip inside a group that is there
+        return beside[near]
     same_leaf = [name for name in OPTIONS if name.rpartition(".")[2] == leaf]
     return same_leaf[0] if len(same_leaf) == 1 else close_match(snake, names)
 

@@ -113,7 +113,7 @@ def parts_of(path: str) -> tuple[str, ...] | None:
     parts = tuple(path.split("/"))
     if "\0" in path or not is_text(path) or not is_markdown(path) or not {"", ".", ".."}.isdisjoint(parts):
         return None
-    if os.name == "nt" and any(map(_means_else_on_windows, parts)):
+    if os.name == "nt" and any(map(means_else_on_windows, parts)):
         return None
     return parts
 
@@ -130,11 +130,12 @@ def is_disguised(path: str) -> bool:
         or not {"", ".", ".."}.isdisjoint(part.strip(" .") or ".." for part in folded.split("/"))
         or not _SLASH_LOOKALIKES.isdisjoint(path)
         or any(unicodedata.category(char) in {"Cc", "Cf", "Zl", "Zp"} for char in path)
-        or any(map(_means_else_on_windows, folded.split("/")))
+        or any(map(means_else_on_windows, folded.split("/")))
     )
 
 
-def _means_else_on_windows(part: str) -> bool:
+def means_else_on_windows(part: str) -> bool:
+    """Say whether Windows would take one part of a path for something else than a file of that name."""
     return (
         part[-1:] in {" ", "."}
         or not _WINDOWS_FORBIDDEN.isdisjoint(part)

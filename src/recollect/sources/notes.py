@@ -12,10 +12,12 @@ from functools import cached_property
 from pathlib import Path
 
 from recollect.errors import NoteNotFoundError, PathRefusedError, WorkspaceError
+from recollect.privacy import is_private
+from recollect.redaction import redact
 from recollect.sources.dates import date_in_name
 from recollect.sources.decoding import decode_note
 from recollect.sources.front_matter import split_front_matter
-from recollect.sources.note_paths import Root, is_disguised, is_skipped, parts_of, roots_of
+from recollect.sources.note_paths import Root, is_disguised, is_markdown, is_skipped, parts_of, roots_of
 from recollect.sources.opening import read_below
 from recollect.sources.walking import is_link, problem_at, walk_root
 from recollect.types import Document, FileStamp, Listing, SourceName
@@ -44,9 +46,10 @@ class NotesSource:
     of the same name as `@<name>-2/...`.
     """
 
-    def __init__(self, workspace: Path, extra_paths: Sequence[Path] = ()) -> None:
+    def __init__(self, workspace: Path, extra_paths: Sequence[Path] = (), *, redacted: bool = False) -> None:
         self._workspace = workspace
         self._extra_paths = tuple(extra_paths)
+        self._redacted = redacted  # secrets are hidden before anybody sees the text
 
     @property
     def name(self) -> SourceName:
@@ -66,7 +69,8 @@ class NotesSource:
         for root in self._listed_roots():
             found, unreadable = walk_root(root)
             problems += unreadable
-            for path, real_path, info in sorted(found):
+            found.sort()
+            for path, real_path, info in found:
                 # Windows gives no inode while listing; a name that differs only in case is the same file there.
                 identity = (info.st_dev, info.st_ino) if info.st_ino else os.path.normcase(real_path)
                 if identity in seen:
@@ -89,6 +93,8 @@ class NotesSource:
             raise FileNotFoundError(f"not a path of this memory: {stamp.path!r}")
         raw, info = read_below(place.root.base, (*place.root.parts, *place.rest))
         text = decode_note(raw)
+        if self._redacted:
+            text = redact(text).text
         metadata, body_first_line = split_front_matter(text)
         return Document(
             stamp=FileStamp("memory", stamp.path, info.st_size, info.st_mtime_ns),
@@ -97,7 +103,12 @@ class NotesSource:
             body_first_line=body_first_line,
             metadata=metadata,
             dated=date_in_name(stamp.path),
+            private=is_private(stamp.path, metadata, text),
         )
+
+    def may_hold(self, path: str) -> bool:
+        """Say whether a path has the form of a note's."""
+        return is_markdown(path)
 
     def exists(self, path: str) -> bool:
         """Say whether the path names a regular file of this memory now; a single look, folders on the way unchecked."""
@@ -116,6 +127,22 @@ class NotesSource:
         but no such file exists.
         """
         return Path(self._find(path)[0].real_path)
+
+    def place_to_write(self, path: str) -> tuple[str, tuple[str, ...], str]:
+        """Return the base folder, the parts below it and the stored path of a note that may be written, old or new.
+
+        Raises PathRefusedError for paths outside the workspace and names that are not the same everywhere.
+        """
+        try:
+            place = self._find(path)[0]
+        except NoteNotFoundError:
+            found = self._place(path)
+            if found is None or is_disguised(path):
+                raise PathRefusedError(path) from None
+            place = found
+        if place.root.is_outside:
+            raise PathRefusedError(path)
+        return place.root.base, (*place.root.parts, *place.rest), place.stored
 
     def _stamp_if_there(self, path: str) -> FileStamp | None:
         try:

@@ -17,15 +17,22 @@ _FILE_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXE
 
 
 def read_below(base: str, parts: tuple[str, ...]) -> tuple[bytes, os.stat_result]:
-    """Return a file's bytes and the fstat that belongs to them.
+    """Return a file's bytes and the fstat that belongs to them; raises like `open_below`."""
+    with open_below(base, parts) as file:
+        return settled(file.readall, file)
+
+
+def open_below(base: str, parts: tuple[str, ...]) -> io.FileIO:
+    """Return a file open for reading, not buffered.
 
     Raises OSError when the file is gone or unreadable, is not a regular file, or a link lies anywhere below `base`.
     """
     handle = _open_by_folder(base, parts) if _FOLDER_BY_FOLDER else _open_by_path(base, parts)
-    with io.FileIO(handle) as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", "/".join(parts))
-        return settled(file.readall, file)
+    file = io.FileIO(handle)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "not a regular file", "/".join(parts))
+    return file
 
 
 def settled(read_rest: Callable[[], bytes], file: io.FileIO) -> tuple[bytes, os.stat_result]:

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from recollect import Check, Hit, IndexPreview, IndexReport, SearchAnswer, Status
+    from recollect import (
+        Check,
+        CostEstimate,
+        ForgetReport,
+        Forgotten,
+        Hit,
+        IndexPreview,
+        IndexReport,
+        Remembered,
+        SearchAnswer,
+        Status,
+    )
 
     Style = Callable[[str], str]
 
@@ -63,8 +74,31 @@ def preview_lines(preview: IndexPreview) -> Iterator[str]:
     yield (
         f"{len(preview.added):,} new, {len(preview.changed):,} changed, {len(preview.removed):,} removed, "
         f"{preview.unchanged:,} unchanged; {preview.chunks:,} chunks, about {preview.tokens:,} tokens, "
-        f"{preview.known:,} of them embedded before"
+        f"{preview.known:,} of them embedded before{_share(preview.known, preview.chunks)}"
     )
+    if preview.cost:
+        yield cost_line(preview.cost, preview.to_embed)
+
+
+def cost_line(cost: CostEstimate, texts: int) -> str:
+    """Return what embedding would cost, with where the price comes from."""
+    work = f"to embed: {texts:,} texts, about {cost.tokens:,} tokens, by {cost.provider}/{cost.model}"
+    if cost.usd is None:
+        return f"{work}; price: unknown ({cost.basis})"
+    by_batch = cost.batch_usd is not None and cost.batch_usd < cost.usd
+    batch = f", {dollars(cost.batch_usd)} by batch job" if by_batch and cost.batch_usd is not None else ""
+    return f"{work}; price: {dollars(cost.usd)}{batch} ({cost.basis})"
+
+
+def dollars(usd: float) -> str:
+    """Return an amount with as many digits as make sense for it."""
+    if usd == 0 or usd >= 0.01:
+        return f"${usd:,.2f}" if usd else "$0"
+    return f"${usd:.5f}" if usd >= 0.0001 else "less than $0.0001"
+
+
+def _share(part: int, whole: int) -> str:
+    return f" ({part / whole:.0%})" if whole else ""
 
 
 def status_lines(status: Status) -> Iterator[str]:
@@ -82,6 +116,10 @@ def status_lines(status: Status) -> Iterator[str]:
         "cache": f"{status.cache_entries:,} vectors, {status.cache_bytes / 2**20:.1f} MB",
         "fresh": "no: notes changed, `recollect index` takes them in" if status.stale else "yes",
     }
+    if status.jobs:
+        rows["jobs"] = "; ".join(
+            f"{job.provider} {job.id or '(new)'}, {job.chunks:,} chunks, since {job.since}" for job in status.jobs
+        )
     for name, value in rows.items():
         yield f"{name:10} {value}"
     yield from check_lines(status.checks)
@@ -97,3 +135,26 @@ def check_lines(checks: Iterable[Check], *, good: Style = _plain, bad: Style = _
 
 def _found_by(hit: Hit) -> str:
     return {"both": "meaning+words", "vector": "meaning", "keyword": "words"}[hit.found_by]
+
+
+def remembered_lines(done: Remembered) -> Iterator[str]:
+    """Yield where something was written, or where it is known already, and what is like it."""
+    yield f"{done.citation}  {'written' if done.written else 'known already, not written again'}"
+    for known in done.known:
+        yield f"  {'says the same' if known.same else 'similar'}: {known.citation}  {known.text}"
+
+
+def forget_lines(report: ForgetReport) -> Iterator[str]:
+    """Yield what was forgotten, or would be."""
+    for each in report.forgotten:
+        yield f"{each.path}  {_lost(each)}"
+    if not report.dry_run:
+        yield f"wiped: {report.chunks:,} chunks of the index, {report.vectors:,} vectors of the cache"
+
+
+def _lost(each: Forgotten) -> str:
+    unit = "line" if each.source == "memory" else "message"
+    amount = f"{each.count:,} {unit}{'' if each.count == 1 else 's'}"
+    if not each.whole:
+        return amount
+    return f"the whole file, {amount}" if each.count else "the whole file"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from importlib import import_module
@@ -10,19 +9,29 @@ from typing import Any
 
 import click
 
-from recollect import DiskFullError, RecollectError, __version__
+from recollect import RecollectError, __version__
+from recollect.documents import error_document
+from recollect.errors import system_error
+from recollect.remote.retry_hooks import silence
 from recollect.surfaces.cli.output import print_json, print_problem
-from recollect.surfaces.documents import error_document
 
 COMMANDS = {  # name -> module below recollect.surfaces.cli; a command is imported only when it is used
     "init": "init_command",
     "index": "index_command",
     "search": "search_command",
     "get": "get_command",
+    "remember": "remember_command",
+    "forget": "forget_command",
+    "sessions": "sessions_command",
     "status": "status_command",
+    "watch": "watch_command",
+    "verify": "verify_command",
     "doctor": "doctor_command",
     "cache": "cache_command",
+    "download": "download_command",
     "config": "config_command",
+    "mcp": "mcp_command",
+    "prompt": "prompt_command",
     "eval": "eval_command",
     "completion": "completion_command",
 }
@@ -78,6 +87,7 @@ def main(args: list[str] | None = None) -> None:
     # One query is too small for NumPy's threads to share: while another process is busy they wait for each other, and a
     # search that takes 20 ms takes 300. onnxruntime, which embeds the notes, has threads of its own.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    silence()  # stdout is for answers
     words = sys.argv[1:] if args is None else args
     sys.exit(run(words))
 
@@ -129,18 +139,10 @@ def _failure(error: BaseException) -> tuple[RecollectError, int]:
         return UsageError(error.format_message(), hint=f"see `{asked} --help`"), error.exit_code
     failure: RecollectError
     if isinstance(error, OSError):
-        failure = _system_failure(error)
+        failure = system_error(error)
     else:
         failure = StoppedError("stopped; what was done so far is kept", hint="run the same command to go on")
     return failure, failure.exit_code
-
-
-def _system_failure(error: OSError) -> RecollectError:
-    where = f"{error.filename}: " if error.filename else ""
-    message = f"{where}{error.strerror or error}"
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return DiskFullError(message, hint="free some space; what was indexed before is intact")
-    return RecollectError(message, hint="check the path and who may read and write it")
 
 
 def _write_any_character() -> None:

@@ -63,6 +63,17 @@ def common_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+def listener_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say who listens."""
+    session = click.option("--session", metavar="ID", help="The group's own session, which it may see.")
+    chat = click.option(
+        "--chat",
+        type=click.Choice(["direct", "group"]),
+        help="Who listens: a group sees neither MEMORY.md nor private notes.  [default: direct]",
+    )
+    return chat(session(function))
+
+
 def _assignment(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key:

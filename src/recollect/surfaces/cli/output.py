@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from recollect import RecollectError
-    from recollect.surfaces.documents import Json
+    from recollect.documents import Json
 
 
 def print_json(document: Json) -> None:

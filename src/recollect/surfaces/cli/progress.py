@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 QUIET_S = 1.0  # work that is done within it shows nothing
 LINE_EVERY_S = 5.0
 
-LABELS = {"read": "reading notes", "embed": "embedding chunks"}
+LABELS = {
+    "read": "reading notes",
+    "embed": "embedding chunks",
+    "jobs": "waiting for batch jobs",
+    "download": "downloading the model (MB)",
+}
 
 
 @contextmanager

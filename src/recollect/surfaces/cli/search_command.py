@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from recollect.surfaces.cli.options import Chosen, common_options
+from recollect.documents import search_document
+from recollect.surfaces.cli.options import Chosen, common_options, listener_options
 from recollect.surfaces.cli.output import faint, print_json, print_lines, print_notes, strong
-from recollect.surfaces.documents import search_document
 from recollect.surfaces.text import search_lines
 
 if TYPE_CHECKING:
+    from recollect.privacy import Chat
     from recollect.search.fusion import Fusion
+    from recollect.types import SourceName
 
 
 @click.command("search", epilog="Example: recollect search 'who looks after the garden?' --limit 3")
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 @click.option("--since", metavar="DAY", help="Only notes of that day or later: 2026-03-01, 2026-03, 'last week'.")
 @click.option("--until", metavar="DAY", help="Only notes of that day or earlier.")
 @click.option("--on", metavar="DAY", help="Only notes of that day, month or week.")
+@click.option("--source", type=click.Choice(["all", "memory", "sessions"]), help="Notes or conversations alone.")
+@listener_options
 @click.option("--rerank", is_flag=True, help="Let the configured reranker look at the best again.")
 @click.option("--explain", is_flag=True, help="Show what each score is made of.")
 @click.option("--no-sync", is_flag=True, help="Answer from the index as it is, without indexing what is new.")
@@ -38,9 +42,12 @@ def command(
     since: str | None,
     until: str | None,
     on: str | None,
+    source: SourceName | Literal["all"] | None,
     rerank: bool,
     explain: bool,
     no_sync: bool,
+    chat: Chat | None,
+    session: str | None,
     chosen: Chosen,
 ) -> None:
     """Find the notes that answer QUERY, by meaning and by words. New notes are indexed first, for a moment."""
@@ -54,9 +61,12 @@ def command(
             since=since,
             until=until,
             on=on,
+            source=source,
             rerank=rerank or None,
             explain=explain,
             sync=False if no_sync else None,
+            chat=chat,
+            session=session,
         )
     if chosen.as_json:
         print_json(search_document(answer))

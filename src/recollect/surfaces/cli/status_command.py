@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
+from recollect.documents import status_document
 from recollect.surfaces.cli.options import Chosen, common_options
 from recollect.surfaces.cli.output import print_json, print_lines, print_notes
-from recollect.surfaces.documents import status_document
 from recollect.surfaces.text import status_lines
 
 
