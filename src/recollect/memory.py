@@ -19,6 +19,7 @@ from recollect.privacy import Chat, audience_of
 from recollect.reading import read_note, read_transcript
 from recollect.requests import build_request
 from recollect.settings import Settings, checked_agent, load_settings
+from recollect.types import IndexReport
 from recollect.workspace import checked_workspace, expanded
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
         Check,
         ForgetReport,
         IndexPreview,
-        IndexReport,
         NoteText,
         Price,
         ProgressCallback,
@@ -428,8 +428,11 @@ class Memory:
         report = sync_before_search(update, self._behind, budget_s)
         return replace(report, postponed=postponed_by(update.sources))
 
-    def _catch_up(self, deadline: Deadline) -> IndexReport:
-        return self.parts.indexed(lambda update, _: update.run(deadline=deadline, tidy=True))
+    def _catch_up(self, deadline: Deadline, files: frozenset[str] | None) -> IndexReport:
+        paths = None if files is None else self.parts.stored_paths(files)
+        if paths is not None and not paths:
+            return IndexReport()
+        return self.parts.indexed(lambda update, _: update.run(paths=paths, deadline=deadline, tidy=True))
 
     def _index_grown(self, paths: Collection[str]) -> None:
         transcripts = self.parts.transcripts

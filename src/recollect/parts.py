@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.embedders import Embedders
@@ -23,8 +24,7 @@ from recollect.store.sqlite.cache import SqliteEmbeddingCache
 from recollect.store.state_folder import StateFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from recollect.protocols import Embedder, Source, Store
     from recollect.settings import Settings
@@ -89,6 +89,13 @@ class Parts:
             raise sessions_off()
         listed = [stamp.path for each in self.sources() if each.name == source for stamp in each.list().files]
         return [*listed, *(path for _, path in self.stored(source) if path not in set(listed))]
+
+    def stored_paths(self, files: Collection[str]) -> list[str]:
+        """Return the paths under which files on disk are stored; those that are no part of the memory are left out."""
+        places = [self.notes.stored_path(Path(file)) for file in files]
+        if self.transcripts:
+            places += [self.transcripts.stored_path(Path(file)) for file in files]
+        return sorted(filter(None, places))
 
     def built_with(self) -> EmbedderIdentity | None:
         """Return whose vectors the index holds, as far as it can be read."""

@@ -274,6 +274,13 @@ class Store(Protocol):
         """Begin to replace one growing document in one transaction; an exception leaves it as it was."""
         ...
 
+    def together(self) -> AbstractContextManager[None]:
+        """Make one transaction of what this thread writes in the `with` block: many small ones take twice as long.
+
+        An exception in it undoes all of it.
+        """
+        ...
+
     def touch_documents(self, documents: Iterable[StoredDocument]) -> None:
         """Update stamp, hash and date of documents whose text did not change."""
         ...
@@ -301,7 +308,7 @@ class Store(Protocol):
         ...
 
     def erase_deleted(self) -> None:
-        """Leave no byte of removed documents anywhere in what is stored; raises IndexBusyError when readers forbid it."""
+        """Leave no byte of removed documents in what is stored; raises IndexBusyError when readers forbid it."""
         ...
 
     def embedded_hashes(self) -> set[str]:

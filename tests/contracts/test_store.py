@@ -290,6 +290,30 @@ def test_given_chunks_come_with_the_best_and_with_the_same_scores(store):
         assert snapshot.keyword_matches(asked, limit=1, scope=EVERYTHING, also=[best.chunk_id]) == [best]
 
 
+def test_what_is_written_together_is_seen_together(store):
+    with store.together():
+        store.put_document(document("memory/a.md"), chunks_of("tea"), {})
+        store.put_document(document("memory/b.md"), chunks_of("milk"), {})
+        with store.reading() as snapshot:
+            assert snapshot.counts().files == 0
+    with store.reading() as snapshot:
+        assert snapshot.counts().files == 2
+    assert store.verify() == []
+
+
+def test_what_fails_together_leaves_nothing(store):
+    store.put_document(document("memory/before.md"), chunks_of("water"), {})
+    with pytest.raises(RuntimeError, match="half-way"), store.together():
+        store.put_document(document("memory/a.md"), chunks_of("tea"), {})
+        store.remove_documents("memory", ["memory/before.md"])
+        raise RuntimeError("half-way")
+    with store.reading() as snapshot:
+        assert [path for _, path in snapshot.documents()] == ["memory/before.md"]
+    assert found(store, "water") == ["water"]
+    assert found(store, "tea") == []
+    assert store.verify() == []
+
+
 def test_leading_terms_find_and_all_terms_score(store):
     store.put_document(document(), chunks_of("tea", "tea and milk", "milk", "water and milk"), {})
     asked = terms("tea", "milk")

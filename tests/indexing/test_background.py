@@ -23,10 +23,12 @@ class Gate:
         self.began = threading.Semaphore(0)
         self.may_end = threading.Semaphore(0)
         self.outcome = outcome or IndexReport()
+        self.asked: list[frozenset[str] | None] = []
         self.at_once = 0
         self.most_at_once = 0
 
-    def work(self, deadline):
+    def work(self, deadline, files):
+        self.asked.append(files)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         self.began.release()
@@ -53,6 +55,36 @@ def test_requests_during_a_run_are_answered_by_one_more(gate):
     gate.may_end.release(2)
     assert sync.wait(PATIENCE_S)
     assert (sync.runs, gate.most_at_once) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("requests", "second_run"),
+    [
+        pytest.param([{"a"}, {"b"}], {"a", "b"}, id="files add up"),
+        pytest.param([{"a"}, None], None, id="everything holds the files"),
+        pytest.param([None, {"a"}], None, id="also when it was asked for first"),
+    ],
+)
+def test_what_is_asked_for_during_a_run_is_joined(gate, requests, second_run):
+    sync = BackgroundSync(gate.work)
+    sync.request(frozenset({"first"}))
+    assert gate.began.acquire(timeout=PATIENCE_S)
+    for files in requests:
+        sync.request(None if files is None else frozenset(files))
+    gate.may_end.release(2)
+    assert sync.wait(PATIENCE_S)
+    assert gate.asked == [{"first"}, second_run]
+
+
+def test_after_a_failure_everything_is_looked_at():
+    gate = Gate(EmbedderError("the provider hung up"))
+    sync = BackgroundSync(gate.work)
+    gate.may_end.release(2)
+    sync.request(frozenset({"a"}))
+    assert sync.wait(PATIENCE_S)
+    sync.request(frozenset({"b"}))
+    assert sync.wait(PATIENCE_S)
+    assert gate.asked == [{"a"}, None]
 
 
 def test_stopping_ends_the_run_under_way_and_a_request_begins_anew(gate):

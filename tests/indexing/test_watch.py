@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import queue
 import shutil
 import threading
 import time
@@ -157,3 +158,40 @@ def test_the_interval_starts_runs_by_itself(workspace):
         with watching.start():
             for _ in range(3):
                 assert runs.acquire(timeout=PATIENCE_S)
+
+
+def test_a_change_of_one_note_looks_at_that_note_only(workspace):
+    pytest.importorskip("watchfiles")
+    heard: queue.Queue[object] = queue.Queue()
+    with Memory.open(workspace, provider="hashing", sync__watch_debounce_ms=50) as memory:
+        memory.index()
+        time.sleep(0.05)  # so that the times of the notes are trusted
+        with memory.watch(on_sync=heard.put):
+            assert heard.get(timeout=PATIENCE_S).changed == 0  # what changed before it began
+            (workspace / "MEMORY.md").write_text("# About one note\n", encoding="utf-8")
+            report = heard.get(timeout=PATIENCE_S)
+            assert (report.changed, report.unchanged) == (1, 0)
+            (workspace / "MEMORY.md").unlink()
+            report = heard.get(timeout=PATIENCE_S)
+            assert (report.removed, report.unchanged) == (1, 0)
+
+
+def test_a_folder_that_came_is_not_named_by_its_files(workspace):
+    pytest.importorskip("watchfiles")
+    with FileEvents(lambda: watched_places(workspace, ())) as events:
+        events.start()
+        assert events.files() == frozenset()
+        (workspace / "memory/new.md").write_text("x", encoding="utf-8")
+        seen = _files_when_changed(events)
+        assert seen == {str(workspace / "memory/new.md")}
+        (workspace / "memory/folder.md").mkdir()  # a name like a note's
+        assert _files_when_changed(events) is None
+        assert events.files() == frozenset()
+
+
+def _files_when_changed(events: FileEvents) -> frozenset[str] | None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not events.changed():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return events.files()

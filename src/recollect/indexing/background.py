@@ -30,7 +30,7 @@ class BackgroundSync:
     The thread ends when there is nothing to do; `stop` ends it after the piece of work in flight.
     """
 
-    def __init__(self, work: Callable[[Deadline], IndexReport]) -> None:
+    def __init__(self, work: Callable[[Deadline, frozenset[str] | None], IndexReport]) -> None:
         self._work = work
         self._begin()
 
@@ -38,6 +38,8 @@ class BackgroundSync:
         self._pid = os.getpid()
         self._changed = threading.Condition()
         self._wanted = False
+        self._files: frozenset[str] | None = None  # what the wanted run is about; None is everything
+        self._current: frozenset[str] | None = None  # what the run under way is about
         self._since: float | None = None  # when the run under way began
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
@@ -74,13 +76,20 @@ class BackgroundSync:
 
         return end
 
-    def request(self, *, at_once: bool = True) -> None:
-        """Ask for a run. With `at_once=False` it may begin a moment later, and not soon after one that failed."""
+    def request(self, files: frozenset[str] | None = None, *, at_once: bool = True) -> None:
+        """Ask for a run, over some `files` or everything.
+
+        With `at_once=False` it may begin a moment later, and not soon after one that failed.
+        """
         with self._here():
             failed = isinstance(self._outcome, Exception) or (self._outcome and not self._outcome.complete)
             if not at_once and failed and time.monotonic() - self._ended_at < RETRY_AFTER_S:
                 return
-            self._wanted = True
+            if failed:  # what it was about is still to be done
+                files = None
+            if self._wanted:
+                files = None if files is None or self._files is None else self._files | files
+            self._wanted, self._files = True, files
             if self._thread is None:
                 self._stop.clear()
                 delay = 0.0 if at_once else BEGIN_AFTER_S
@@ -117,7 +126,7 @@ class BackgroundSync:
         while self._begins(stop):
             outcome: Outcome
             try:
-                outcome = self._work(Deadline(stop=stop))
+                outcome = self._work(Deadline(stop=stop), self._current)
             except Exception as error:  # noqa: BLE001 - there is no caller: it is kept for the next one who asks
                 outcome = error
             if not stop.is_set():
@@ -129,7 +138,7 @@ class BackgroundSync:
                 self._thread = self._since = None
                 self._changed.notify_all()
                 return False
-            self._wanted, self._since = False, time.monotonic()
+            self._wanted, self._current, self._since = False, self._files, time.monotonic()
             return True
 
     def _ends(self, outcome: Outcome) -> None:

@@ -6,6 +6,7 @@ Text comes first so that keyword search finds everything at once, while embeddin
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from recollect.types import Document, FileStamp, ProgressCallback
 
 TIDIED_IN_PASSING = 16  # documents; tidying up after more of them may take longer than a search can wait
+WRITTEN_AT_ONCE = 24  # documents a transaction: a first index takes a seventh less time, a kill costs 0.1 s of work
 REMOVED_AT_ONCE = 256  # documents a transaction: some 50 ms, so that a deadline is kept and readers are not held up
 
 
@@ -51,7 +53,7 @@ class Indexer:
         deadline: Deadline = NEVER,
         progress: ProgressCallback | None = None,
     ) -> IndexReport:
-        """Do what is needed, one transaction a document, and report it; stops early at the deadline.
+        """Do what is needed, no document in two transactions, and report it; stops early at the deadline.
 
         With `paths` only those are looked at.
         """
@@ -97,13 +99,18 @@ class Indexer:
         tally.unchanged += plan.unchanged
         gone = {document.content_hash for document in plan.removed}
         work = [*((stamp, None) for stamp in plan.added), *plan.touched]
-        for done, (stamp, known) in enumerate(work):
-            if deadline.passed:
-                tally.complete = False
-                return
-            self._take_in(stamp, known, gone, tally, deadline)
-            if progress:
-                progress(Progress("read", done + 1, len(work)))
+        for start in range(0, len(work), WRITTEN_AT_ONCE):
+            some = work[start : start + WRITTEN_AT_ONCE]
+            # A conversation is written in transactions of its own: it may be larger than memory.
+            whole = all(stamp.source == "memory" for stamp, _ in some)
+            with self.store.together() if whole else nullcontext():
+                for done, (stamp, known) in enumerate(some, start + 1):
+                    if deadline.passed:
+                        tally.complete = False
+                        return
+                    self._take_in(stamp, known, gone, tally, deadline)
+                    if progress:
+                        progress(Progress("read", done, len(work)))
         self._remove(plan, tally, deadline)
 
     def _take_in(
@@ -111,7 +118,7 @@ class Indexer:
     ) -> None:
         source = next(source for source in self.sources if source.name == stamp.source)
         try:
-            if isinstance(source, GrowingSource):
+            if stamp.source == "sessions" and isinstance(source, GrowingSource):  # the check costs 40 µs a note
                 growth = GrowthRun(self.store, self.preparation, self._known_vectors)
                 growth.take_in(source, stamp, known, gone=gone, tally=tally, deadline=deadline)
                 return

@@ -81,6 +81,7 @@ class Watching:
             self._ready.set()
             self._sync.request()  # what changed before we began
             changed_at = first_change = None
+            listing_changed = False
             next_look, next_run = self._after_listing(0.0), self._next_run()
             while not self._stop.wait(STEP_S):
                 now = time.monotonic()
@@ -88,15 +89,18 @@ class Watching:
                 if now >= next_look:
                     listed = self._listed()
                     next_look = self._after_listing(time.monotonic() - now)
+                    listing_changed = listing_changed or listed != seen
                     changed, seen = changed or listed != seen, listed
                 if changed:
                     changed_at, first_change = now, first_change or now
                 quiet = changed_at is not None and now - changed_at >= self._quiet_s
                 late = first_change is not None and now - first_change >= MOST_PATIENT * self._quiet_s
                 if quiet or late or now >= next_run:
+                    files = events.files()  # in any case, so that they are named once only
+                    self._sync.request(None if listing_changed or now >= next_run else files)
                     changed_at = first_change = None
+                    listing_changed = False
                     next_run = self._next_run()
-                    self._sync.request()
 
     def _begin(self, events: FileEvents) -> None:
         try:

@@ -144,6 +144,15 @@ class NotesSource:
             raise PathRefusedError(path)
         return place.root.base, (*place.root.parts, *place.rest), place.stored
 
+    def stored_path(self, file: Path) -> str | None:
+        """Return the stored path of a file on disk, or None when it is no note of this memory; it may be gone."""
+        real = Path(os.path.realpath(file.parent)) / file.name
+        for root in self._roots:
+            if real.is_relative_to(root.real_path):
+                path = "/".join(filter(None, (root.stored, *real.relative_to(root.real_path).parts)))
+                return path if self._place(path) else None
+        return None
+
     def _stamp_if_there(self, path: str) -> FileStamp | None:
         try:
             return self.stamp_of(path)

@@ -85,4 +85,3 @@ def _walk_folder(folder: str, stored: str) -> tuple[list[Found], list[Problem]]:
         except OSError as error:
             problems.append(problem_at(stored.rstrip("/") or folder, error))
     return found, problems
-

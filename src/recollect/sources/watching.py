@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 GROUPED_MS = 100  # events are handed over in groups of so long; waiting for quiet is not done here
 STEP_MS = 100  # how often the watching thread looks for events, and whether it shall stop
 TRANSCRIPTS = (".jsonl", ".json5", ".json")
+MOST_FILES = 200  # beyond it, looking at each costs more than listing all
 WAKE_MS = 60_000  # nothing happens then; the call only has to end some time
 
 
@@ -69,6 +70,8 @@ class FileEvents:
         self._places = places
         self._now: WatchedPlaces | None = None
         self._changed = threading.Event()
+        self._lock = threading.Lock()
+        self._files: set[str] | None = set()  # that changed; None when something else did
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
         self._failure: Exception | None = None
@@ -113,7 +116,24 @@ class FileEvents:
         if self._now is None or self._places().identities != self._now.identities:
             self._end()
             self.start()
+            with self._lock:
+                self._files = None
         return True
+
+    def files(self) -> frozenset[str] | None:
+        """Return which files changed since the last call; None when it was more than some files."""
+        with self._lock:
+            files, self._files = self._files, set()
+        return None if files is None else frozenset(files)
+
+    def _note(self, paths: Sequence[str]) -> None:
+        named = [path for path in paths if _is_named_like_a_file(path)]
+        with self._lock:
+            if self._files is not None:
+                self._files |= set(named)
+                if len(named) < len(paths) or len(self._files) > MOST_FILES:
+                    self._files = None
+        self._changed.set()
 
     def _watch(self, notifier: RustNotify, paths: list[str], stop: threading.Event) -> None:
         try:
@@ -122,8 +142,8 @@ class FileEvents:
                     told = notifier.watch(GROUPED_MS, STEP_MS, WAKE_MS, stop)
                     if told in {"stop", "signal"}:
                         return
-                    if isinstance(told, set) and any(_matters(path, paths) for _, path in told):
-                        self._changed.set()
+                    if isinstance(told, set) and (matter := [path for _, path in told if _matters(path, paths)]):
+                        self._note(matter)
         except Exception as error:  # noqa: BLE001 - kept for who asks next
             self._failure = error
 
@@ -138,6 +158,10 @@ class FileEvents:
         for thread in self._threads:
             thread.join()
         self._threads.clear()
+
+
+def _is_named_like_a_file(path: str) -> bool:
+    return (is_markdown(path) or path.endswith(TRANSCRIPTS)) and not os.path.isdir(path)  # noqa: PTH112
 
 
 def _matters(path: str, watched: Sequence[str]) -> bool:

@@ -109,6 +109,19 @@ class Database:
             self.end_transaction()
             raise
 
+    @contextmanager
+    def joined_transaction(self) -> Iterator[None]:
+        """Be part of the transaction that is open, or hold one; an exception undoes all of it in either case."""
+        if not self._connection.in_transaction:
+            with self.transaction():
+                yield
+            return
+        try:
+            yield
+        except BaseException:
+            self.end_transaction()
+            raise
+
     def end_transaction(self) -> None:
         """Undo what is not committed; does nothing outside a transaction (a full disk may have ended it already)."""
         if self._connection.in_transaction:

@@ -62,7 +62,8 @@ def put_document_row(db: Database, document: StoredDocument) -> tuple[int, bool]
         touch_document_rows(db, [document])
         return key, False
     key = db.insert(
-        "INSERT INTO documents (source, path, size, mtime_ns, content_hash, dated, private) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO documents (source, path, size, mtime_ns, content_hash, dated, private) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
         (stamp.source, stamp.path, *_changeable(document)),
     )
     return key, True

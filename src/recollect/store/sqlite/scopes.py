@@ -39,7 +39,8 @@ def document_condition(scope: Scope) -> tuple[str, list[str | int]]:
         values.append(scope.until.toordinal())
     if scope.public_only:
         own = sorted(scope.own_transcripts)
-        listed = f" OR (documents.source = 'sessions' AND documents.path IN ({', '.join('?' * len(own))}))" if own else ""
+        marks = ", ".join("?" * len(own))
+        listed = f" OR (documents.source = 'sessions' AND documents.path IN ({marks}))" if own else ""
         conditions.append(f"((documents.private = 0 AND documents.source <> 'sessions'){listed})")
         values.extend(own)
     return " AND ".join(conditions), values

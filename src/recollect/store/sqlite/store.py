@@ -103,6 +103,11 @@ class SqliteStore:
                 raise StoreError("a document was rewritten in part only", hint="run `recollect index` again")
             _count(db, documents=int(rewrite.is_new))
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        with self._writing():
+            yield
+
     def touch_documents(self, documents: Iterable[StoredDocument]) -> None:
         touched = list(documents)
         if touched:
@@ -225,7 +230,7 @@ class SqliteStore:
             raise IndexReadOnlyError(
                 f"{self.path} is open for reading only", hint="check the permissions of the folder that holds the index"
             )
-        with self._pool.writer() as db, db.transaction():
+        with self._pool.writer() as db, db.joined_transaction():
             yield db
 
     def _vector_index(self) -> VectorIndex:
