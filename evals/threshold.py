@@ -20,12 +20,10 @@ from recollect import Memory
 from recollect.evaluation.runner import open_memory
 from recollect.evaluation.test_sets import EvalQuery, EvalSet, load_set
 from recollect.evaluation.workspaces import ScopeWorkspace, write_workspaces
-from recollect.search.fusion import FLOOR
 
 SEED = 20261116
 OWN, FOREIGN = 200, 60  # questions asked of each set, from its own and from those of every other set
 DEEP = 10  # an answer that is not among the first ten is not the threshold's fault
-JUST_AT_THE_FLOOR = FLOOR + 0.01  # what an exact hit is lifted to
 
 
 @dataclass
@@ -79,16 +77,16 @@ def measured(eval_set: EvalSet, foreign: list[str], work: Path) -> Counted:
                 best = max((hit.score for hit in memory.search(text, sync=False).hits), default=0.0)
                 found.foreign += 1
                 found.shown += best > 0
-                found.shown_by_more += best > JUST_AT_THE_FLOOR
+                found.shown_by_more += best > memory.settings.query.min_score  # an exact hit is lifted to just that
     return found
 
 
 def _ask_own(memory: Memory, workspace: ScopeWorkspace, query: EvalQuery, found: Counted) -> None:
-    threshold = memory.settings.query.min_score
+    shown = {hit.citation for hit in memory.search(query.text, limit=DEEP, sync=False).hits}
     for hit in memory.search(query.text, limit=DEEP, min_score=0, sync=False).hits:
         if query.grades.get(workspace.documents[hit.path], 0) > 0:
             found.answers += 1
-            found.kept += hit.score >= threshold
+            found.kept += hit.citation in shown
 
 
 if __name__ == "__main__":

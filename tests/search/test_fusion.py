@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.search.fusion import Evidence, Weights, fuse, text_score
+from recollect.search.fusion import Evidence, Weights, above, fuse, text_score
+from recollect.settings import Settings
 from recollect.types import Candidate
 
 EVIDENCE = Evidence(full_weight=10.0, weights=Weights(0.7, 0.3), cosine_floor=0.4, cosine_ceiling=0.9)
@@ -96,8 +98,47 @@ def test_a_remark_of_few_words_counts_less_than_a_text():
     assert second.score > first.score / 2
 
 
-def test_the_rarest_word_keeps_a_candidate_above_the_default_threshold():
-    evidence = Evidence(10.0, Weights(), 0.4, 0.9, frozenset({2}))
-    best = fuse([Candidate(1, 0.4, 0.1), Candidate(2, 0.4, 0.1)], evidence, fusion="balanced")[0]
-    assert best.candidate.chunk_id == 2
-    assert best.score > 0.35
+def test_a_long_text_counts_a_little_less():
+    long, short = Candidate(1, 0.6, 4.0, terms=400), Candidate(2, 0.6, 4.0, terms=60)
+    first, second = fuse([long, short], EVIDENCE, fusion="balanced")
+    assert first.candidate == short
+    assert second.score > 0.9 * first.score
+
+
+def test_words_count_less_where_one_candidate_has_them_all():
+    by_words, by_meaning = Candidate(1, 0.65, 3.0), Candidate(2, 0.9, 1.0)
+    alone = {f.candidate.chunk_id: f.score for f in fuse([by_words, by_meaning], EVIDENCE, fusion="balanced")}
+    full_match = Candidate(3, 0.4, 25.0)
+    beside = {
+        f.candidate.chunk_id: f.score for f in fuse([by_words, by_meaning, full_match], EVIDENCE, fusion="balanced")
+    }
+    assert beside[2] / beside[1] > alone[2] / alone[1]
+
+
+DEFAULT_THRESHOLD = Settings().query.min_score
+
+
+def shown(candidates, evidence, threshold=DEFAULT_THRESHOLD):
+    return above(fuse(candidates, evidence, fusion="balanced"), threshold)
+
+
+def test_the_rarest_word_is_never_lost_to_the_default_threshold():
+    evidence = replace(EVIDENCE, exact=frozenset({2}))
+    candidates = [Candidate(1, 0.4, 0.1), Candidate(2, 0.4, 0.1)]
+    (kept,) = shown(candidates, evidence)
+    assert (kept.candidate.chunk_id, kept.score) == (2, DEFAULT_THRESHOLD)
+    assert shown(candidates, evidence, 0.6) == []  # who asks for more gets only that
+
+
+def test_what_is_near_in_meaning_is_shown_where_words_fail():
+    near, far = Candidate(1, 0.66, None), Candidate(2, 0.5, None)
+    assert [f.candidate for f in shown([near, far], EVIDENCE)] == [near]
+    full_match = Candidate(3, 0.9, 10.0)
+    assert [f.candidate for f in shown([near, far, full_match], EVIDENCE)] == [full_match]
+
+
+def test_without_a_threshold_scores_and_order_are_as_they_are():
+    evidence = replace(EVIDENCE, exact=frozenset({2}))
+    candidates = [Candidate(1, 0.5, 1.0), Candidate(2, 0.4, 0.1)]
+    assert shown(candidates, evidence, 0.0) == fuse(candidates, evidence, fusion="balanced")
+    assert [f.candidate.chunk_id for f in shown(candidates, evidence, 0.0)] == [1, 2]

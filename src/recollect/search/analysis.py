@@ -143,9 +143,7 @@ def common_from(chunks: int) -> int:
     return min(COMMON, max(LEAST_COMMON, round(COMMON_SHARE * chunks)))
 
 
-def choose_terms(
-    weighed: Sequence[WeighedTerm], *, common: int = COMMON, names: Collection[str] = ()
-) -> KeywordQuery:
+def choose_terms(weighed: Sequence[WeighedTerm], *, common: int = COMMON, names: Collection[str] = ()) -> KeywordQuery:
     """Return the terms worth asking for: those that occur, without very common ones while rarer ones remain."""
     present = [w for w in weighed if w.frequency]
     rare = [w for w in present if w.frequency < common]

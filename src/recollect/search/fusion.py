@@ -34,8 +34,9 @@ KNEE = 0.8  # above it a score says "surely", and only the order matters
 # The default threshold is 0.35. With these, questions of the test sets keep 97 % and more of their answers above it,
 # and of questions that belong to another set's notes nine in ten find nothing: docs/retrieval.md.
 SCALE = 1.15  # exponent
-NEAR_ENOUGH = 0.47  # vector part from which on meaning alone makes an answer; one in twenty foreign questions gets there
-FLOOR = 0.36  # what a chunk that is near enough, or holds the rarest word of the query, is worth at least
+NEAR_ENOUGH = 0.47  # vector part from which on meaning alone makes an answer; 1 in 20 foreign questions gets there
+WORDS_FAILED = 0.5  # the best score below which meaning alone is asked
+MOST_LIFTED = 0.36  # threshold up to which what is near enough, or holds the rarest word, is shown in any case
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,17 @@ class Fused(NamedTuple):
     score: float
     vector_part: float
     text_part: float
+    kept: bool = False  # worth showing whatever its score
+
+
+def above(fused: Sequence[Fused], threshold: float) -> list[Fused]:
+    """Return what reaches the threshold; what is kept counts as if it did, unless more than the default is asked."""
+    lifted = threshold if threshold <= MOST_LIFTED else math.inf
+    return [
+        f if f.score >= threshold else f._replace(score=lifted)
+        for f in fused
+        if f.score >= threshold or (f.kept and lifted < math.inf)
+    ]
 
 
 def fuse(candidates: Sequence[Candidate], evidence: Evidence, *, fusion: Fusion) -> list[Fused]:
@@ -111,8 +123,9 @@ def _balanced(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused
     ]
     by_text = min(MOST_BY_TEXT, max(LEAST_BY_TEXT, BALANCED_TEXT - TEXT_EASE * (max(texts, default=0.0) - 0.5)))
     fused = []
+    best = 0.0
     for candidate, text in zip(candidates, texts, strict=True):  # a hundred in every search: plain arithmetic, no calls
-        chunk_id, cosine, _, _, terms = candidate
+        _, cosine, _, _, terms = candidate
         vector = text if cosine is None else (cosine - floor) / span if cosine > floor else 0.0
         score = by_text * text**FADING + (1 - by_text) * vector**FADING
         if terms is not None:
@@ -121,10 +134,13 @@ def _balanced(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused
             elif terms + BREVITY_EASE < FULL_LENGTH:
                 score *= ((terms + BREVITY_EASE) / FULL_LENGTH) ** BREVITY
         score **= SCALE
-        if score < FLOOR and (vector >= NEAR_ENOUGH or chunk_id in evidence.exact):
-            score = FLOOR + score / 100  # still in their order
+        best = max(best, score)
         fused.append(Fused(candidate, score if score < KNEE else _bent(score), vector, text))
-    return fused
+    near_enough = NEAR_ENOUGH if best < WORDS_FAILED else math.inf
+    return [
+        f._replace(kept=True) if f.vector_part >= near_enough or f.candidate.chunk_id in evidence.exact else f
+        for f in fused
+    ]
 
 
 def _bent(score: float) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from recollect.errors import QueryError
 from recollect.search.analysis import RARE, KeywordQuery, keyword_query
 from recollect.search.citations import cite
-from recollect.search.fusion import Evidence, Fusion, Weights, fuse, keyword_score, text_score
+from recollect.search.fusion import Evidence, Fusion, Weights, above, fuse, keyword_score, text_score
 from recollect.search.neighbours import JOIN_POOL, joined_groups
 from recollect.search.ordering import Ordering, Ranked, put_in_order, with_chunks
 from recollect.search.snippets import make_snippet
@@ -70,7 +70,7 @@ def find(
         keywords = KeywordQuery((), keywords.full_weight)
     candidates = _candidates(snapshot, request, keywords, query_vector)
     evidence = Evidence(keywords.full_weight, request.weights, *cosine_range, _exact(snapshot, request, keywords))
-    relevant = [f for f in fuse(candidates, evidence, fusion=request.fusion) if f.score >= request.min_score]
+    relevant = above(fuse(candidates, evidence, fusion=request.fusion), request.min_score)
     ranked = [Ranked(fused, fused.score, None) for fused in relevant]
     ranked, note = put_in_order(snapshot, request.query, request.ordering, ranked)
     notes = tuple(filter(None, (_respelled(keywords), note)))
