@@ -48,6 +48,8 @@ LAYERS = {
     "session_flush": 4,
     "evaluation": 5,
     "tools": 5,
+    "installing": 5,
+    "adapters": 6,
     "surfaces": 6,
     "__init__": 4,
     "__main__": 7,
@@ -96,7 +98,19 @@ def test_imports_point_down(path):
 
 
 def test_surfaces_use_the_public_api_only():
-    allowed = {"__init__", "surfaces", "settings", "workspace", "types", "evaluation", "conversations", "tools", "documents", "errors"}
+    allowed = {
+        "__init__",
+        "surfaces",
+        "settings",
+        "workspace",
+        "types",
+        "evaluation",
+        "conversations",
+        "tools",
+        "documents",
+        "errors",
+        "installing",
+    }
     type_only = {"privacy", "search.fusion", "store.sqlite"}  # names in annotations, imported for type checking only
     of_the_process = {"remote.retry_hooks"}  # what only the owner of the process decides
     for path in (SOURCE / "surfaces").rglob("*.py"):
@@ -134,6 +148,8 @@ def test_every_module_says_what_it_holds():
         ),
         pytest.param("import recollect.tools", {"numpy", "apsw", "mcp", "pydantic", "httpx"}, id="the agent tools"),
         pytest.param("import recollect.surfaces.cli.mcp_command", {"numpy", "mcp", "pydantic"}, id="the mcp command"),
+        pytest.param("import recollect.adapters", {"anthropic", "agents", "langchain_core"}, id="the adapters"),
+        pytest.param("import recollect.surfaces.cli.hook_command", {"numpy", "pyjson5", "mcp"}, id="the hook command"),
     ],
 )
 def test_imports_stay_cheap(code, unwanted):

@@ -80,12 +80,12 @@ class NoteFolder:
         os.rmdir(self._at(name), dir_fd=self._handle)
 
     def move(self, name: str, into: NoteFolder, new_name: str) -> None:
-        """Give a file or folder another name, here or in another folder; the caller sees to it that the name is free."""
+        """Give a file or folder another name, here or in another folder; the caller sees that it is free."""
         reach("note.rename")
-        if self._handle is None or into._handle is None:  # noqa: SLF001 - another object of this class
-            os.rename(self._at(name), into._at(new_name))  # noqa: PTH104, SLF001
+        if self._handle is None or into._handle is None:
+            os.rename(self._at(name), into._at(new_name))  # noqa: PTH104
         else:
-            os.rename(name, new_name, src_dir_fd=self._handle, dst_dir_fd=into._handle)  # noqa: SLF001
+            os.rename(name, new_name, src_dir_fd=self._handle, dst_dir_fd=into._handle)
         into.sync()
         self.sync()
 

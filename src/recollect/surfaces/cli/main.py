@@ -31,6 +31,8 @@ COMMANDS = {  # name -> module below recollect.surfaces.cli; a command is import
     "download": "download_command",
     "config": "config_command",
     "mcp": "mcp_command",
+    "install": "install_command",
+    "hook": "hook_command",
     "prompt": "prompt_command",
     "eval": "eval_command",
     "completion": "completion_command",

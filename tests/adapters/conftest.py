@@ -1,0 +1,13 @@
+"""A small memory that is searched by words alone, for every adapter."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect import Memory
+
+
+@pytest.fixture
+def memory(workspace):
+    with Memory.open(workspace, provider="none") as opened:
+        yield opened
