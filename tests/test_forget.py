@@ -105,7 +105,7 @@ def test_a_match_takes_lines_and_messages_and_leaves_no_trace(memory, notes):
     assert {(each.path, each.whole, each.count) for each in report.forgotten} == {
         (f"memory/{CANARY}.md", False, 1),
         ("memory/network.md", False, 1),
-        ("memory/2026-11-01.md", False, 2),
+        ("memory/2026-11-01.md", False, 1),  # and the line that says who noted it
         ("sessions/chats/chat-1.json5", False, 1),
     }
     assert report.chunks == 4

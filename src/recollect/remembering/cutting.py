@@ -32,7 +32,7 @@ def delete_note(workspace: Path, path: str, *, extra_paths: Sequence[Path] = ())
 
 
 def cut_lines(workspace: Path, path: str, lines: Collection[int], *, extra_paths: Sequence[Path] = ()) -> int:
-    """Take lines out of a note, 1-based, each with the line that says who noted it; return how many went.
+    """Take lines out of a note, 1-based, each with the line that says who noted it; return how many of them there were.
 
     All other bytes stay as they are. Raises NotesBusyError when the note changes meanwhile: its lines are others then.
     """
@@ -58,7 +58,7 @@ def cut_lines(workspace: Path, path: str, lines: Collection[int], *, extra_paths
 
 
 def without_lines(raw: bytes, stored: str, lines: Collection[int]) -> tuple[bytes, int]:
-    """Return the content without these lines, and how many went."""
+    """Return the content without these lines, and how many of them there were."""
     encoding, _, _ = written_in(raw, stored)
     errors = "surrogateescape" if encoding == "utf-8" else "strict"
     try:
@@ -71,7 +71,7 @@ def without_lines(raw: bytes, stored: str, lines: Collection[int]) -> tuple[byte
     for number, line in enumerate(listed, start=1):
         if number not in gone:
             kept.append(line)
-    return "".join(kept).encode(encoding, errors), len(gone & set(range(1, len(listed) + 1)))
+    return "".join(kept).encode(encoding, errors), len(set(lines) & set(range(1, len(listed) + 1)))
 
 
 def _provenance_of(listed: Sequence[str], number: int, gone: Collection[int]) -> int | None:
