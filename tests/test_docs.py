@@ -318,6 +318,17 @@ def test_every_page_is_on_the_map():
         assert page.name == "index.md" or f"({page.name})" in index, page.name
 
 
+def test_every_part_of_the_source_is_described():
+    architecture = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
+    index = (REPOSITORY / "docs" / "index.md").read_text(encoding="utf-8")
+    for part in (REPOSITORY / "src" / "recollect").iterdir():
+        if part.is_dir() and (part / "__init__.py").exists():
+            assert f"`{part.name}/`" in architecture, part.name
+            assert f"| `{part.name}` |" in index, part.name
+        elif part.suffix == ".py" and not part.name.startswith("_"):
+            assert f"`{part.name}`" in architecture, part.name
+
+
 def test_the_commands_of_the_readme_are_those_that_ci_runs():
     def installs(file: Path) -> list[str]:
         return [line for line in file.read_text(encoding="utf-8").split("\n") if line.startswith("python3 -m venv")]

@@ -11,6 +11,7 @@ from recollect import AsyncMemory, ConversationStore, Memory, NoteNotFoundError,
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.privacy import Audience, audience_of, is_private
 from recollect.surfaces.cli.main import run
+from recollect.tools import MemoryTools
 
 SESSIONS = {"sources": ["memory", "sessions"], "experimental__session_memory": True}
 # Where each canary lies, and which audiences may see it.
@@ -242,7 +243,40 @@ def test_who_listens_is_checked(chat, session):
         audience_of(chat, session)
 
 
-def test_what_is_not_said_is_as_before():
-    group = Audience("group", "team")
-    assert audience_of(None, None, group) == group
-    assert audience_of("direct", None, group).is_group is False
+TEAM, ANY_GROUP, OWN = Audience("group", "team"), Audience("group"), Audience("direct", "mine")
+
+
+@pytest.mark.parametrize(
+    ("opened_for", "chat", "session", "listens"),
+    [
+        pytest.param(TEAM, None, None, TEAM, id="what is not said is as before"),
+        pytest.param(TEAM, "group", "team", TEAM, id="the same once more"),
+        pytest.param(Audience(), "group", "team", TEAM, id="a direct chat may speak for a group"),
+        pytest.param(OWN, "group", None, Audience("group", "mine"), id="also one of a session"),
+    ],
+)
+def test_a_call_may_narrow_who_listens(opened_for, chat, session, listens):
+    assert audience_of(chat, session, opened_for) == listens
+
+
+@pytest.mark.parametrize(
+    ("opened_for", "chat", "session"),
+    [
+        pytest.param(TEAM, "direct", None, id="a group as its owner"),
+        pytest.param(TEAM, "direct", "team", id="the same with its session"),
+        pytest.param(TEAM, None, "board", id="a group as another group"),
+        pytest.param(ANY_GROUP, None, "board", id="a group without a session as another group"),
+        pytest.param(OWN, None, "other", id="a session as another one"),
+    ],
+)
+def test_a_call_may_never_widen_who_listens(folder, opened_for, chat, session):
+    audience = {"chat": opened_for.chat, "session": opened_for.session}
+    with Memory.open(folder, provider="none", **audience, **SESSIONS) as memory:
+        for call in (memory.search, memory.get):
+            with pytest.raises(QueryError, match="this memory was opened for"):
+                call("MEMORY.md", chat=chat, session=session)
+        if opened_for.is_group and chat == "direct":
+            with pytest.raises(QueryError, match="opened for a group"):
+                memory.remember("a fact", chat=chat)
+            with pytest.raises(QueryError, match="opened for a group"):
+                MemoryTools(memory, chat=chat)

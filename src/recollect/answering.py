@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from recollect.parts import Parts
-    from recollect.protocols import Embedder, Vector
+    from recollect.protocols import Embedder, Snapshot, Vector
     from recollect.types import Counts, IndexReport, SourceName
 
 NO_NOTES = "no notes yet: write MEMORY.md or memory/<topic>.md in {workspace}"
@@ -47,8 +47,9 @@ class Answering:
                 vector, reason = embedding.vector_of(request.query, snapshot) if embedding else (None, "")
                 cosine_range = _cosine_range(embedder, vector)
                 found = find(snapshot, request, vector, cosine_range=cosine_range, exists=self._shown(request))
+                held_back = self._held_back(snapshot, embedder) if counts.pending else ""
         notes += [told if vector is not None else "", reason]
-        notes += self._notes_on(request, counts, found, by_vector=vector is not None)
+        notes += self._notes_on(request, counts, found, held_back or _pending_note(counts, vector))
         stale = True if found.missing_files else None if synced is None else not synced.complete or synced.postponed > 0
         return SearchAnswer(
             query=request.query,
@@ -69,7 +70,12 @@ class Answering:
         with self._lock:
             self._queries = None
 
-    def _notes_on(self, request: SearchRequest, counts: Counts, found: Found, *, by_vector: bool) -> Iterator[str]:
+    def _held_back(self, snapshot: Snapshot, embedder: Embedder | None) -> str:
+        """Say what waits because embedding it would cost more than may be spent without asking."""
+        limit = self._parts.spending_limit(embedder)
+        return limit.note_on(snapshot, embedder.identity) if limit and embedder else ""
+
+    def _notes_on(self, request: SearchRequest, counts: Counts, found: Found, waiting: str) -> Iterator[str]:
         yield from found.notes
         if request.explain and request.ordering.reading:
             yield f"read as a time: {request.ordering.reading.meaning}"
@@ -77,8 +83,8 @@ class Answering:
             yield "the query is empty: say what to look for"
         if not counts.files:
             yield NO_NOTES.format(workspace=self._parts.workspace)
-        if by_vector and counts.pending:
-            yield f"{counts.pending} chunks are found by keyword only until `recollect index` has embedded them"
+        if waiting:
+            yield waiting
         if found.missing_files:
             yield f"the index is stale: {len(found.missing_files)} notes are gone; run `recollect index`"
 
@@ -106,6 +112,12 @@ class Answering:
         if source == "sessions":
             return self._parts.transcripts is None or self._parts.transcripts.exists(path)
         return self._parts.notes.exists(path)
+
+
+def _pending_note(counts: Counts, vector: Vector | None) -> str:
+    if vector is None or not counts.pending:
+        return ""
+    return f"{counts.pending} chunks are found by keyword only until `recollect index` has embedded them"
 
 
 def _cosine_range(embedder: Embedder | None, vector: Vector | None) -> tuple[float, float]:

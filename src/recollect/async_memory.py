@@ -186,9 +186,7 @@ class AsyncMemory:
         self, session_id: str, *, summarize: Callable[[str], str] | None = None, keep_last: int = 20
     ) -> Flushed:
         """Append what must outlive the compaction of a session to today's note; `summarize` runs in another thread."""
-        return await asyncio.to_thread(
-            self._memory.flush_session, session_id, summarize=summarize, keep_last=keep_last
-        )
+        return await asyncio.to_thread(self._memory.flush_session, session_id, summarize=summarize, keep_last=keep_last)
 
     async def on_transcript_update(self, path: str | Path) -> bool:
         return await asyncio.to_thread(self._memory.on_transcript_update, path)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from recollect.memory import Memory
     from recollect.protocols import Store
-    from recollect.store.sqlite.cache import CacheStats
+    from recollect.store.sqlite.cache_tables import CacheStats
     from recollect.types import EmbedderIdentity
 
 LOW_DISK_BYTES = 200 * 1024 * 1024  # an index of 10,000 chunks, its rebuild beside it and a cache fit into that

@@ -124,7 +124,8 @@ def _expand(token: str) -> str:
     """Return the terms of one token; an identifier is followed by its whole, marked."""
     token = token.replace("’", "'")
     if "'" in token:
-        token = _ELISION.sub("", token, count=1).removesuffix("'s").replace("'", "")  # "Maria's" is Maria; "don't" is one word
+        # "Maria's" is Maria; "don't" is one word
+        token = _ELISION.sub("", token, count=1).removesuffix("'s").replace("'", "")
     parts = [part for piece in _JOINERS.split(token) if piece for part in _split_name(piece)]
     terms = " ".join(stem(part.lower()) for part in parts if len(part) <= LONGEST_TERM)
     whole = token.strip("_").lower()

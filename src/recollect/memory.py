@@ -302,7 +302,7 @@ class Memory:
         `source` asks notes ("memory") or conversations ("sessions") alone; None and "all" ask whatever is indexed.
         `since`, `until` and `on` (a date, "2026-03", "last week") let only notes of those days through. `rerank` asks
         the configured reranker, or the one given, for a second look at the best. `chat` and `session` say who listens,
-        where that differs from what the memory was opened for.
+        where those are fewer than the memory was opened for.
 
         What is new is indexed first, for `sync.search_budget_ms` at most; `sync=False` answers from the index as it is.
         """
@@ -328,7 +328,7 @@ class Memory:
         try:
             answer = self._answering.answer(request, synced, keyword_only=keyword_only)
         except IndexCorruptError as error:
-            synced = self.update(embedder).heal(error, budget_s)
+            synced = self.parts.unasked(embedder).heal(error, budget_s)
             if not synced.complete:
                 self._behind.request(at_once=False)
             answer = self._answering.answer(request, synced, keyword_only=keyword_only)
@@ -424,7 +424,7 @@ class Memory:
             raise MemoryDisabledError
 
     def _sync(self, embedder: Embedder | None, budget_s: float) -> IndexReport:
-        update = self.parts.update(embedder, patient=True)
+        update = self.parts.unasked(embedder, patient=True)
         report = sync_before_search(update, self._behind, budget_s)
         return replace(report, postponed=postponed_by(update.sources))
 
@@ -432,11 +432,11 @@ class Memory:
         paths = None if files is None else self.parts.stored_paths(files)
         if paths is not None and not paths:
             return IndexReport()
-        return self.parts.indexed(lambda update, _: update.run(paths=paths, deadline=deadline, tidy=True))
+        return self.parts.catch_up(paths=paths, deadline=deadline)
 
     def _index_grown(self, paths: Collection[str]) -> None:
         transcripts = self.parts.transcripts
         if transcripts is not None:
             due = due_paths(transcripts, paths, self.parts.stored("sessions"), self.settings.sync.sessions)
             if due:
-                self.update(self.selection.embedder).run(paths=due)
+                self.parts.catch_up(paths=due)

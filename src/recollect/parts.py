@@ -12,6 +12,7 @@ from recollect.embedders import Embedders
 from recollect.embedding.prices import estimate, price_of
 from recollect.errors import DiskFullError, StoreError
 from recollect.following import open_transcripts, sessions_off
+from recollect.indexing.deadline import NEVER, Deadline
 from recollect.indexing.fallback import embedder_problem, with_fallback
 from recollect.indexing.patience import PatientSource
 from recollect.indexing.preparation import Preparation
@@ -26,6 +27,7 @@ from recollect.store.state_folder import StateFolder
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
+    from recollect.indexing.unasked import SpendingLimit
     from recollect.protocols import Embedder, Source, Store
     from recollect.settings import Settings
     from recollect.types import CostEstimate, EmbedderIdentity, IndexReport, Price, SourceName, StoredDocument
@@ -121,6 +123,15 @@ class Parts:
         embedder = self.embedders.selection.embedder
         return partial(estimate, embedder, self.settings) if embedder else None
 
+    def spending_limit(self, embedder: Embedder | None) -> SpendingLimit | None:
+        """Return what this embedder may cost without asking; None where it costs nothing, as far as is known."""
+        usd_per_million = price_of(embedder, self.settings).usd_per_million if embedder else None
+        if not usd_per_million:
+            return None
+        from recollect.indexing.unasked import SpendingLimit  # most people pay nothing
+
+        return SpendingLimit(self.settings.cost.confirm_above_usd, usd_per_million)
+
     # --- writing ---------------------------------------------------------------------------------
 
     def update(self, embedder: Embedder | None, *, patient: bool = False) -> IndexUpdate:
@@ -141,6 +152,29 @@ class Parts:
             embedder,
             self.cache,
         )
+
+    def unasked(self, embedder: Embedder | None, *, patient: bool = False) -> IndexUpdate:
+        """Return the way to write the index that spends no more than the settings allow without asking."""
+        update = self.update(embedder, patient=patient)
+        limit = self.spending_limit(embedder)
+        if limit is None:
+            return update
+        from recollect.indexing.unasked import within_limit
+
+        return within_limit(update, limit)
+
+    def catch_up(self, *, paths: Collection[str] | None = None, deadline: Deadline = NEVER) -> IndexReport:
+        """Bring the index up to date without asking anybody: what would cost more than the settings allow waits."""
+
+        def run(update: IndexUpdate, _: bool) -> IndexReport:
+            limit = self.spending_limit(update.embedder)
+            if limit is None:
+                return update.run(paths=paths, deadline=deadline, tidy=True)
+            from recollect.indexing.unasked import run_without_asking
+
+            return run_without_asking(update, limit, paths=paths, deadline=deadline)
+
+        return self.indexed(run)
 
     def indexed(self, run: Callable[[IndexUpdate, bool], IndexReport]) -> IndexReport:
         """Run an update; if its embedder fails, again with the fallback, where there is one."""

@@ -59,14 +59,23 @@ class Audience:
 DIRECT = Audience()
 
 
-def audience_of(chat: str | None, session: str | None, default: Audience = DIRECT) -> Audience:
-    """Return who listens; what is not said is as `default` has it. Raises QueryError for what cannot be."""
-    kind = default.chat if chat is None else chat
+def audience_of(chat: str | None, session: str | None, opened_for: Audience = DIRECT) -> Audience:
+    """Return who listens; what is not said is as the memory was opened for.
+
+    Raises QueryError for what cannot be, and for whoever would see more than those it was opened for: a group stays a
+    group, and only a direct chat of no session may name one.
+    """
+    kind = opened_for.chat if chat is None else chat
     if kind not in get_args(Chat):
         raise QueryError(f"there is no chat of the kind {kind!r}", hint="use direct or group")
-    own = default.session if session is None else session
+    own = opened_for.session if session is None else session
     if own is not None and not _SESSION.fullmatch(own):
         raise QueryError(f"{own!r} is not a session id", hint="`recollect sessions list` shows them")
+    if opened_for.is_group and kind != "group":
+        raise QueryError("this memory was opened for a group", hint="open one for the direct chat")
+    if own != opened_for.session and (opened_for.is_group or opened_for.session is not None):
+        whose = f"the session {opened_for.session!r}" if opened_for.session else "a group without a session"
+        raise QueryError(f"this memory was opened for {whose}, not for {own!r}", hint="open one for that session")
     return Audience("group" if kind == "group" else "direct", own)
 
 

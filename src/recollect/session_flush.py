@@ -42,7 +42,7 @@ def flush_session(
     if not done.path:
         return done
     try:
-        memory.index(paths=[done.path])
+        memory.parts.catch_up(paths=[done.path])
     except RecollectError as error:  # it is written: what keeps it from being found is only told
         told = f"it is written, but not indexed yet: {error.message}"
         return replace(done, note=f"{done.note}; {told}" if done.note else told)

@@ -303,10 +303,15 @@ def test_what_is_written_together_is_seen_together(store):
 
 def test_what_fails_together_leaves_nothing(store):
     store.put_document(document("memory/before.md"), chunks_of("water"), {})
-    with pytest.raises(RuntimeError, match="half-way"), store.together():
-        store.put_document(document("memory/a.md"), chunks_of("tea"), {})
-        store.remove_documents("memory", ["memory/before.md"])
-        raise RuntimeError("half-way")
+
+    def write_and_fail():
+        with store.together():
+            store.put_document(document("memory/a.md"), chunks_of("tea"), {})
+            store.remove_documents("memory", ["memory/before.md"])
+            raise RuntimeError("half-way")
+
+    with pytest.raises(RuntimeError, match="half-way"):
+        write_and_fail()
     with store.reading() as snapshot:
         assert [path for _, path in snapshot.documents()] == ["memory/before.md"]
     assert found(store, "water") == ["water"]

@@ -6,7 +6,9 @@ import json
 
 import pytest
 
+from recollect import Memory
 from recollect.indexing.preparation import SEARCHED_METADATA, Preparation
+from recollect.redaction import REDACTION_VERSION
 from recollect.sources.notes import NotesSource
 
 
@@ -54,8 +56,19 @@ def test_the_profile_tells_rules_apart(first, second, same):
     assert (Preparation(**first).profile == Preparation(**second).profile) is same
 
 
-def test_the_profile_names_the_versions_of_what_cuts_and_splits():
-    assert {"chunking", "lexicon"} <= set(json.loads(Preparation().profile))
+def test_the_profile_names_the_versions_of_what_cuts_splits_and_hides():
+    assert {"chunking", "lexicon", "transcripts", "redaction"} <= set(json.loads(Preparation().profile))
+    assert Preparation(redacted=True).profile != Preparation().profile
+
+
+def test_an_index_from_before_more_secrets_were_known_is_built_anew(tmp_path, monkeypatch):
+    (tmp_path / "MEMORY.md").write_text("# Notes\n\nThe harbour is calm.\n", encoding="utf-8")
+    with Memory.open(tmp_path, provider="none") as memory:
+        memory.index()
+        assert not memory.index().rebuilt
+    monkeypatch.setattr("recollect.indexing.preparation.REDACTION_VERSION", REDACTION_VERSION + 1)
+    with Memory.open(tmp_path, provider="none") as memory:
+        assert memory.index().rebuilt
 
 
 @pytest.mark.parametrize("text", ["", "\n\n\n", "---\ntitle: x\n---\n"], ids=["empty", "blank", "front matter only"])

@@ -6,6 +6,9 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -31,27 +34,34 @@ def run_as_other_user(script: str, folder: Path) -> str:
     """Run the script with the folder as its argument, without the right to write there; return what it printed."""
     if os.name == "nt":
         pytest.skip("the mode of a Windows folder does not keep anyone from writing into it")
-    opened = _make_reachable(folder) if os.geteuid() == 0 else []
-    modes = [(path, stat.S_IMODE(path.stat().st_mode)) for path in (folder, *folder.iterdir())]
-    try:
-        for path, _ in modes:
-            path.chmod(0o555 if path.is_dir() else 0o444)
-        result = subprocess.run(
-            [sys.executable, "-c", PRELUDE + script, os.fspath(folder)], capture_output=True, text=True, check=False
-        )
-    finally:
-        for path, mode in [*modes, *opened]:
-            path.chmod(mode)
+    with _reachable(folder) as place:
+        modes = [(path, stat.S_IMODE(path.stat().st_mode)) for path in (place, *place.iterdir())]
+        try:
+            for path, _ in modes:
+                path.chmod(0o555 if path.is_dir() else 0o444)
+            result = subprocess.run(
+                [sys.executable, "-c", PRELUDE + script, os.fspath(place)], capture_output=True, text=True, check=False
+            )
+        finally:
+            for path, mode in modes:
+                path.chmod(mode)
     assert result.returncode == 0, result.stderr
     return result.stdout
 
 
-def _make_reachable(folder: Path) -> list[tuple[Path, int]]:
-    """Let others pass through our own temporary folders; return what they were."""
-    changed = []
-    for parent in folder.parents:
-        mode = stat.S_IMODE(parent.stat().st_mode)
-        if not mode & stat.S_IXOTH:
-            changed.append((parent, mode))
-            parent.chmod(mode | stat.S_IXOTH)
-    return changed
+@contextmanager
+def _reachable(folder: Path) -> Iterator[Path]:
+    """Move the folder to where nobody may go, for a while; the folders that pytest makes are closed to others.
+
+    They are not opened instead, because tests that run at the same time share them.
+    """
+    if os.geteuid() != 0:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="recollect-tests-") as parent:
+        Path(parent).chmod(0o755)
+        place = folder.rename(Path(parent) / folder.name)
+        try:
+            yield place
+        finally:
+            place.rename(folder)

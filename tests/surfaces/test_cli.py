@@ -635,6 +635,10 @@ def test_every_help_ends_with_an_example_that_runs(recollect, example, monkeypat
         monkeypatch.setenv("RECOLLECT_SOURCES", "memory,sessions")
         monkeypatch.setenv("RECOLLECT_EXPERIMENTAL__SESSION_MEMORY", "true")
         write_conversations(example, tmp_path, "7f3a")
+    if name.startswith("hook"):
+        write_conversations(example, tmp_path, "7f3a")
+        transcript = next(tmp_path.rglob("talk.jsonl"))
+        (example / "event.json").write_text(json.dumps({"transcript_path": str(transcript)}), encoding="utf-8")
     if "evals/corpus" in words:
         write_test_set(example / "evals/corpus")
     if "download" in words:  # one that is there already is not fetched

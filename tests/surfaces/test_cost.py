@@ -117,6 +117,16 @@ def test_nobody_to_ask(recollect, paid, provider, workspace):
         assert memory.status().files == 0
 
 
+@pytest.mark.parametrize("words", [("sessions", "index"), ("doctor", "--fix")], ids=" ".join)
+def test_other_commands_that_would_embed_do_not_do_so_unasked_either(recollect, paid, provider, words):
+    sessions = ("--set", "sources=memory,sessions", "--set", "experimental.session_memory=true")
+    told = recollect("search", "printer", *paid, *sessions).err
+    assert "7 chunks wait for their vectors" in told
+    done = recollect(*words, "--json", *paid, *sessions)
+    assert (done.code, done.document["error"]["kind"]) == (1, "cost_limit")
+    assert provider.requests == []
+
+
 @pytest.mark.parametrize(
     "agreed",
     [

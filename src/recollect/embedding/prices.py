@@ -6,6 +6,7 @@ agreements of your own. They change: `cost.prices` in the settings takes their p
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -75,10 +76,11 @@ def estimate(embedder: Embedder, settings: Settings, tokens: int) -> CostEstimat
 
 def _names(embedder: Embedder) -> tuple[str, str]:
     """Return provider and model, without the call that the whole identity of an unknown model costs."""
-    from recollect.embedding.remote.embedder import RemoteEmbedder  # only who indexes asks for a price
+    if "recollect.embedding.remote.embedder" in sys.modules:  # else it is none of those: no need to import it
+        from recollect.embedding.remote.embedder import RemoteEmbedder
 
-    if isinstance(embedder, RemoteEmbedder):
-        return embedder.api.name, embedder.model
+        if isinstance(embedder, RemoteEmbedder):
+            return embedder.api.name, embedder.model
     return embedder.identity.provider, embedder.identity.model
 
 

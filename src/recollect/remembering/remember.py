@@ -24,6 +24,12 @@ CANDIDATES = 8  # hits that are compared: what says the same shares its words, a
 MOST_SHOWN = 3  # statements like it that are pointed out
 
 
+class CatchingUp(Protocol):
+    """What brings notes into the index without asking what that may cost."""
+
+    def catch_up(self, *, paths: Collection[str] | None = None) -> IndexReport: ...
+
+
 class Searched(Protocol):
     """The part of `Memory` that remembering needs."""
 
@@ -39,7 +45,8 @@ class Searched(Protocol):
         self, path: str, *, first_line: int = 1, lines: int | None = None, chat: Chat | None = None
     ) -> NoteText: ...
 
-    def index(self, *, paths: Collection[str] | None = None) -> IndexReport: ...
+    @property
+    def parts(self) -> CatchingUp: ...
 
 
 def remember_in(
@@ -105,7 +112,7 @@ def _lines_of(memory: Searched, hit: Hit, audience: Audience) -> str:
 def _indexed(memory: Searched, path: str) -> tuple[str, ...]:
     """Bring the note into the index; it is written, so what keeps it from being found is only told."""
     try:
-        report = memory.index(paths=[path])
+        report = memory.parts.catch_up(paths=[path])
     except RecollectError as error:
         return (f"it is written, but not indexed yet: {error.message}; {error.hint}",)
     return (*report.notes, *(f"{problem.path}: {problem.reason}" for problem in report.problems))

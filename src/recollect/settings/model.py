@@ -325,11 +325,14 @@ class CostSettings:
 
     # A dollar is 50 million tokens of OpenAI's small model, more than most people write in a life.
     confirm_above_usd: float = option(
-        1.0, "`recollect index` asks before it embeds for more than this, by estimate, in US dollars", low=0
+        1.0,
+        "`recollect index` asks before it embeds for more than this, by estimate, in US dollars; what nobody is asked "
+        "about, such as a search's own indexing, leaves it to that",
+        low=0,
     )
     prices: Mapping[str, str] = option(
         {},
-        "Prices of your own, in US dollars for a million tokens, such as `\"openai/text-embedding-3-small\" = \"0.02\"`",
+        'Prices of your own, in US dollars a million tokens, such as `"openai/text-embedding-3-small" = "0.02"`',
         kind="table",
     )
 

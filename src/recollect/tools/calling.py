@@ -15,6 +15,7 @@ from recollect.documents import (
 )
 from recollect.errors import QueryError, RecollectError, system_error
 from recollect.fences import fence
+from recollect.privacy import audience_of
 from recollect.tools import formats
 from recollect.tools.arguments import checked_arguments
 from recollect.tools.injection import fenced_note, injected_hits, with_citations
@@ -60,7 +61,7 @@ class MemoryTools:
     ) -> None:
         settings = memory.settings.tools
         self.memory = memory
-        self.chat: Chat = chat or memory.audience.chat
+        self.chat: Chat = audience_of(chat, None, memory.audience).chat
         self.citations: Citations = citations or settings.citations
         self.append = settings.append if append is None else append
         self._work: Mapping[str, Callable[..., Json]] = {

@@ -25,12 +25,12 @@ def memory_prompt(
     mode: PromptMode = "full",
     tools: Collection[str] = BOTH,
     citations: Citations | None = None,
-    chat: Chat = "direct",
+    chat: Chat | None = None,
 ) -> str:
     """Return the section, or "" in minimal mode (sub-agents) and when the agent has none of the reading tools."""
     if mode == "minimal" or not set(tools) & set(BOTH):
         return ""
-    cited = with_citations(citations or memory.settings.tools.citations, chat)
+    cited = with_citations(citations or memory.settings.tools.citations, chat or memory.audience.chat)
     lines = ["## Memory", state_line(memory.status()), *_when(tools), *_how(tools, cited=cited)]
     return "\n".join(lines)
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import click
 
+from recollect import StoreError
 from recollect.documents import checks_document
+from recollect.surfaces.cli.cost_question import ask_about_cost
 from recollect.surfaces.cli.options import Chosen, common_options
 from recollect.surfaces.cli.output import print_json, print_lines
 from recollect.surfaces.text import check_lines
@@ -18,6 +22,9 @@ UNUSABLE = 3
 def command(*, fix: bool, chosen: Chosen) -> int:
     """Check notes, folder, index, vectors, embedder and cache. Exit 0: all is well; 3: the index is unusable."""
     with chosen.memory() as memory:
+        if fix:
+            with suppress(StoreError):  # what is damaged cannot be weighed; its vectors come from the cache
+                ask_about_cost(memory, None, force=False, batch=False)
         checks = memory.doctor(fix=fix)
     if chosen.as_json:
         print_json(checks_document(checks))

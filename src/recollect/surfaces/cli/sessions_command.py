@@ -120,11 +120,15 @@ def export(session_id: str, *, output: str | None, chosen: Chosen) -> None:
 def index(*, chosen: Chosen) -> int:
     """Index what is new in the conversations, so that `search --source sessions` finds it."""
     from recollect.documents import report_document
+    from recollect.surfaces.cli.cost_question import ask_about_cost
     from recollect.surfaces.cli.progress import shown_progress
     from recollect.surfaces.text import report_lines
 
-    with chosen.memory() as memory, shown_progress() as progress:
-        report = memory.index(source="sessions", progress=progress)
+    with chosen.memory() as memory:
+        paths = tuple(memory.parts.paths_of("sessions"))
+        ask_about_cost(memory, paths, force=False, batch=memory.settings.remote.batch.enabled)
+        with shown_progress() as progress:
+            report = memory.index(source="sessions", progress=progress)
     if chosen.as_json:
         print_json(report_document(report))
     else:

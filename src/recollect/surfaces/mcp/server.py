@@ -48,6 +48,7 @@ class MemoryServer:
     def __init__(self, tools: MemoryTools) -> None:
         self.tools = tools
         self._begun_at: float | None = None  # on the monotonic clock
+        self._asked_for = threading.Event()  # indexing behind the answers has been asked for, or cannot be
         self._threads: anyio.CapacityLimiter | None = None
         self.protocol: Server[Any] = Server(
             "recollect",
@@ -85,7 +86,7 @@ class MemoryServer:
         """Let the memory catch up with its files, and stay so, behind the answers; return when that began."""
         if self._begun_at is None:
             self._begun_at = time.monotonic()
-            threading.Thread(target=follow_files, args=(self.tools.memory,), daemon=True).start()
+            threading.Thread(target=follow_files, args=(self.tools.memory, self._asked_for), daemon=True).start()
         return self._begun_at
 
     # --- tools -----------------------------------------------------------------------------------
@@ -107,6 +108,7 @@ class MemoryServer:
         memory, shown = self.tools.memory, -1
         left_s = memory.settings.sync.search_budget_ms / 1000 - (time.monotonic() - self._begin())
         with anyio.move_on_after(left_s), suppress(RecollectError):  # an index in trouble is told by the search
+            await self._in_thread(self._asked_for.wait, left_s)
             while not await self._in_thread(memory.wait_until_synced, PROGRESS_EVERY_S):
                 done, total, message = await self._in_thread(_indexed_so_far, memory)
                 if done > shown:  # progress may only grow
@@ -157,14 +159,17 @@ class MemoryServer:
         return await anyio.to_thread.run_sync(work, *args, abandon_on_cancel=True, limiter=self._threads)
 
 
-def follow_files(memory: Memory) -> None:
+def follow_files(memory: Memory, asked_for: threading.Event) -> None:
     """Index what changed since the last time and, where the settings say so, what changes from now on."""
     try:
         memory.begin_session()
+        asked_for.set()
         if memory.settings.enabled and memory.settings.sync.watch:
             memory.watch()
     except (RecollectError, OSError) as error:  # every search meets it again, and says so to the client
         _log.warning("the memory is not kept up to date: %s", error)
+    finally:
+        asked_for.set()
 
 
 def _indexed_so_far(memory: Memory) -> tuple[int, int | None, str]:
