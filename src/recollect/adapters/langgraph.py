@@ -189,7 +189,7 @@ class MemoryStore(BaseStore):
     def _index(self, paths: list[str]) -> None:
         """Bring what changed into the index; it is written, so what keeps it from being found is only logged."""
         try:
-            report = self.memory.index(paths=paths) if paths else None
+            report = self.memory.parts.catch_up(paths=paths) if paths else None
         except RecollectError as error:
             _log.warning("written, but not indexed yet: %s; %s", error.message, error.hint)
             return

@@ -273,7 +273,7 @@ class MemoryFiles:
         """Bring what changed into the index; the change is made, so what keeps it from being found is only told."""
         changed = list(paths)
         try:
-            report = self.memory.index(paths=changed) if changed else None
+            report = self.memory.parts.catch_up(paths=changed) if changed else None
         except RecollectError as error:
             return f"\nNote: it cannot be found by search yet: {error.message}; {error.hint}"
         problems = [f"{each.path}: {each.reason}" for each in report.problems] if report else []

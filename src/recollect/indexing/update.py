@@ -335,7 +335,7 @@ class IndexUpdate:
                 if resumable and not self.rebuild_reason(store):
                     return path, store
                 store.close()
-            except StoreError:
+            except (StoreError, FileNotFoundError):
                 continue  # remove_superseded() takes it away at the end
         path = self.folder.next_index_path()
         store = self.create_store(path)

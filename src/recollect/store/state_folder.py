@@ -94,10 +94,19 @@ class StateFolder:
             _sync_folder(self.path)
 
     def unfinished(self) -> list[Path]:
-        """Return the index files that `CURRENT` does not name, oldest first: rebuilds that were cut short."""
+        """Return the index files newer than the one that `CURRENT` names, oldest first: rebuilds that were cut short."""
         current = self._named()
-        numbered = sorted((int(found[1]), name) for name in self._names() if (found := _INDEX_NAME.fullmatch(name)))
-        return [self.path / name for _, name in numbered if self.path / name != current]
+        found = _INDEX_NAME.fullmatch(current.name) if current else None
+        newest = int(found[1]) if found else 0
+        return [path for number, path in self._numbered() if number > newest and path != current]
+
+    def _numbered(self) -> list[tuple[int, Path]]:
+        found = [(match, name) for name in self._names() if (match := _INDEX_NAME.fullmatch(name))]
+        return sorted((int(match[1]), self.path / name) for match, name in found)
+
+    def _superseded(self) -> list[Path]:
+        current = self._named()
+        return [path for _, path in self._numbered() if path != current]
 
     def set_aside(self, path: Path) -> Path:
         """Keep a damaged or foreign index under another name, so that a new one can be built; return that name."""
@@ -111,7 +120,7 @@ class StateFolder:
 
         Only for the holder of the write lock: what another process is building is not named by `CURRENT` either.
         """
-        for path in self.unfinished():
+        for path in self._superseded():
             self._remove(path)
         leftovers = [self.path / name for name in self._names()]
         kept = sorted((path for path in leftovers if _is_damaged(path)), key=_set_aside_at)[-KEPT_DAMAGED:]
