@@ -12,7 +12,6 @@ from recollect.errors import IndexCorruptError, MemoryDisabledError
 from recollect.following import SESSIONS_FOLDER, Follower, open_conversations, stored_transcript_path
 from recollect.indexing.background import BackgroundSync, sync_before_search
 from recollect.indexing.patience import due_paths, postponed_by
-from recollect.indexing.preview import Preview
 from recollect.indexing.with_jobs import JobsAsked
 from recollect.parts import Parts
 from recollect.privacy import Chat, audience_of
@@ -270,6 +269,8 @@ class Memory:
 
     def preview(self, *, paths: Collection[str] | None = None, force: bool = False) -> IndexPreview:
         """Say what `index` with the same arguments would do and what its embedding would cost; nothing is written."""
+        from recollect.indexing.preview import Preview  # takes 10 ms that no search should pay
+
         update = self.update(self.selection.embedder)
         with self.store() as store:
             reason = ("asked for" if force else update.rebuild_reason(store)) if store else ""

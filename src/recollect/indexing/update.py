@@ -11,7 +11,6 @@ from recollect.faults import reach
 from recollect.indexing.deadline import NEVER, Deadline
 from recollect.indexing.indexer import Indexer
 from recollect.indexing.plan import plan_changes
-from recollect.indexing.verification import self_check
 from recollect.indexing.waited_for import WaitedFor
 from recollect.store.system_errors import as_store_errors
 from recollect.types import IndexReport
@@ -305,6 +304,8 @@ class IndexUpdate:
 
     def _verify(self, path: Path, store: Store) -> None:
         """Raise unless the new index is fit to answer in place of the old one."""
+        from recollect.indexing.verification import self_check  # only rebuilds need it
+
         reach("rebuild.verify")
         findings = self_check(store)
         if findings:
