@@ -94,7 +94,7 @@ class StateFolder:
             _sync_folder(self.path)
 
     def unfinished(self) -> list[Path]:
-        """Return the index files newer than the one that `CURRENT` names, oldest first: rebuilds that were cut short."""
+        """Return the index files newer than the one that `CURRENT` names, oldest first: rebuilds cut short."""
         current = self._named()
         found = _INDEX_NAME.fullmatch(current.name) if current else None
         newest = int(found[1]) if found else 0
