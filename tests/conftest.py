@@ -10,6 +10,7 @@ import pytest
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command does: tests run side by side
 
+LONG_AGO = 1_780_000_000  # seconds; any time that is past
 REPOSITORY = Path(__file__).parent.parent
 GOLDEN = REPOSITORY.parent / "shared" / "golden"
 
@@ -45,6 +46,7 @@ def workspace(tmp_path) -> Path:
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
+        os.utime(file, (LONG_AGO, LONG_AGO))  # a note that was just written is looked at once more by the next sync
     return folder
 
 
