@@ -16,6 +16,7 @@ LAYERS = {
     "errors": 0,
     "protocols": 0,
     "faults": 0,
+    "durability": 0,
     "fences": 1,
     "lexicon": 1,
     "settings": 1,

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from pathlib import Path
 
+from recollect.durability import sync_folder
 from recollect.errors import DiskFullError, SessionBusyError
 from recollect.faults import reach
 
@@ -138,17 +139,6 @@ def move(source: Path, target: Path) -> None:
             time.sleep(POLL_S)
     for folder in {source.parent, target.parent}:
         sync_folder(folder)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make names outlive a power cut; Windows cannot open folders and needs no such call."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 # --- the journal -------------------------------------------------------------------------------

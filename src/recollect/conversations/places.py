@@ -19,9 +19,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from recollect.conversations.array_file import ArrayFile
-from recollect.conversations.files import locked, move, replace_file, sync_folder
+from recollect.conversations.files import locked, move, replace_file
 from recollect.conversations.ids import FOLDERS, SessionKind, checked_id
 from recollect.conversations.session_file import MESSAGES, SessionFile
+from recollect.durability import sync_folder
 from recollect.errors import ConversationError, SessionInputError
 
 SUFFIX = ".json5"

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from recollect.durability import sync_folder
 from recollect.errors import DiskFullError, IndexBusyError, StoreError
 from recollect.faults import reach
 from recollect.store.in_use import MARK_ENDING, Mark, alone_with, mark_of
@@ -91,7 +92,7 @@ class StateFolder:
             reach("pointer.rename")
             draft.replace(self._pointer)
             reach("pointer.fsync_folder")
-            _sync_folder(self.path)
+            sync_folder(self.path)
 
     def unfinished(self) -> list[Path]:
         """Return the index files newer than the one that `CURRENT` names, oldest first: rebuilds cut short."""
@@ -270,14 +271,3 @@ def _unlink(path: Path) -> bool:
     except OSError:
         return False
     return True
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename outlive a power cut; Windows cannot open folders and needs no such call."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

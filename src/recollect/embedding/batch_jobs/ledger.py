@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from uuid import uuid4
 
+from recollect.durability import sync_folder
 from recollect.errors import system_error
 from recollect.types import EmbedderIdentity
 
@@ -81,7 +82,7 @@ class Ledger:
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(self._path(record))
-            _sync_folder(self._folder)
+            sync_folder(self._folder)
         except OSError as error:
             raise system_error(error) from error
 
@@ -150,14 +151,3 @@ def _read(path: Path) -> JobRecord | None:
         )
     except (OSError, ValueError, TypeError, KeyError):
         return None
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename outlive a power cut; Windows cannot open folders and needs no such call."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
