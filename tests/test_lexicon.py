@@ -81,3 +81,10 @@ def test_threads_share_the_lexicon():
     expected = [index_terms(text) for text in texts]
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(index_terms, texts * 5)) == expected * 5
+
+
+@given(st.text())
+def test_terms_stand_one_blank_apart(text):
+    """The store counts the terms of a chunk by its blanks."""
+    terms = index_terms(text)
+    assert terms.split(" ") == (terms.split() or [""])

@@ -34,7 +34,6 @@ _MARKS = (
     "\u0900-\u0963\u0966-\u0dff\u0f00-\u0fbc"
 )
 _PAIRED_RUN = re.compile(f"([{_PAIRED}]+)")
-_ASCII_TOKEN = re.compile(r"\w+(?:[-./@:+#'\\]\w+)*", re.ASCII)
 _TOKEN = re.compile(rf"[\w{_MARKS}]+(?:[-./@:+#'’\\][\w{_MARKS}]+)*")
 _JOINERS = re.compile(r"[-./@:+#\\_]+")
 _CASE_BOUNDARY = re.compile(
@@ -46,10 +45,13 @@ _ELISION = re.compile(
     r"^(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|un|all|dall|dell|nell|sull|coll|quest|quell)'(?=\w\w\w)", re.IGNORECASE
 )
 _LATIN_ACCENT = re.compile("(?<=[A-Za-z\u0370-\u03ff])[\u0300-\u036f]+")
+# ASCII that can be in no token, for `str.translate`: what is left between blanks comes again and again.
+_BLANKED = {code: " " for code in range(128) if not re.match(r"[-\w./@:+#'\\]", chr(code))}
 _ARABIC_VOWELS = re.compile("[\u0640\u064b-\u065f\u0670]")
 
 LONGEST_TERM = 64  # characters; longer runs are data (base64, minified code) that nobody types into a search
-_EXPANSIONS_KEPT = 200_000  # distinct words, some 40 MB; then the memo starts afresh
+_EXPANSIONS_KEPT = 200_000  # distinct pieces, some 40 MB; then the memo starts afresh
+_LONGEST_KEPT = 32  # characters; longer pieces, above all lines of unspaced writing, hardly ever come again
 _WHOLE = "\x01"  # stands before an identifier that counts whole; cannot occur in a term
 
 
@@ -68,8 +70,9 @@ def index_terms(text: str) -> str:
     The wholes come last so that they do not stand between the neighbours of a phrase.
     """
     folded = fold(text)
-    tokens = map(_expansions.__getitem__, _ASCII_TOKEN.findall(folded)) if folded.isascii() else _expanded(folded)
-    in_order, *marked = " ".join(tokens).split(_WHOLE)
+    if folded.isascii():
+        folded = folded.translate(_BLANKED).replace(". ", " ")
+    in_order, *marked = " ".join(filter(None, map(_expansions.__getitem__, folded.split()))).split(_WHOLE)
     wholes: list[str] = []
     for piece in marked:
         whole, _, rest = piece.partition(" ")
@@ -111,17 +114,22 @@ def stem(word: str) -> str:
     return _thread.stemmer.stemWord(word)  # type: ignore[no-any-return]
 
 
-def _expanded(folded: str) -> Iterator[str]:
-    for position, piece in enumerate(_PAIRED_RUN.split(folded)):
+def _terms_of(piece: str) -> str:
+    """Return the terms of a piece of folded text without blanks; an identifier is followed by its whole, marked."""
+    if piece.isascii():
+        if piece.isalpha() and (piece.islower() or piece[1:].islower()):  # most words
+            return stem(piece.lower()) if len(piece) <= LONGEST_TERM else ""
+        return " ".join(filter(None, map(_terms_of_token, _TOKEN.findall(piece))))
+    terms: list[str] = []
+    for position, part in enumerate(_PAIRED_RUN.split(piece)):
         if position % 2:
-            yield " ".join(pairs(piece))
+            terms += pairs(part)
         else:
-            for token in _TOKEN.findall(piece):
-                yield _expansions[token]
+            terms += map(_terms_of_token, _TOKEN.findall(part))
+    return " ".join(filter(None, terms))
 
 
-def _expand(token: str) -> str:
-    """Return the terms of one token; an identifier is followed by its whole, marked."""
+def _terms_of_token(token: str) -> str:
     token = token.replace("’", "'")
     if "'" in token:
         # "Maria's" is Maria; "don't" is one word
@@ -141,14 +149,14 @@ def _split_name(piece: str) -> list[str]:
 
 
 class _Expansions(dict[str, str]):
-    """Remembers how tokens expand: text repeats its words, so nearly every look-up is one dictionary access."""
+    """Remembers the terms of pieces: text repeats its words, so nearly every look-up is one dictionary access."""
 
-    def __missing__(self, token: str) -> str:
+    def __missing__(self, piece: str) -> str:
         if len(self) >= _EXPANSIONS_KEPT:
             self.clear()
-        terms = _expand(token)
-        if len(token) <= LONGEST_TERM:
-            self[token] = terms
+        terms = _terms_of(piece)
+        if len(piece) <= _LONGEST_KEPT:
+            self[piece] = terms
         return terms
 
 

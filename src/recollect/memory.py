@@ -322,13 +322,13 @@ class Memory:
             explain=explain,
             audience=audience_of(chat, session, self.audience),
         )
-        embedders, budget_s = self.parts.embedders, self.settings.sync.search_budget_ms / 1000
-        embedder = None if keyword_only else embedders.answering(self.parts.built_with())[0]
+        budget_s = self.settings.sync.search_budget_ms / 1000
         wanted = self.settings.sync.on_search if sync is None else sync
-        synced = self._sync(embedder, budget_s) if wanted else None
+        synced = self._sync(budget_s, keyword_only=keyword_only) if wanted else None
         try:
             answer = self._answering.answer(request, synced, keyword_only=keyword_only)
         except IndexCorruptError as error:
+            embedder = None if keyword_only else self.parts.embedder_in_use()
             synced = self.parts.unasked(embedder).heal(error, budget_s)
             if not synced.complete:
                 self._behind.request(at_once=False)
@@ -424,7 +424,8 @@ class Memory:
         if not self.settings.enabled:
             raise MemoryDisabledError
 
-    def _sync(self, embedder: Embedder | None, budget_s: float) -> IndexReport:
+    def _sync(self, budget_s: float, *, keyword_only: bool) -> IndexReport:
+        embedder = None if keyword_only else self.parts.embedder_in_use()
         update = self.parts.unasked(embedder, patient=True)
         report = sync_before_search(update, self._behind, budget_s)
         return replace(report, postponed=postponed_by(update.sources))

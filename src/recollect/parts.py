@@ -110,6 +110,10 @@ class Parts:
         except StoreError:
             return None
 
+    def embedder_in_use(self) -> Embedder | None:
+        """Return the embedder that gives searches their vectors now."""
+        return self.embedders.answering(self.built_with())[0]
+
     # --- what embedding costs --------------------------------------------------------------------
 
     @property

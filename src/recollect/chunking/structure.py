@@ -52,6 +52,7 @@ _KIND = re.compile(
 _CLOSING_MARKS = re.compile(r"(?:^|[ \t]+)\#+[ \t]*$")
 _ORDINARY_KINDS = {"rule": "rule", "row": "table row"}
 
+_ANY_MARKUP = re.compile(r"[<{\[`*~_]")  # what every pattern below begins with
 LONGEST_HEADING = 300  # characters looked at; no context has room for more, and unclosed links are slow to give up
 _MARKUP = (
     (re.compile(r"<!--.*?-->|\{#[^}]*\}[ \t]*$"), ""),
@@ -106,8 +107,9 @@ def outline(lines: Sequence[str], *, first: int, limit: int) -> Outline:
 def plain_heading(text: str) -> str:
     """Return a heading's text as a reader sees it: no links, emphasis, code marks, comments or anchors."""
     text = text[:LONGEST_HEADING]
-    for pattern, replacement in _MARKUP:
-        text = pattern.sub(replacement, text)
+    if _ANY_MARKUP.search(text):
+        for pattern, replacement in _MARKUP:
+            text = pattern.sub(replacement, text)
     return " ".join(text.split())
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 EMBED_BATCH = 32  # chunks a transaction: some seconds of work on a laptop, the most that an interruption costs
 HURRIED_BATCH = 8  # when a deadline is near, ask the clock more often
-STREAM_PAGE = 256  # chunks looked up at once for an embedder that is fed without pause
+LOOKED_UP_AT_ONCE = 256  # chunks; each look into cache and index takes as long as several of them
 REMEMBERED_AT_ONCE = 256  # vectors put into the cache in one transaction: some MB of memory
 EMBEDDER = "embedder"  # stands for the path in the problem of a run whose embedder failed
 
@@ -72,20 +72,28 @@ class EmbeddingRun:
         """Embed batch after batch; yield how many chunks are done."""
         batch_size = EMBED_BATCH if deadline.at is None else HURRIED_BATCH
         done = 0
-        for batch in self._pages(batch_size):
-            if deadline.passed:
-                tally.complete = False
-                return
-            self._embed(batch, tally)
-            done += len(batch)
-            yield done
+        with self._remembering() as remember:
+            for page in self._pages(LOOKED_UP_AT_ONCE):
+                chunks, known = self._looked_up(page, tally)
+                waiting = [chunk for chunk in chunks if chunk.embedded_hash not in known]
+                self._store([chunk for chunk in chunks if chunk.embedded_hash in known], known)
+                done += len(page) - len(waiting)
+                yield done
+                for start in range(0, len(waiting), batch_size):
+                    if deadline.passed:
+                        tally.complete = False
+                        return
+                    batch = waiting[start : start + batch_size]
+                    self._embed(batch, known, remember, tally)
+                    done += len(batch)
+                    yield done
 
     def _streamed(self, embedder: StreamingEmbedder, tally: Tally, deadline: Deadline) -> Iterator[int]:
         """Feed the embedder without pause and store vectors as they come in; yield how many chunks are done."""
         arrivals = Arrivals()
 
         def texts() -> Iterator[str]:
-            for page in self._pages(STREAM_PAGE):
+            for page in self._pages(LOOKED_UP_AT_ONCE):
                 if deadline.passed:
                     return
                 chunks, known = self._looked_up(page, tally)
@@ -170,12 +178,20 @@ class EmbeddingRun:
         for chunk in chunks.values():
             yield Problem(f"{chunk.path}#L{chunk.first_line}", f"a chunk could not be embedded: {reason}")
 
-    def _embed(self, batch: Sequence[PendingChunk], tally: Tally) -> None:
-        batch, known = self._looked_up(batch, tally)
+    def _embed(
+        self,
+        batch: Sequence[PendingChunk],
+        known: dict[str, Vector],
+        remember: Callable[[Mapping[str, Vector]], None],
+        tally: Tally,
+    ) -> None:
+        """Embed and store one batch; `known` has the vectors of its page and grows."""
+        tally.reused += sum(chunk.embedded_hash in known for chunk in batch)
         texts = {chunk.embedded_hash: chunk.embedded_text for chunk in batch if chunk.embedded_hash not in known}
         fresh = self._embed_texts(texts, batch, tally)
-        self._remember(fresh)
-        self._store(batch, {**known, **fresh})
+        known |= fresh
+        remember(fresh)  # first: a full disk that refuses the index may have room for the cache
+        self._store(batch, known)
         tally.embedded += len(fresh)
 
     def _embed_texts(self, texts: Mapping[str, str], batch: Sequence[PendingChunk], tally: Tally) -> dict[str, Vector]:

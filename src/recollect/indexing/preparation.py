@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from recollect.chunking import CHUNKING_VERSION, DialogueChunker, chunk_document
@@ -49,7 +50,8 @@ class Preparation:
     def with_terms(self, chunks: Iterable[Chunk], path: str, about: str = "") -> list[PreparedChunk]:
         """Return the chunks of one document with their terms; `about` is what else it is found by."""
         place = index_terms(f"{path} {about}")
+        terms_of_context = cache(index_terms)  # the chunks below a heading share it
         return [
-            PreparedChunk(chunk, index_terms(chunk.text), f"{index_terms(chunk.context)} {place}".lstrip())
+            PreparedChunk(chunk, index_terms(chunk.text), f"{terms_of_context(chunk.context)} {place}".lstrip())
             for chunk in chunks
         ]

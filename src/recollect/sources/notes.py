@@ -19,8 +19,8 @@ from recollect.sources.decoding import decode_note
 from recollect.sources.front_matter import split_front_matter
 from recollect.sources.note_paths import Root, is_disguised, is_markdown, is_skipped, parts_of, roots_of
 from recollect.sources.opening import read_below
-from recollect.sources.walking import is_link, problem_at, walk_root
-from recollect.types import Document, FileStamp, Listing, SourceName
+from recollect.sources.walking import Found, Walker, is_link, problem_at
+from recollect.types import Document, FileStamp, Listing, Problem, SourceName
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ class NotesSource:
         self._workspace = workspace
         self._extra_paths = tuple(extra_paths)
         self._redacted = redacted  # secrets are hidden before anybody sees the text
+        self._walker = Walker()
 
     @property
     def name(self) -> SourceName:
@@ -64,24 +65,15 @@ class NotesSource:
             return Listing(tuple(sorted(filter(None, map(self._stamp_if_there, paths)))))
         escaping = self._roots_and_escaping[1]
         problems = [problem_at(path, "leads out of the workspace through a link") for path in escaping]
-        files: dict[str, FileStamp] = {}
-        seen: set[tuple[int, int] | str] = set()
-        for root in self._listed_roots():
-            found, unreadable = walk_root(root)
-            problems += unreadable
-            found.sort()
-            for path, real_path, info in found:
-                # Windows gives no inode while listing; a name that differs only in case is the same file there.
-                identity = (info.st_dev, info.st_ino) if info.st_ino else os.path.normcase(real_path)
-                if identity in seen:
-                    continue
-                seen.add(identity)
-                if path in files:
-                    problems.append(problem_at(path, f"two files would have this path; {real_path} is left out"))
-                else:
-                    files[path] = FileStamp("memory", path, info.st_size, info.st_mtime_ns)
+        walks = [self._walker.walk(root) for root in self._listed_roots()]
+        problems += [problem for _, unreadable in walks for problem in unreadable]
+        found = [note for files, _ in walks for note in files]
+        paths_and_files = {note.stamp.path for note in found}, {note.identity for note in found}
+        if any(len(distinct) < len(found) for distinct in paths_and_files):
+            found = [note for files, _ in walks for note in sorted(files, key=_path_of)]
+            problems += _drop_doubles(found)
         problems.sort(key=lambda problem: problem.path)
-        return Listing(tuple(files[path] for path in sorted(files)), tuple(dict.fromkeys(problems)))
+        return Listing(tuple(note.stamp for note in sorted(found, key=_path_of)), tuple(dict.fromkeys(problems)))
 
     def read(self, stamp: FileStamp) -> Document:
         """Return the note with the stamp of what was really read; only `stamp.path` is looked at.
@@ -229,6 +221,28 @@ class NotesSource:
         depth = len(place.root.parts)
         stored = place.root.stored if place.root.is_outside else "/".join(spelt[:depth])
         return _Place(replace(place.root, stored=stored, parts=tuple(spelt[:depth])), tuple(spelt[depth:])), info
+
+
+def _path_of(note: Found) -> str:
+    return note.stamp.path
+
+
+def _drop_doubles(found: list[Found]) -> list[Problem]:
+    """Leave each real file and each path once in the list, the first one met; return what that leaves out."""
+    problems: list[Problem] = []
+    kept: dict[str, Found] = {}
+    seen: set[tuple[int, int] | str] = set()
+    for note in found:
+        if note.identity in seen:
+            continue
+        seen.add(note.identity)
+        path = note.stamp.path
+        if path in kept:
+            problems.append(problem_at(path, f"two files would have this path; {note.real_path} is left out"))
+        else:
+            kept[path] = note
+    found[:] = kept.values()
+    return problems
 
 
 def _place_below(root: Root, parts: tuple[str, ...], *, casefold: bool = False) -> _Place | None:

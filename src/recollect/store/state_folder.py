@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,14 +30,8 @@ class StateFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-
-    @property
-    def cache_path(self) -> Path:
-        return self.path / "cache.sqlite"
-
-    @property
-    def _pointer(self) -> Path:
-        return self.path / "CURRENT"
+        self.cache_path = path / "cache.sqlite"
+        self._pointer = path / "CURRENT"  # read at every use of the index
 
     def ensure(self) -> None:
         """Create the folder, and keep what is derived out of git."""
@@ -105,10 +99,6 @@ class StateFolder:
         found = [(match, name) for name in self._names() if (match := _INDEX_NAME.fullmatch(name))]
         return sorted((int(match[1]), self.path / name) for match, name in found)
 
-    def _superseded(self) -> list[Path]:
-        current = self._named()
-        return [path for _, path in self._numbered() if path != current]
-
     def set_aside(self, path: Path) -> Path:
         """Keep a damaged or foreign index under another name, so that a new one can be built; return that name."""
         kept = set_aside_database(path)
@@ -121,17 +111,18 @@ class StateFolder:
 
         Only for the holder of the write lock: what another process is building is not named by `CURRENT` either.
         """
-        for path in self._superseded():
-            self._remove(path)
-        leftovers = [self.path / name for name in self._names()]
-        kept = sorted((path for path in leftovers if _is_damaged(path)), key=_set_aside_at)[-KEPT_DAMAGED:]
-        for path in leftovers:
-            draft = path.name.startswith("CURRENT.") and path.name.endswith(".tmp")  # of a killed process
-            old = _is_damaged(path) and path not in kept
-            if old:
-                _unlink_database(path)
-            elif draft or _is_orphan(path):
-                _unlink(path)
+        current = self._named()
+        for _, path in self._numbered():
+            if path != current:
+                self._remove(path)
+        names = self._names()
+        kept = sorted(filter(_is_damaged, names), key=_set_aside_at)[-KEPT_DAMAGED:]
+        for name in names:
+            draft = name.startswith("CURRENT.") and name.endswith(".tmp")  # of a killed process
+            if _is_damaged(name) and name not in kept:
+                _unlink_database(self.path / name)
+            elif draft or _is_orphan(name, names):
+                _unlink(self.path / name)
 
     def remove_if_superseded(self, path: Path) -> None:
         """Delete an index that was current once and is no longer, unless somebody still reads it.
@@ -179,7 +170,7 @@ class StateFolder:
         import filelock  # costs as much as a keyword search
 
         lock = filelock.FileLock(self.path / "write.lock")
-        seen, since = self._last_write(), time.monotonic()
+        seen, since = -1, time.monotonic()
         while True:
             try:
                 with as_store_errors(self.path):
@@ -219,7 +210,10 @@ class StateFolder:
         return self.path / name if _INDEX_NAME.fullmatch(name) else None
 
     def _names(self) -> list[str]:
-        return [entry.name for entry in self.path.iterdir()] if self.path.exists() else []
+        try:
+            return os.listdir(self.path)  # noqa: PTH208 - strings are all that is needed
+        except FileNotFoundError:
+            return []
 
 
 def set_aside_database(path: Path) -> Path:
@@ -236,20 +230,20 @@ def set_aside_database(path: Path) -> Path:
     return kept
 
 
-def _is_damaged(path: Path) -> bool:
-    return _DAMAGED in path.name and not path.name.endswith(_SIDE_FILES)
+def _is_damaged(name: str) -> bool:
+    return _DAMAGED in name and not name.endswith(_SIDE_FILES)
 
 
-def _is_orphan(path: Path) -> bool:
+def _is_orphan(name: str, names: Collection[str]) -> bool:
     """Say whether this is a side file or a mark whose index is gone."""
-    if not _INDEX_NAME.match(path.name):
+    if not _INDEX_NAME.match(name):
         return False
-    owner = next((path.name.removesuffix(end) for end in (*_SIDE_FILES, MARK_ENDING) if path.name.endswith(end)), None)
-    return owner is not None and not path.with_name(owner).exists()
+    owner = next((name.removesuffix(end) for end in (*_SIDE_FILES, MARK_ENDING) if name.endswith(end)), None)
+    return owner is not None and owner not in names
 
 
-def _set_aside_at(path: Path) -> str:
-    return path.name.rpartition(_DAMAGED)[2]
+def _set_aside_at(name: str) -> str:
+    return name.rpartition(_DAMAGED)[2]
 
 
 def _number(path: Path) -> int:

@@ -138,7 +138,7 @@ def insert_chunks(db: Database, document_id: int, added: Sequence[PreparedChunk]
 
 
 def _term_count(prepared: PreparedChunk) -> int:
-    return len(prepared.text_terms.split())
+    return prepared.text_terms.count(" ") + 1 if prepared.text_terms else 0
 
 
 def _insert_terms(db: Database, paired: Sequence[tuple[int, PreparedChunk]]) -> None:

@@ -45,8 +45,8 @@ class SqliteSnapshot:
     def end(self) -> None:
         """Cut the snapshot off its connection, which goes back to the pool."""
         self._open_db = None
-        vars(self).pop("_counts", None)
-        vars(self).pop("_identity", None)
+        for kept in ("_counts", "_identity", "_has_vectors"):
+            vars(self).pop(kept, None)
 
     @property
     def _db(self) -> Database:
@@ -84,9 +84,11 @@ class SqliteSnapshot:
         self, source: SourceName | None = None, paths: Collection[str] | None = None
     ) -> Mapping[tuple[SourceName, str], StoredDocument]:
         among = "" if paths is None else " AND path IN (SELECT value FROM json_each(?2))"
+        new = tuple.__new__  # of thousands a sync; by its own name a NamedTuple takes twice as long
         return {
-            (name, path): StoredDocument(
-                FileStamp(name, path, size, mtime_ns), content_hash, _day(dated), bool(private)
+            (name, path): new(
+                StoredDocument,
+                (new(FileStamp, (name, path, size, mtime_ns)), content_hash, _day(dated), bool(private)),
             )
             for name, path, size, mtime_ns, content_hash, dated, private in self._db.rows(
                 "SELECT source, path, size, mtime_ns, content_hash, dated, private FROM documents"  # noqa: S608
@@ -166,7 +168,11 @@ class SqliteSnapshot:
 
     def _dimensions(self) -> int | None:
         """Return the length of the stored vectors, or None when there is none to compare with."""
-        return self._identity.dimensions if self._identity and self._counts.embedded else None
+        return self._identity.dimensions if self._identity and self._has_vectors else None
+
+    @cached_property
+    def _has_vectors(self) -> bool:
+        return bool(self._db.value("SELECT vectors FROM totals"))  # counting those that wait takes a scan of them
 
 
 def stored_embedder(db: Database) -> EmbedderIdentity | None:

@@ -302,7 +302,7 @@ def _count(db: Database, *, documents: int = 0, chunks: int = 0, vectors: int = 
     """Keep the totals, and give changed vectors a new generation before their index is touched."""
     db.rows(
         "UPDATE totals SET documents = documents + ?1, chunks = chunks + ?2, vectors = vectors + ?3,"
-        " vector_generation = vector_generation + (?3 <> 0)",
+        " vector_generation = vector_generation + (?3 <> 0) WHERE id = 1",
         (documents, chunks, vectors),
     )
 
