@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from recollect.embedding.batch_jobs.driver import JobView
 from recollect.errors import RecollectError
 from recollect.faults import reach
 from recollect.remote.failures import RemoteFailure
-from recollect.types import IndexReport, Problem, Progress
+from recollect.types import Problem
 
 if TYPE_CHECKING:
     from recollect.embedding.batch_jobs.jobs import BatchJobs, Harvest
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from recollect.indexing.tally import Tally
     from recollect.protocols import Embedder, EmbeddingCache, Store, Vector
     from recollect.settings import BatchSettings
-    from recollect.types import PendingChunk, ProgressCallback
+    from recollect.types import PendingChunk
 
 FAILURE_LIMIT = 2  # OpenClaw's: after so many failed jobs the rest of a run goes the ordinary way
 WORTH_A_JOB = 100  # chunks; fewer are embedded at once for next to nothing, unless jobs are asked for by name
@@ -136,11 +136,11 @@ class BatchRun:
 
     def _judge(self, record: JobRecord, harvest: Harvest, trouble: str, tally: Tally) -> None:
         if trouble:
-            self._failed(f"a batch job of {_chunks(len(record.wanted))} failed: {trouble}", tally)
+            self._failed(f"a batch job of {counted(len(record.wanted))} failed: {trouble}", tally)
         elif harvest.failed:
             reason = next(iter(harvest.failed.values()))
             tally.notes.append(
-                f"{len(harvest.failed):,} of {_chunks(len(record.wanted))} failed in a batch job ({reason}); "
+                f"{len(harvest.failed):,} of {counted(len(record.wanted))} failed in a batch job ({reason}); "
                 "they are embedded the ordinary way"
             )
 
@@ -184,7 +184,7 @@ class BatchRun:
                 record = self._jobs.submit(load)
             except RemoteFailure as failure:
                 self._tried.update(load)
-                what = f"a batch job of {_chunks(len(load))} could not be made: {_told(failure)}"
+                what = f"a batch job of {counted(len(load))} could not be made: {_told(failure)}"
                 self._failed(what, tally, for_good=failure.kind in {"key", "quota", "missing", "unreachable"})
                 if not self._makes_jobs:
                     return
@@ -272,53 +272,6 @@ class BatchRun:
         return ""
 
 
-def run_in_steps(
-    update: Callable[[], IndexReport],
-    batch: BatchRun,
-    *,
-    wait: bool,
-    stop: threading.Event = NEVER_SET,
-    progress: ProgressCallback | None = None,
-) -> IndexReport:
-    """Run `update`, which takes a step each time, until no job is under way; without `wait`, once."""
-    started = time.monotonic()
-    report = update()
-
-    def told() -> None:
-        if progress:
-            left = sum(len(record.wanted) for record in batch.under_way)
-            progress(Progress("jobs", report.embedded, report.embedded + left))
-
-    while wait and batch.wait(stop, told):
-        report = merged(report, update())
-    notes = list(report.notes)
-    left = batch.under_way
-    if left:
-        jobs = "1 batch job is" if len(left) == 1 else f"{len(left)} batch jobs are"
-        chunks = _chunks(sum(len(record.wanted) for record in left))
-        notes.append(f"{jobs} under way for {chunks}: run `recollect index` later to fetch the vectors")
-    return replace(report, seconds=time.monotonic() - started, notes=tuple(notes))
-
-
-def merged(first: IndexReport, later: IndexReport) -> IndexReport:
-    """Return two runs as one: work adds up, what is left and what is unchanged is what the later one says."""
-    return replace(
-        later,
-        added=first.added + later.added,
-        changed=first.changed + later.changed,
-        renamed=first.renamed + later.renamed,
-        removed=first.removed + later.removed,
-        unchanged=first.unchanged,
-        embedded=first.embedded + later.embedded,
-        reused=first.reused + later.reused,
-        unknown=first.unknown + later.unknown,
-        rebuilt=first.rebuilt or later.rebuilt,
-        seconds=first.seconds + later.seconds,
-        problems=tuple(dict.fromkeys((*first.problems, *later.problems))),
-        notes=tuple(dict.fromkeys((*first.notes, *later.notes))),
-    )
-
-
 def _stopped_within(seconds: float, stop: threading.Event) -> bool:
     """Wait so long, in pieces: on Windows Ctrl-C is seen only between two waits."""
     while seconds > 0:
@@ -347,7 +300,8 @@ def _pages(store: Store) -> Iterator[Sequence[PendingChunk]]:
         yield page
 
 
-def _chunks(count: int) -> str:
+def counted(count: int) -> str:
+    """Return so many chunks in words."""
     return "1 chunk" if count == 1 else f"{count:,} chunks"
 
 

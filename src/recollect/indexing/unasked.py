@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from recollect.chunking.weight import QUARTERS, weigh
 from recollect.errors import IndexCorruptError
-from recollect.indexing.update import REASON_PROFILE
+from recollect.indexing.building import REASON_PROFILE
 from recollect.indexing.verification import all_chunks
 from recollect.indexing.waited_for import WaitedFor
 from recollect.types import Chunk, IndexReport

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from recollect.errors import IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
 from recollect.faults import reach
+from recollect.indexing.building import PROFILE, REASON_PROFILE, Building, rebuild_reason
 from recollect.indexing.deadline import NEVER, Deadline
 from recollect.indexing.indexer import Indexer
 from recollect.indexing.plan import plan_changes
@@ -16,7 +16,7 @@ from recollect.store.system_errors import as_store_errors
 from recollect.types import IndexReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
     from recollect.indexing.preparation import Preparation
@@ -26,12 +26,7 @@ if TYPE_CHECKING:
     from recollect.store.state_folder import StateFolder
     from recollect.types import ProgressCallback
 
-PROFILE = "profile"  # meta key: the rules by which the index was built
-BUILDING = "building"  # meta key: "yes" until a rebuild is complete, so that it is never taken for an index
 PATIENCE_S = 120.0  # how long `index` waits for a process at work that writes nothing: a slow model's batch is shorter
-ROOM_SHARE = 1.1  # a new index is about as large as the old one; its log comes on top
-MOST_UNREAD = 2  # a new index with less than half of the notes is a failing disk's, not the memory's
-ROOM_LOG_BYTES = 4_096_000  # the size at which the log is folded back; that of a small index stays below its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +113,7 @@ class IndexUpdate:
             current = self.folder.current()
             if current is None:
                 return self._run(None, force=False, progress=progress, deadline=NEVER, tidy=False)
-            path, report = self._build(progress, NEVER, trust_old=False)
+            path, report = self._building().run(progress, NEVER, trust_old=False)
             note = self._set_aside(IndexCorruptError(why), current)
             self.folder.switch_to(path)
             self.live.refresh()
@@ -171,15 +166,7 @@ class IndexUpdate:
 
     def rebuild_reason(self, store: Store) -> str:
         """Say why the store cannot simply be updated; empty when it can."""
-        with store.reading() as snapshot:
-            profile = snapshot.meta(PROFILE)
-            built_with = snapshot.embedder()
-            vectors = snapshot.counts().embedded > 0
-        if profile != self.preparation.profile:
-            return REASON_PROFILE
-        if self.embedder and vectors and built_with != self.embedder.identity:
-            return REASON_EMBEDDER
-        return ""
+        return rebuild_reason(store, self.preparation.profile, self.embedder)
 
     def is_up_to_date(self) -> bool:
         """Say whether nothing is to be done, without the lock: most searches find it so."""
@@ -247,8 +234,9 @@ class IndexUpdate:
         If the embedder fails on the way and the live index has the vectors of another one, there is no switch: those
         stay until the new ones are complete.
         """
-        path, report = self._build(progress, deadline, trust_old=True)
-        if (report.jobs or not report.complete) and (built_with := self._other_embedder()):
+        building = self._building()
+        path, report = building.run(progress, deadline, trust_old=True)
+        if (report.jobs or not report.complete) and (built_with := building.other_embedder()):
             return self._kept(report, built_with, deadline, progress)
         self.folder.switch_to(path)
         return replace(report, rebuilt=True)
@@ -269,99 +257,17 @@ class IndexUpdate:
             notes=(*report.notes, *built.notes, note),
         )
 
-    def _other_embedder(self) -> str:
-        """Return whose vectors the live index holds, if they are not those asked for now; else nothing."""
-        with ExitStack() as stack:
-            try:
-                store = stack.enter_context(self.live.use())
-                if store is None or self.embedder is None:
-                    return ""
-                with store.reading() as snapshot:
-                    built_with, vectors = snapshot.embedder(), snapshot.counts().embedded
-            except StoreError:
-                return ""
-        return str(built_with) if vectors and built_with != self.embedder.identity else ""
-
-    def _build(
-        self, progress: ProgressCallback | None, deadline: Deadline, *, trust_old: bool
-    ) -> tuple[Path, IndexReport]:
-        """Return a complete and verified index beside the live one; one that was killed or stopped is gone on with."""
-        reach("rebuild.begin")
-        self._check_room()
-        path, store = self._building_store()
-        try:
-            with self._older_store() if trust_old else nullcontext() as older:
-                report = self._indexer(store, self.embedder, older).run(progress=progress, deadline=deadline)
-            if deadline.passed and not report.complete:
-                raise IndexBusyError("the rebuild was stopped", hint="run `recollect index` to go on with it")
-            self._verify(path, store)
-            reach("rebuild.finish")
-            if (report.complete and not report.jobs) or not self._other_embedder():
-                store.write_meta({BUILDING: ""})
-        finally:
-            store.close()
-        return path, report
-
-    def _verify(self, path: Path, store: Store) -> None:
-        """Raise unless the new index is fit to answer in place of the old one."""
-        from recollect.indexing.verification import self_check  # only rebuilds need it
-
-        reach("rebuild.verify")
-        findings = self_check(store)
-        if findings:
-            raise IndexCorruptError(f"{path}: the new index is not right: {'; '.join(findings)}", path=path)
-        with store.reading() as snapshot:
-            indexed = snapshot.counts().files
-        listed = sum(len(source.list().files) for source in self.sources)
-        if indexed * MOST_UNREAD < listed:
-            raise StoreError(
-                f"only {indexed} of {listed} notes could be read: the index as it was stays in use",
-                hint="check the disk that holds the notes and who may read them",
-            )
-
-    def _check_room(self) -> None:
-        current = self.folder.current()
-        if current is not None:
-            begun = sum(self.folder.bytes_of(path) for path in self.folder.unfinished())
-            size = self.folder.bytes_of(current)
-            needed = int(size * ROOM_SHARE) + min(size, ROOM_LOG_BYTES) - begun
-            self.folder.check_room(needed, "a rebuild")
-
-    def _building_store(self) -> tuple[Path, Store]:
-        for path in self.folder.unfinished():
-            try:
-                store = self.create_store(path)
-                with store.reading() as snapshot:
-                    resumable = snapshot.meta(BUILDING) == "yes"
-                if resumable and not self.rebuild_reason(store):
-                    return path, store
-                store.close()
-            except (StoreError, FileNotFoundError):
-                continue  # remove_superseded() takes it away at the end
-        path = self.folder.next_index_path()
-        store = self.create_store(path)
-        store.write_meta({PROFILE: self.preparation.profile, BUILDING: "yes"})
-        return path, store
-
-    @contextmanager
-    def _older_store(self) -> Iterator[Store | None]:
-        """Yield the live store if its vectors can be taken over; one that cannot be read is simply replaced."""
-        with ExitStack() as stack:
-            try:
-                store = stack.enter_context(self.live.use())
-                usable = store is not None and self._same_embedder(store)
-            except StoreError:
-                store, usable = None, False
-            yield store if usable else None
-
-    def _same_embedder(self, store: Store) -> bool:
-        with store.reading() as snapshot:
-            return self.embedder is not None and snapshot.embedder() == self.embedder.identity
+    def _building(self) -> Building:
+        return Building(
+            self.folder,
+            self.live,
+            self.create_store,
+            self.sources,
+            self.preparation.profile,
+            self.embedder,
+            lambda store, older: self._indexer(store, self.embedder, older),
+        )
 
     def _indexer(self, store: Store, embedder: Embedder | None, older: Store | None = None) -> Indexer:
         batch = self.batch or WaitedFor(self.folder.path)
         return Indexer(store, self.sources, self.preparation, embedder, self.cache, older, batch)
-
-
-REASON_PROFILE = "it was built by other rules of chunking or word splitting"
-REASON_EMBEDDER = "its vectors are those of another embedder"

@@ -58,7 +58,8 @@ class JobsAsked:
         progress: ProgressCallback | None,
     ) -> IndexReport:
         from recollect.embedding.batch_jobs.opening import open_jobs
-        from recollect.indexing.batch_run import NEVER_SET, BatchRun, run_in_steps
+        from recollect.indexing.batch_run import NEVER_SET, BatchRun
+        from recollect.indexing.batch_steps import run_in_steps
 
         # A run that was not asked for jobs does not wait for those of an earlier one.
         waits = (self.settings.wait and makes_jobs) if self.wait is None else self.wait

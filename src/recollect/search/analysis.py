@@ -57,13 +57,20 @@ class KeywordQuery:
     respelled: tuple[str, ...] = ()  # words that no note holds: others, spelled nearly like them, are looked for
 
 
-def keyword_query(snapshot: Snapshot, query: str) -> KeywordQuery:
-    """Return what to ask the keyword leg of this store for."""
+def keyword_query(snapshot: Snapshot, query: str, *, about_time: str = "") -> KeywordQuery:
+    """Return what to ask the keyword leg of this store for.
+
+    `about_time` are those words of the query that say when. The date of a note may answer them: where no chunk holds
+    them, none lacks them.
+    """
     spoken = _Spoken.of(query)
     terms = _terms(spoken)
     chunks = snapshot.counts().chunks
     common = common_from(chunks)
     weighed = weigh(terms, snapshot.document_frequencies(terms, at_most=common), chunks)
+    if about_time:
+        timely = {part for word in words(about_time) for part in (*word.parts, word.whole)}
+        weighed = [w for w in weighed if w.frequency or not timely.issuperset(w.term.tokens)] or weighed
     absent = {w.term.tokens[0] for w in weighed if not w.frequency and len(w.term.tokens) == 1}
     if not absent or not chunks:
         return _with_pairs(choose_terms(weighed, common=common, names=_names(spoken.query)), spoken)

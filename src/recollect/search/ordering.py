@@ -9,6 +9,7 @@ from recollect.errors import IndexCorruptError
 from recollect.search.decay import age_factor
 from recollect.search.diversity import DIVERSITY_POOL, diverse_order
 from recollect.search.fusion import Fused
+from recollect.search.heading_days import heading_days
 from recollect.search.time_boost import time_gain
 from recollect.types import StoredChunk
 
@@ -74,7 +75,10 @@ def _by_time(snapshot: Snapshot, ordering: Ordering, ranked: Sequence[Ranked]) -
     """Reorder by age and by the time asked for. The threshold came before: age makes a note less current, not false."""
     timed = []
     for r, chunk in with_chunks(snapshot, ranked):
-        factor = time_gain(ordering.reading, chunk.dated) if ordering.reading else 1.0
+        factor = 1.0
+        if ordering.reading:
+            days = (chunk.dated, chunk.dated) if chunk.dated else heading_days(chunk)
+            factor = time_gain(ordering.reading, days)
         if ordering.half_life_days is not None and ordering.today is not None:
             factor *= age_factor(chunk.dated, ordering.today, half_life_days=ordering.half_life_days)
         timed.append(Ranked(r.fused, min(1.0, r.score * factor), chunk))

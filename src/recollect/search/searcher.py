@@ -65,7 +65,8 @@ def find(
     exists: Callable[[SourceName, str], bool],
 ) -> Found:
     """Return the best hits. Without a query vector only keywords are asked; a hit never names a missing file."""
-    keywords = keyword_query(snapshot, request.query)
+    reading = request.ordering.reading
+    keywords = keyword_query(snapshot, request.query, about_time=reading.words if reading else "")
     if query_vector is not None and not request.by_keyword:
         keywords = KeywordQuery((), keywords.full_weight)
     candidates = _candidates(snapshot, request, keywords, query_vector)

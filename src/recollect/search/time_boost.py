@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date
+from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from recollect.errors import QueryError
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from recollect.types import SourceName
 
 CERTAIN_GAIN = 1.25  # "yesterday", "2026-02-03": a note of that day beats one that says about the same
-LIKELY_GAIN = 1.1  # "in March" may be content
+LIKELY_GAIN = 1.1  # "in March" may be content; and what happened is often told some days later
+TOLD_LATER = timedelta(days=7)
 
 # What every reading begins with; without it the tables of time words (11 ms to load) are not needed.
 _MAY_SPEAK_OF_TIME = re.compile(
@@ -38,10 +39,15 @@ def time_reading(query: str, today: date) -> TimeReading | None:
     return read_time(query, today)
 
 
-def time_gain(reading: TimeReading, dated: date | None) -> float:
-    """Return what a note's score is multiplied by; evergreen notes and those of other days neither gain nor lose."""
-    if dated is None or (reading.since and dated < reading.since) or (reading.until and dated > reading.until):
+def time_gain(reading: TimeReading, days: tuple[date, date] | None) -> float:
+    """Return what a score is multiplied by; what has no day, or days that were not asked for, neither gains nor loses.
+
+    `days` are the first and the last day that a chunk is about.
+    """
+    if days is None or (reading.since and days[1] < reading.since):
         return 1.0
+    if reading.until and days[0] > reading.until:
+        return LIKELY_GAIN if days[0] - reading.until <= TOLD_LATER else 1.0
     return CERTAIN_GAIN if reading.certain else LIKELY_GAIN
 
 

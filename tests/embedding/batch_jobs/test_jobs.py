@@ -150,7 +150,8 @@ def test_the_pause_between_looks_grows(openai_harbour):
             return super().wait(0)
 
     from recollect.embedding.batch_jobs.opening import open_jobs
-    from recollect.indexing.batch_run import BatchRun, run_in_steps
+    from recollect.indexing.batch_run import BatchRun
+    from recollect.indexing.batch_steps import run_in_steps
 
     memory = openai_harbour.open()
     update = memory.update(memory.selection.embedder)
