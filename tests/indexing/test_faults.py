@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from recollect import BadVectorError, EmbedderError, Memory
+from recollect.faults import planted
+from recollect.indexing import text_run
 from recollect.indexing.embedding_run import EMBED_BATCH
 
 from .contents import contents_of, faults_of, fresh_contents
@@ -190,4 +192,37 @@ def test_a_damaged_cache_is_replaced_and_the_index_is_right(many_notes, tmp_path
     (many_notes / "memory/n4.md").write_text("# Note 4\n\nSomething else.\n")
     with Memory.open(many_notes, provider="hashing") as memory:
         assert memory.index().embedded == 1
+        assert contents_of(memory) == fresh_contents(many_notes, tmp_path / "fresh")
+
+
+# --- a run that is stopped while it reads --------------------------------------------------------
+
+
+def stop_at_read(number):
+    reads = 0
+
+    def look(point):
+        nonlocal reads
+        reads += point == "index.read"
+        if reads == number:
+            raise KeyboardInterrupt
+
+    return planted(look)
+
+
+@pytest.mark.parametrize(
+    ("text_at_once", "kept"),
+    [
+        pytest.param(text_run.TEXT_AT_ONCE, 64, id="a transaction of notes"),
+        pytest.param(1, 89, id="large notes one by one"),
+    ],
+)
+def test_ctrl_c_costs_only_the_notes_that_are_not_yet_written(many_notes, tmp_path, monkeypatch, text_at_once, kept):
+    monkeypatch.setattr(text_run, "TEXT_AT_ONCE", text_at_once)
+    with Memory.open(many_notes, provider="hashing") as memory:
+        with stop_at_read(90), pytest.raises(KeyboardInterrupt):
+            memory.index()
+        assert memory.status().files == kept
+        report = memory.index()
+        assert (report.unchanged, report.added) == (kept, 100 - kept)
         assert contents_of(memory) == fresh_contents(many_notes, tmp_path / "fresh")
