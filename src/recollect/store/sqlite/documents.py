@@ -111,23 +111,27 @@ def move_chunks(db: Database, changes: ChunkChanges) -> None:
 
 def insert_chunks(db: Database, document_id: int, added: Sequence[PreparedChunk]) -> list[int]:
     """Insert new chunks, all pending, and return their ids in order."""
-    ids = []
-    for prepared in added:
-        chunk = prepared.chunk
-        chunk_id = db.insert(
-            "INSERT INTO chunks"
-            " (document_id, first_line, last_line, has_vector, embedded_hash, context_length, term_count)"
-            " VALUES (?, ?, ?, 0, ?, ?, ?)",
+    last: int = db.value(
+        "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'chunks'"
+    )  # the table's own count
+    ids = list(range(last + 1, last + 1 + len(added)))
+    db.run_many(
+        "INSERT INTO chunks"
+        " (id, document_id, first_line, last_line, has_vector, embedded_hash, context_length, term_count)"
+        " VALUES (?, ?, ?, ?, 0, ?, ?, ?)",
+        [
             (
+                chunk_id,
                 document_id,
-                chunk.first_line,
-                chunk.last_line,
-                bytes.fromhex(chunk.embedded_hash),
-                len(chunk.context),
-                _term_count(prepared),
-            ),
-        )
-        ids.append(chunk_id)
+                new.chunk.first_line,
+                new.chunk.last_line,
+                bytes.fromhex(new.chunk.embedded_hash),
+                len(new.chunk.context),
+                _term_count(new),
+            )
+            for chunk_id, new in zip(ids, added, strict=True)
+        ],
+    )
     paired = list(zip(ids, added, strict=True))
     db.run_many(
         "INSERT INTO chunk_texts (chunk_id, context, text) VALUES (?, ?, ?)",
