@@ -547,3 +547,14 @@ def test_neighbouring_chunks_that_fit_into_one_snippet_are_one_hit(tmp_path):
     lines = (tmp_path / "MEMORY.md").read_text().split("\n")
     for hit in answer.hits:
         assert "\n".join(lines[hit.first_line - 1 : hit.last_line]) == hit.snippet
+
+
+def test_a_small_memory_answers_although_it_lacks_a_word(tmp_path):
+    """Every note holds `deploy`, so that word weighs next to nothing; none holds `checklist`."""
+    for number, text in enumerate(("A deploy runs on Fridays.", "Before a deploy, tell the shop.", "Undo a deploy.")):
+        (tmp_path / "memory").mkdir(exist_ok=True)
+        (tmp_path / f"memory/{number}.md").write_text(f"{text}\n", encoding="utf-8")
+    with Memory.open(tmp_path, provider="none") as memory:
+        memory.index()
+        assert len(memory.search("deploy checklist").hits) == 3
+        assert not memory.search("oscilloscope checklist").hits

@@ -82,6 +82,11 @@ def test_terms_that_occur_nowhere_are_not_asked_for():
     assert weighed[0].weight < chosen.full_weight < weighed[0].weight + weighed[1].weight
 
 
+def test_what_a_small_memory_lacks_counts_no_more_than_what_all_of_it_holds():
+    everywhere, nowhere = weigh([term("everywhere"), term("nowhere")], [3, 0], 3)
+    assert choose_terms([everywhere, nowhere]).full_weight == pytest.approx(2 * everywhere.weight)
+
+
 def test_a_long_query_keeps_its_rarest_terms():
     terms = [term(f"t{i}") for i in range(200)]
     chosen = choose_terms(weigh(terms, list(range(200, 0, -1)), 10_000))

@@ -28,6 +28,7 @@ LED_BY = 200  # chunks; the rarest terms that are in so many together find the c
 RARE = 5  # chunks; a word in no more of them points at them, if it is a name or an id
 POINTED = 0.25  # of the query's weight: from there on any rare word is what the query is about
 ABSENT_WEIGHT = 0.5  # of a word that no note holds: the others match only a part of what was meant
+TELLING = 1.0  # mean weight of words; those of a lower one are in more than a quarter of the chunks
 GUESS_WEIGHT = 0.5  # of a term that is spelled nearly like an absent word: it may not be what was meant
 LEAST_IDF = 1e-6  # FTS5's own floor for terms in more than half of the rows
 
@@ -157,7 +158,7 @@ def choose_terms(weighed: Sequence[WeighedTerm], *, common: int = COMMON, names:
     chosen = sorted(rare or present, key=lambda w: w.frequency)[:MOST_TERMS]
     single = [w for w in weighed if len(w.term.tokens) == 1]
     phrases = [w.weight for w in present if len(w.term.tokens) > 1]  # other ways to write one day count once
-    full_weight = sum(_counted_weight(w) for w in single) + max(phrases, default=0.0)
+    full_weight = _full_weight(single) + max(phrases, default=0.0)
     pointing = (w for w in chosen if w.frequency <= RARE and not w.guessed and _points(w, full_weight, names))
     return KeywordQuery(
         terms=tuple(w.term for w in chosen),
@@ -200,10 +201,17 @@ def _leading(chosen: Sequence[WeighedTerm]) -> tuple[Term, ...]:
     return tuple(leading)
 
 
-def _counted_weight(weighed: WeighedTerm) -> float:
-    if weighed.guessed:
-        return weighed.weight * GUESS_WEIGHT
-    return weighed.weight * (1 if weighed.frequency else ABSENT_WEIGHT)
+def _full_weight(words: Sequence[WeighedTerm]) -> float:
+    """Return what a chunk would weigh that holds all of these words.
+
+    In a small memory the words there are may be in most chunks and weigh next to nothing. That another word is in none
+    says little there, so it counts no more than they do: `deploy checklist` finds what there is about `deploy`.
+    """
+    guessed = sum(w.weight * GUESS_WEIGHT for w in words if w.guessed)
+    present = [w.weight for w in words if w.frequency and not w.guessed]
+    absent = [w.weight * ABSENT_WEIGHT for w in words if not w.frequency]
+    usual = sum(present) / len(present) if present else TELLING
+    return sum(present) + guessed + (sum(absent) if usual >= TELLING else min(sum(absent), len(absent) * usual))
 
 
 def _content_terms(word: Word, *, alone: bool) -> list[Term]:
