@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from recollect.protocols import Vector
     from recollect.types import EmbedderIdentity
 
-EVERY_SIDE = 200  # candidates a leg gives to the hybrid search by default
+EVERY_SIDE = Settings().query.hybrid.candidates_per_side  # what a leg gives to the hybrid search by default
 
 
 class Recollect:
@@ -60,7 +60,9 @@ class Recollect:
             assert store is not None
             with store.reading() as snapshot:
                 keywords = keyword_query(snapshot, query)
-                matches = snapshot.keyword_matches(keywords.terms, limit=EVERY_SIDE, scope=EVERYTHING)
+                matches = snapshot.keyword_matches(
+                    keywords.terms, limit=EVERY_SIDE, scope=EVERYTHING, led_by=keywords.led_by
+                )
                 return [(str(match.chunk_id), 0, 0) for match in matches]
 
     def vector_leg(self, vector: Vector) -> list[Place]:
