@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 
+import apsw
 import pytest
 
 from recollect import Memory
@@ -71,3 +72,49 @@ def test_a_search_and_an_index_run_mend_what_is_damaged(workspace, tmp_path, dam
             memory.doctor()
             memory.index()
             assert memory.search("guest network name").hits[0].path == "memory/network.md"
+
+
+NEGATIVE = b"\xff" * 9  # -1, as SQLite writes large numbers
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        pytest.param(f"UPDATE terms_data SET block = x'07{2 * NEGATIVE.hex()}' WHERE id = 1", "the length of a text"),
+        pytest.param("UPDATE chunks SET term_count = -98", "the number of words of a chunk"),
+        pytest.param("UPDATE chunks SET term_count = 'many'", "the number of words of a chunk"),
+        pytest.param("UPDATE chunks SET first_line = 'one'", "the record of a chunk"),
+        pytest.param("UPDATE chunk_texts SET text = x'00ff'", "the record of a chunk"),
+        pytest.param("UPDATE documents SET path = CAST(path AS BLOB)", "the record of a document"),
+        pytest.param("UPDATE documents SET mtime_ns = 'noon'", "the record of a document"),
+    ],
+)
+def test_values_that_cannot_have_been_stored_are_damage(workspace, damage, told):
+    """SQLite gives out what it finds in a damaged page, and FTS5 believes the average length that it has stored."""
+    with Memory.open(workspace, provider="hashing") as memory:
+        memory.index()
+        path = memory.state.current()
+    database = apsw.Connection(str(path))
+    database.execute(damage)
+    database.close()
+    with Memory.open(workspace, provider="hashing") as memory:
+        answer = memory.search("guest network name")
+        assert answer.hits[0].path == "memory/network.md"
+        assert any(f"{told} in it is damaged" in note for note in answer.notes)
+        assert faults_of(memory) == []
+
+
+def test_a_table_that_is_declared_otherwise_is_damage(workspace):
+    """One flipped bit in the text of the schema: the key of the vectors becomes an ordinary column, and is NULL."""
+    with Memory.open(workspace, provider="hashing") as memory:
+        memory.index()
+        path = memory.state.current()
+    raw = path.read_bytes()
+    declared = b"CREATE TABLE vectors (chunk_id INTEGER PRIMARY KEY"
+    assert raw.count(declared) == 1
+    path.write_bytes(raw.replace(declared, declared.replace(b"PRIMARY KEY", b"PRIMASY KEY")))
+    with Memory.open(workspace, provider="hashing") as memory:
+        assert any("vectors is declared otherwise" in finding for finding in memory.verify().findings)
+        answer = memory.search("guest network name")
+        assert answer.hits[0].path == "memory/network.md"
+        assert faults_of(memory) == []

@@ -23,7 +23,8 @@ REBUILD_HINT = "run `recollect index --force` to build it anew from the notes; n
 
 
 # A constraint can only be broken by rows that are out of step: no statement of ours breaks one on a healthy file.
-_DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.ConstraintError, apsw.MismatchError)
+# And we store nothing that is too big to be read.
+_DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.ConstraintError, apsw.MismatchError, apsw.TooBigError)
 # Our statements name what the schema holds: that it is not there, or cannot be read, is damage and no mistake of ours.
 _DAMAGED_SCHEMA = re.compile(
     "no such (table|module|column|tokenizer|index)|parse error in|malformed|vtable constructor|invalid fts5|near "

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 
-from recollect.store.sqlite.connection import Database, as_json
+from recollect.store.sqlite.connection import Database, Row, as_json, damaged
 from recollect.store.sqlite.scopes import document_condition
 from recollect.types import Match, Scope, Term
 
@@ -66,7 +67,7 @@ def keyword_matches(
         f" UNION SELECT id, bm25 FROM found WHERE id IN ({_LISTED}) ORDER BY bm25 DESC, id",
         (expression, *values, *((leading, ids) if among else ()), limit, ids),
     )
-    return [Match(chunk_id, bm25) for chunk_id, bm25 in found]
+    return [Match(chunk_id, bm25) for chunk_id, bm25 in _possible(db, found)]
 
 
 def keyword_scores(db: Database, terms: Sequence[Term], chunk_ids: Collection[int]) -> dict[int, float]:
@@ -74,12 +75,18 @@ def keyword_scores(db: Database, terms: Sequence[Term], chunk_ids: Collection[in
     expression = match_expression(terms)
     if expression is None or not chunk_ids:
         return {}
-    return dict(
-        db.rows(
-            f"SELECT rowid, {_BM25} FROM terms WHERE terms MATCH ? AND +rowid IN ({_LISTED})",  # noqa: S608
-            (expression, as_json(chunk_ids)),
-        )
+    found = db.rows(
+        f"SELECT rowid, {_BM25} FROM terms WHERE terms MATCH ? AND +rowid IN ({_LISTED})",  # noqa: S608
+        (expression, as_json(chunk_ids)),
     )
+    return dict(_possible(db, found))
+
+
+def _possible(db: Database, found: list[Row]) -> list[Row]:
+    """Return the scores; raises when one is none that text can have: FTS5 does not check the lengths it has stored."""
+    if all(bm25 is not None and 0 <= bm25 < math.inf for _, bm25 in found):
+        return found
+    raise damaged(db.path, "the length of a text")
 
 
 def terms_beginning(db: Database, prefix: str, *, lengths: range, limit: int) -> list[str]:

@@ -6,7 +6,7 @@ import string
 from collections.abc import Sequence
 
 from recollect.errors import IndexCorruptError, IndexTooNewError
-from recollect.store.sqlite.connection import REBUILD_HINT, Database
+from recollect.store.sqlite.connection import REBUILD_HINT, Database, connect_in_memory
 
 APPLICATION_ID = 0x72636C74  # "rclt" in ASCII, so that no foreign database is taken for an index
 
@@ -87,6 +87,22 @@ def check_ours(db: Database, *, newest: int = len(MIGRATIONS)) -> int:
         if missing:
             raise IndexCorruptError(f"{db.path} lacks the tables {sorted(missing)}", hint=REBUILD_HINT, path=db.path)
     return version
+
+
+def altered_tables(db: Database) -> list[str]:
+    """Return what is declared otherwise than by us: one bit may turn a key into a column, and SQLite is content."""
+    as_made = connect_in_memory(f"declared-{id(db)}")
+    try:
+        migrate(as_made)
+        declared = as_made.rows(_DECLARED)
+    finally:
+        as_made.close()
+    found: dict[str, str] = dict(db.rows(_DECLARED))
+    return sorted(name for name, sql in declared if found.get(name) != sql)
+
+
+# FTS5 declares its own tables, in other releases of SQLite perhaps in other words.
+_DECLARED = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'terms~_%' ESCAPE '~'"
 
 
 def migrate(db: Database, *, migrations: Sequence[str] = MIGRATIONS) -> None:

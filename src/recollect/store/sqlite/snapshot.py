@@ -84,17 +84,23 @@ class SqliteSnapshot:
         self, source: SourceName | None = None, paths: Collection[str] | None = None
     ) -> Mapping[tuple[SourceName, str], StoredDocument]:
         among = "" if paths is None else " AND path IN (SELECT value FROM json_each(?2))"
+        found = self._db.rows(
+            "SELECT source, path, size, mtime_ns, content_hash, dated, private FROM documents"  # noqa: S608
+            f" WHERE (?1 IS NULL OR source = ?1){among} ORDER BY source, path",
+            (source,) if paths is None else (source, as_json(paths)),
+        )
+        if not all(
+            type(name) is type(path) is type(digest) is str and type(size) is type(time) is int
+            for name, path, size, time, digest, _, _ in found
+        ):
+            raise damaged(self._db.path, "the record of a document")
         new = tuple.__new__  # of thousands a sync; by its own name a NamedTuple takes twice as long
         return {
             (name, path): new(
                 StoredDocument,
                 (new(FileStamp, (name, path, size, mtime_ns)), content_hash, _day(dated), bool(private)),
             )
-            for name, path, size, mtime_ns, content_hash, dated, private in self._db.rows(
-                "SELECT source, path, size, mtime_ns, content_hash, dated, private FROM documents"  # noqa: S608
-                f" WHERE (?1 IS NULL OR source = ?1){among} ORDER BY source, path",
-                (source,) if paths is None else (source, as_json(paths)),
-            )
+            for name, path, size, mtime_ns, content_hash, dated, private in found
         }
 
     def cursor(self, source: SourceName, path: str) -> str | None:
@@ -135,15 +141,17 @@ class SqliteSnapshot:
         return self._vector_search().scores(self._db, vector, chunk_ids, dimensions=dimensions)
 
     def chunks(self, chunk_ids: Collection[int]) -> Mapping[int, StoredChunk]:
-        return {
-            chunk_id: StoredChunk(chunk_id, source, path, _day(dated), first_line, last_line, text, context)
-            for chunk_id, source, path, dated, first_line, last_line, text, context in self._db.rows(
-                "SELECT chunks.id, source, path, dated, first_line, last_line, text, context FROM chunks"
-                " JOIN documents ON documents.id = document_id JOIN chunk_texts ON chunk_id = chunks.id"
-                " WHERE chunks.id IN (SELECT value FROM json_each(?))",
-                (as_json(chunk_ids),),
-            )
-        }
+        found = {}
+        for chunk_id, source, path, dated, first_line, last_line, text, context in self._db.rows(
+            "SELECT chunks.id, source, path, dated, first_line, last_line, text, context FROM chunks"
+            " JOIN documents ON documents.id = document_id JOIN chunk_texts ON chunk_id = chunks.id"
+            " WHERE chunks.id IN (SELECT value FROM json_each(?))",
+            (as_json(chunk_ids),),
+        ):
+            if not (_are(str, source, path, text, context) and _are(int, first_line, last_line)):
+                raise damaged(self._db.path, "the record of a chunk")
+            found[chunk_id] = StoredChunk(chunk_id, source, path, _day(dated), first_line, last_line, text, context)
+        return found
 
     def term_counts(self, chunk_ids: Collection[int]) -> Mapping[int, int]:
         remembered = self._term_counts
@@ -153,6 +161,8 @@ class SqliteSnapshot:
                 "SELECT chunks.id, term_count FROM json_each(?) CROSS JOIN chunks ON chunks.id = value",
                 (as_json([chunk_id for chunk_id in chunk_ids if chunk_id not in counts]),),
             )
+            if not all(isinstance(count, int) and count >= 0 for _, count in read):
+                raise damaged(self._db.path, "the number of words of a chunk")
             counts.update(read)
             if len(remembered) > _MOST_TERM_COUNTS:
                 remembered.clear()
@@ -184,6 +194,11 @@ def stored_embedder(db: Database) -> EmbedderIdentity | None:
         return EmbedderIdentity(**json.loads(recorded))
     except (TypeError, ValueError) as error:
         raise damaged(db.path, "the record of its embedder") from error
+
+
+def _are(kind: type, *values: object) -> bool:
+    """Say whether all values are of the kind that was stored: SQLite itself takes what it finds in a damaged page."""
+    return all(type(value) is kind for value in values)
 
 
 def _day(number: int | None) -> date | None:

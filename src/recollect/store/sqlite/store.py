@@ -19,7 +19,7 @@ from recollect.store.sqlite.pool import ConnectionPool
 from recollect.store.sqlite.schema import EMBEDDED, PENDING, SKIPPED
 from recollect.store.sqlite.snapshot import SqliteSnapshot, stored_embedder
 from recollect.store.sqlite.vectors import Quantization, VectorDriver, VectorIndex, open_vector_index
-from recollect.store.sqlite.verifying import find_damage, find_faults
+from recollect.store.sqlite.verifying import find_damage, find_faults, suspecting_damage
 from recollect.types import EmbedderIdentity, PendingChunk, PreparedChunk, SourceName, StoredDocument
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ class SqliteStore:
             db.rows("SELECT vector_generation FROM totals")  # a deferred transaction starts with its first read
             snapshot = SqliteSnapshot(db, self._vector_search, self._term_counts)
             try:
-                yield snapshot
+                with suspecting_damage(db):
+                    yield snapshot
             finally:
                 snapshot.end()
 
@@ -233,7 +234,7 @@ class SqliteStore:
             raise IndexReadOnlyError(
                 f"{self.path} is open for reading only", hint="check the permissions of the folder that holds the index"
             )
-        with self._pool.writer() as db, db.joined_transaction():
+        with self._pool.writer() as db, suspecting_damage(db), db.joined_transaction():
             yield db
 
     def _vector_index(self) -> VectorIndex:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from recollect.errors import IndexCorruptError
-from recollect.store.sqlite.connection import Database
+from recollect.store.sqlite.connection import REBUILD_HINT, Database
+from recollect.store.sqlite.schema import altered_tables
 
 # Each query counts what must not exist.
 _FAULTS: tuple[tuple[str, str], ...] = (
@@ -44,9 +48,25 @@ def find_damage(db: Database) -> list[str]:
         # FTS5 keeps the table's structure in memory and refreshes it for queries only: without one first, the check
         # would hold old structure against new rows and report damage where there is none.
         db.rows("SELECT rowid FROM terms WHERE terms MATCH '\"-\"' LIMIT 1")
-        return [line for (line,) in db.rows("PRAGMA integrity_check(20)") if line != "ok"]
+        found = [line for (line,) in db.rows("PRAGMA integrity_check(20)") if line != "ok"]
+        return found or [f"{name} is declared otherwise than it was" for name in altered_tables(db)]
     except IndexCorruptError as error:
         return [error.message]
+
+
+@contextmanager
+def suspecting_damage(db: Database) -> Iterator[None]:
+    """Turn a failure over values that make no sense into damage, if the file is damaged; else it is what it is.
+
+    SQLite gives out what it finds in a page, say NULL for a key, and any code that works with it may stumble.
+    """
+    try:
+        yield
+    except (TypeError, ValueError, ArithmeticError, LookupError) as error:
+        damage = find_damage(db)
+        if damage:
+            raise IndexCorruptError(f"{db.path}: {damage[0]}", hint=REBUILD_HINT, path=db.path) from error
+        raise
 
 
 def find_faults(db: Database) -> list[str]:
