@@ -149,6 +149,8 @@ def _cut_runs(note: Outline, start: int, line: int, limit: int, overlap: int) ->
         piece = text[first:end].rstrip()
         if piece:
             yield _Run(start, start, line + 1, (first, first + len(piece)))
+        elif start < line and start in note.heading_lines:  # only blanks of the line fit below the headings
+            yield _Run(start, start, _trimmed(note, start, line))
         start = line
 
 
