@@ -87,6 +87,9 @@ NEGATIVE = b"\xff" * 9  # -1, as SQLite writes large numbers
         pytest.param("UPDATE chunk_texts SET text = x'00ff'", "the record of a chunk"),
         pytest.param("UPDATE documents SET path = CAST(path AS BLOB)", "the record of a document"),
         pytest.param("UPDATE documents SET mtime_ns = 'noon'", "the record of a document"),
+        pytest.param(
+            "UPDATE meta SET value = 'seglents' WHERE key = 'vector_driver'", "the record of its vector driver"
+        ),
     ],
 )
 def test_values_that_cannot_have_been_stored_are_damage(workspace, damage, told):

@@ -8,7 +8,7 @@ from typing import cast
 from uuid import uuid4
 
 from recollect.errors import IndexCorruptError, IndexReadOnlyError, StoreError
-from recollect.store.sqlite.connection import REBUILD_HINT, Database, connect_in_memory
+from recollect.store.sqlite.connection import REBUILD_HINT, Database, connect_in_memory, damaged
 from recollect.store.sqlite.files import BUSY_TIMEOUT_S, create_empty, open_for_reading, open_for_writing
 from recollect.store.sqlite.pool import ConnectionPool
 from recollect.store.sqlite.schema import MIGRATIONS, check_ours, is_empty, migrate
@@ -104,6 +104,8 @@ def _ready_for_use(
             )
         migrate(db)
     recorded: VectorDriver | None = db.value("SELECT value FROM meta WHERE key = 'vector_driver'")
+    if recorded is not None and recorded not in VECTOR_DRIVERS:
+        raise damaged(db.path, "the record of its vector driver")
     if read_only:
         driver = recorded or driver
     if "sqlite-vec" in {recorded, driver}:
