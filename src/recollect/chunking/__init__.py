@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 CHUNKING_VERSION = (
-    1  # raised whenever the same document could give other chunks; an index of another version is rebuilt
+    2  # raised whenever the same document could give other chunks; an index of another version is rebuilt
 )
 
 ChunkingStyle = Literal["markdown", "lines"]
