@@ -212,7 +212,7 @@ class Snapshot(Protocol):
     def chunks(self, chunk_ids: Collection[int]) -> Mapping[int, StoredChunk]: ...
 
     def term_counts(self, chunk_ids: Collection[int]) -> Mapping[int, int]:
-        """Return how many terms the text of each chunk has."""
+        """Return how many terms the text of each chunk has; of a short one, how many state something."""
         ...
 
     def known_vectors(self, embedded_hashes: Collection[str]) -> Mapping[str, Vector]:

@@ -56,6 +56,7 @@ def build_request(
             today=today,
             half_life_days=asked.decay.half_life_days if asked.decay.enabled else None,
             reading=time_reading(query, today),
+            by_answer=(fusion or asked.fusion) == "balanced",
             reranker=_reranker(settings, rerank),
             rerank_candidates=asked.rerank.candidates,
             rerank_weight=asked.rerank.weight,

@@ -117,6 +117,7 @@ class PreparedChunk:
     chunk: Chunk
     text_terms: str  # terms of the text, separated by blanks, in order
     context_terms: str  # terms of the heading trail and the path
+    stated: int | None = None  # how many terms state something, if the text is short; None: all of them
 
 
 class StoredDocument(NamedTuple):
@@ -218,7 +219,7 @@ class Candidate(NamedTuple):
     cosine: float | None
     bm25: float | None
     pairs: float = 0.0  # BM25 of the query's neighbouring words that are neighbours in the text, too
-    terms: int | None = None  # how long the text is, where that counts
+    terms: int | None = None  # how much the text says, where that counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from recollect.lexicon import words
-from recollect.search.function_words import function_words
+from recollect.lexicon.function_words import function_words
 
 
 def dropped(query) -> set[str]:

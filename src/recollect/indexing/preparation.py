@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from recollect.chunking import CHUNKING_VERSION, DialogueChunker, chunk_document
+from recollect.indexing.statements import SHORT, stated_terms
 from recollect.lexicon import LEXICON_VERSION, index_terms
 from recollect.redaction import REDACTION_VERSION
 from recollect.sources.transcripts import TRANSCRIPTS_VERSION
@@ -52,6 +53,12 @@ class Preparation:
         place = index_terms(f"{path} {about}")
         terms_of_context = cache(index_terms)  # the chunks below a heading share it
         return [
-            PreparedChunk(chunk, index_terms(chunk.text), f"{terms_of_context(chunk.context)} {place}".lstrip())
+            _prepared(chunk, index_terms(chunk.text), f"{terms_of_context(chunk.context)} {place}".lstrip())
             for chunk in chunks
         ]
+
+
+def _prepared(chunk: Chunk, text_terms: str, context_terms: str) -> PreparedChunk:
+    is_short = text_terms.count(" ") < SHORT
+    stated = stated_terms(chunk.text, headed=bool(chunk.context)) if is_short else None
+    return PreparedChunk(chunk, text_terms, context_terms, stated)

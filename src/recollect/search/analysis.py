@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Self
 
 from recollect.lexicon import pairs, words
+from recollect.lexicon.function_words import function_words
 from recollect.search.day_phrases import day_phrases
-from recollect.search.function_words import function_words
 from recollect.types import Term
 
 if TYPE_CHECKING:

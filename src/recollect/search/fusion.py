@@ -25,9 +25,9 @@ TEXT_EASE = 0.15  # less where one matches all of it: words that everybody has t
 LEAST_BY_TEXT, MOST_BY_TEXT = 0.3, 0.7
 FADING = 0.85  # exponent of both sides: the first half of a match says more than the second
 PAIR_WEIGHT = 0.5  # of neighbouring words; 0.3 to 0.7 are about as good, 1.0 is worse than none
-FULL_LENGTH = 25  # terms; a chunk of fewer says less than it seems: short remarks match many questions a little
-BREVITY = 0.2  # exponent
-BREVITY_EASE = 3  # terms, so that a note of one word is not worth nothing
+SAYS_ENOUGH = 14  # terms that state something; of fewer, a chunk says less than it seems to
+BREVITY = 0.35  # exponent
+BREVITY_EASE = 2  # terms, so that a note of one word is not worth nothing
 LONG = 80  # terms; a chunk of more matches some of it by chance
 LENGTHINESS = 0.05  # exponent
 KNEE = 0.8  # above it a score says "surely", and only the order matters
@@ -131,8 +131,8 @@ def _balanced(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused
         if terms is not None:
             if terms > LONG:
                 score *= (LONG / terms) ** LENGTHINESS
-            elif terms + BREVITY_EASE < FULL_LENGTH:
-                score *= ((terms + BREVITY_EASE) / FULL_LENGTH) ** BREVITY
+            elif terms + BREVITY_EASE < SAYS_ENOUGH:
+                score *= ((terms + BREVITY_EASE) / SAYS_ENOUGH) ** BREVITY
         score **= SCALE
         best = max(best, score)
         fused.append(Fused(candidate, score if score < KNEE else _bent(score), vector, text))

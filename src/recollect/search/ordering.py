@@ -1,4 +1,5 @@
-"""Relevant chunks in, the order in which they are shown out: by time, by a second look, by how much is new."""
+"""Relevant chunks in, the order in which they are shown out: by time, by what is asked for, by a second look, by how
+much is new."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.errors import IndexCorruptError
+from recollect.search.analysis import LONGEST_QUERY
+from recollect.search.answer_kinds import GAIN, holds, kind_asked_for
 from recollect.search.decay import age_factor
 from recollect.search.diversity import DIVERSITY_POOL, diverse_order
 from recollect.search.fusion import Fused
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from recollect.search.time_words import TimeReading
 
 FETCH_STEP = 24  # chunks read at a time while the answer fills up
+ANSWER_POOL = 24  # chunks looked through for what the question asks for; 200 make no difference to the first ten
 
 
 class Ranked(NamedTuple):
@@ -38,6 +42,7 @@ class Ordering:
     today: date | None = None
     half_life_days: float | None = None  # None: age does not count
     reading: TimeReading | None = None  # the time that the query speaks of
+    by_answer: bool = False  # texts that hold what the question asks for (a time, a number, a name) come first
     reranker: Reranker | None = None
     rerank_candidates: int = 20
     rerank_weight: float = 0.7
@@ -52,6 +57,8 @@ def put_in_order(
     placed = list(ranked)
     if ordering.half_life_days is not None or ordering.reading is not None:
         placed = _by_time(snapshot, ordering, placed)
+    if ordering.by_answer:
+        placed = _by_answer(snapshot, query, placed)
     if ordering.reranker is not None:
         placed, note = _by_second_look(snapshot, query, ordering.reranker, ordering, placed)
     if ordering.diversity is not None:
@@ -82,7 +89,23 @@ def _by_time(snapshot: Snapshot, ordering: Ordering, ranked: Sequence[Ranked]) -
         if ordering.half_life_days is not None and ordering.today is not None:
             factor *= age_factor(chunk.dated, ordering.today, half_life_days=ordering.half_life_days)
         timed.append(Ranked(r.fused, min(1.0, r.score * factor), chunk))
-    return sorted(timed, key=lambda r: (-r.score, -r.fused.score, r.fused.candidate.chunk_id))
+    return sorted(timed, key=_place)
+
+
+def _by_answer(snapshot: Snapshot, query: str, ranked: Sequence[Ranked]) -> list[Ranked]:
+    """Let those of the best gain that hold what the question asks for: a text without a time does not say when."""
+    kind = kind_asked_for(query[:LONGEST_QUERY])
+    if kind is None:
+        return list(ranked)
+    pool = [
+        Ranked(r.fused, min(1.0, r.score * GAIN) if holds(kind, chunk.text, query) else r.score, chunk)
+        for r, chunk in with_chunks(snapshot, ranked[:ANSWER_POOL])
+    ]
+    return [*sorted(pool, key=_place), *ranked[ANSWER_POOL:]]
+
+
+def _place(r: Ranked) -> tuple[float, float, int]:
+    return -r.score, -r.fused.score, r.fused.candidate.chunk_id
 
 
 def _by_second_look(

@@ -142,6 +142,8 @@ def insert_chunks(db: Database, document_id: int, added: Sequence[PreparedChunk]
 
 
 def _term_count(prepared: PreparedChunk) -> int:
+    if prepared.stated is not None:
+        return prepared.stated
     return prepared.text_terms.count(" ") + 1 if prepared.text_terms else 0
 
 

@@ -1,9 +1,9 @@
 """Text in, searchable terms out: the same for notes and queries, so that every storage backend finds alike.
 
-Words are folded (case, width, Latin accents) and stemmed. Identifiers count whole and in parts: `JIRA-123` is also
-`jira` and `123`, `MemoryIndex` also `memory` and `index`. Writing without blanks between words (Chinese, Japanese,
-Korean, Thai, ...) becomes pairs of characters; the last character of a run also stands alone, so that any single
-character is the beginning of some term.
+Words are folded (case, width, Latin accents) and stemmed, irregular forms included. Identifiers count whole and in
+parts: `JIRA-123` is also `jira` and `123`, `MemoryIndex` also `memory` and `index`. Writing without blanks between
+words (Chinese, Japanese, Korean, Thai, ...) becomes pairs of characters; the last character of a run also stands alone,
+so that any single character is the beginning of some term.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING
 
 from Stemmer import Stemmer
 
+from recollect.lexicon.irregular import IRREGULAR
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LEXICON_VERSION = 2  # part of the index profile: a change of any rule here rebuilds indexes
+LEXICON_VERSION = 3  # part of the index profile: a change of any rule here rebuilds indexes
 
 # Scripts written without blanks, and Hangul, whose particles cling to words (KorQuAD: nDCG .84 by words, .96 by pairs).
 _PAIRED = (
@@ -109,6 +111,7 @@ def pairs(run: str) -> tuple[str, ...]:
 
 def stem(word: str) -> str:
     """Return the stem of a folded, lower-case word; words outside a-z are their own stem."""
+    word = IRREGULAR.get(word, word)
     if len(word) <= 3 or not (word.isascii() and word.isalpha()):
         return word
     return _thread.stemmer.stemWord(word)  # type: ignore[no-any-return]

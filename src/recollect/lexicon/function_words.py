@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from recollect.lexicon import fold, stem
+from recollect.lexicon.terms import fold, stem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from recollect.lexicon import Word
+    from recollect.lexicon.terms import Word
 
 ENGLISH = "english"
 LEAST_EVIDENCE = 2  # words; one can be a name or a loan ("El Niño", "de facto")
@@ -132,6 +132,7 @@ def _languages_by_word() -> dict[str, tuple[str, ...]]:
 
 
 _LANGUAGES = _languages_by_word()
+ENGLISH_FUNCTION_WORDS = frozenset(word for word, languages in _LANGUAGES.items() if ENGLISH in languages)  # stems
 _NO_EVIDENCE = frozenset(map(stem, _MEANT_IN_ENGLISH.split()))
 _TOLD_BY_SCRIPT = frozenset({"arabic", "russian"})  # no word of another language here is written in their letters
 

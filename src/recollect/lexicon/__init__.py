@@ -1,0 +1,15 @@
+"""What words are: text in, searchable terms out, the same for notes and queries, so that every storage backend finds
+alike; and which words say how something is said rather than what."""
+
+from recollect.lexicon.terms import (
+    LEXICON_VERSION,
+    LONGEST_TERM,
+    Word,
+    fold,
+    index_terms,
+    pairs,
+    stem,
+    words,
+)
+
+__all__ = ["LEXICON_VERSION", "LONGEST_TERM", "Word", "fold", "index_terms", "pairs", "stem", "words"]
