@@ -16,13 +16,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recollect import Memory
+from recollect import Hit, Memory
 from recollect.evaluation.runner import open_memory
 from recollect.evaluation.test_sets import EvalQuery, EvalSet, load_set
 from recollect.evaluation.workspaces import ScopeWorkspace, write_workspaces
 
 SEED = 20261116
 OWN, FOREIGN = 200, 60  # questions asked of each set, from its own and from those of every other set
+ROUNDING = 1e-4  # of shown scores
 DEEP = 10  # an answer that is not among the first ten is not the threshold's fault
 
 
@@ -74,11 +75,17 @@ def measured(eval_set: EvalSet, foreign: list[str], work: Path) -> Counted:
                 if query.scope == scope:
                     _ask_own(memory, workspace, query, found)
             for text in foreign[number :: len(workspaces)]:
-                best = max((hit.score for hit in memory.search(text, sync=False).hits), default=0.0)
+                hits = memory.search(text, sync=False, explain=True).hits
                 found.foreign += 1
-                found.shown += best > 0
-                found.shown_by_more += best > memory.settings.query.min_score  # an exact hit is lifted to just that
+                found.shown += bool(hits)
+                floor = memory.settings.query.min_score  # an exact hit is lifted to just that
+                found.shown_by_more += any(_as_judged(hit) > floor + ROUNDING for hit in hits)
     return found
+
+
+def _as_judged(hit: Hit) -> float:
+    """Return the score that met the threshold: what time or kind of answer add comes after it."""
+    return hit.score / float((hit.explanation or {}).get("order_factor", 1.0))
 
 
 def _ask_own(memory: Memory, workspace: ScopeWorkspace, query: EvalQuery, found: Counted) -> None:

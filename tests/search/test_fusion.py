@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.search.fusion import Evidence, Weights, above, fuse, text_score
+from recollect.search.fusion import KNEE, Evidence, Weights, above, fuse, raised, text_score
 from recollect.settings import Settings
 from recollect.types import Candidate
 
@@ -142,3 +142,25 @@ def test_without_a_threshold_scores_and_order_are_as_they_are():
     candidates = [Candidate(1, 0.5, 1.0), Candidate(2, 0.4, 0.1)]
     assert shown(candidates, evidence, 0.0) == fuse(candidates, evidence, fusion="balanced")
     assert [f.candidate.chunk_id for f in shown(candidates, evidence, 0.0)] == [1, 2]
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(1, 2))
+def test_a_gain_raises_a_score_but_never_beyond_sure(one, other, gain):
+    low, high = sorted((raised(one, gain), raised(other, gain)))
+    assert raised(min(one, other), gain) == low
+    assert raised(max(one, other), gain) == high
+    assert min(one, other) <= low + 1e-9
+    assert high <= 1
+
+
+def test_a_gain_below_the_knee_is_a_factor():
+    assert raised(KNEE / 2, 1.25) == pytest.approx(KNEE / 2 * 1.25)
+
+
+def test_in_keyword_mode_a_remark_stands_behind_but_is_shown():
+    remark, note = Candidate(1, None, 6.0, terms=0), Candidate(2, None, 5.0, terms=20)
+    fused = fuse([remark, note], EVIDENCE, fusion="balanced")
+    assert [f.candidate for f in fused] == [note, remark]
+    hardly = Candidate(3, None, 1.2, terms=0)  # its words alone reach the threshold
+    assert [f.score for f in above(fuse([hardly], EVIDENCE, fusion="balanced"), 0.35)] == [0.35]
+    assert above(fuse([hardly._replace(bm25=0.9)], EVIDENCE, fusion="balanced"), 0.35) == []

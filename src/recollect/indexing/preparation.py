@@ -8,8 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from recollect.chunking import CHUNKING_VERSION, DialogueChunker, chunk_document
-from recollect.indexing.statements import SHORT, stated_terms
 from recollect.lexicon import LEXICON_VERSION, index_terms
+from recollect.lexicon.statements import SHORT, stated_terms
 from recollect.redaction import REDACTION_VERSION
 from recollect.sources.transcripts import TRANSCRIPTS_VERSION
 from recollect.types import PreparedChunk

@@ -14,7 +14,7 @@ _VERBS = """
     dealt, dig dug, draw drew drawn, dream dreamt, drink drank drunk, drive drove driven, eat ate eaten, fall fell
     fallen, feel felt, fight fought, find found, flee fled, fling flung, fly flew flown, forbid forbade forbidden,
     foresee foresaw foreseen, forget forgot forgotten, forgive forgave forgiven, freeze froze frozen, give gave
-    given, go went gone, grow grew grown, hang hung, hear heard, hide hidden, hold held, keep kept, kneel knelt,
+    given, go goes went gone, grow grew grown, hang hung, hear heard, hide hidden, hold held, keep kept, kneel knelt,
     know knew known, lean leant, leap leapt, learn learnt, leave left, lend lent, lose lost, make made, mean meant,
     meet met, mistake mistook mistaken, overcome overcame, pay paid, prove proven, ride rode ridden, ring rang rung,
     rise risen, run ran, say said, see saw seen, seek sought, sell sold, send sent, sew sewn, shake shook shaken,

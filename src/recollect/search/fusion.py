@@ -31,6 +31,7 @@ BREVITY_EASE = 2  # terms, so that a note of one word is not worth nothing
 LONG = 80  # terms; a chunk of more matches some of it by chance
 LENGTHINESS = 0.05  # exponent
 KNEE = 0.8  # above it a score says "surely", and only the order matters
+_SURE = 1e-12  # what is left to 1 where other formulas reach it
 # The default threshold is 0.35. With these, questions of the test sets keep 95 to 100 % of their answers, and of
 # questions that the notes cannot answer 1 to 23 % show more than a name they share with a note: docs/retrieval.md.
 SCALE = 1.15  # exponent
@@ -89,6 +90,13 @@ def keyword_score(candidate: Candidate) -> float | None:
     return None if candidate.bm25 is None else candidate.bm25 + PAIR_WEIGHT * candidate.pairs
 
 
+def raised(score: float, gain: float) -> float:
+    """Return the score multiplied by a gain of 1 or more; above the knee it only comes nearer to 1, as in `fuse`."""
+    raw = score if score < KNEE else KNEE - (1 - KNEE) * math.log(max(1 - score, _SURE) / (1 - KNEE))
+    raw *= gain
+    return raw if raw < KNEE else _bent(raw)
+
+
 def text_score(bm25: float | None, full_weight: float) -> float | None:
     """Return how well the text matches the query's words, 0 to 1, comparable from query to query.
 
@@ -104,8 +112,11 @@ def text_score(bm25: float | None, full_weight: float) -> float | None:
 def _keyword_only(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused]:
     fused = []
     for candidate in candidates:
-        text = text_score(keyword_score(candidate), evidence.full_weight) or 0.0
-        fused.append(Fused(candidate, text, 0.0, text))
+        matched = keyword_score(candidate) or 0.0
+        text = text_score(matched, evidence.full_weight) or 0.0
+        # How much a chunk says puts it in order; whether it is shown, its words alone decide.
+        score = text_score(matched * _substance(candidate.terms), evidence.full_weight) or 0.0
+        fused.append(Fused(candidate, score, 0.0, text, kept=text >= MOST_LIFTED))
     return fused
 
 
@@ -124,16 +135,11 @@ def _balanced(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused
     by_text = min(MOST_BY_TEXT, max(LEAST_BY_TEXT, BALANCED_TEXT - TEXT_EASE * (max(texts, default=0.0) - 0.5)))
     fused = []
     best = 0.0
-    for candidate, text in zip(candidates, texts, strict=True):  # a hundred in every search: plain arithmetic, no calls
+    for candidate, text in zip(candidates, texts, strict=True):  # a hundred in every search: plain arithmetic
         _, cosine, _, _, terms = candidate
         vector = text if cosine is None else (cosine - floor) / span if cosine > floor else 0.0
         score = by_text * text**FADING + (1 - by_text) * vector**FADING
-        if terms is not None:
-            if terms > LONG:
-                score *= (LONG / terms) ** LENGTHINESS
-            elif terms + BREVITY_EASE < SAYS_ENOUGH:
-                score *= ((terms + BREVITY_EASE) / SAYS_ENOUGH) ** BREVITY
-        score **= SCALE
+        score = (score * _substance(terms)) ** SCALE
         best = max(best, score)
         fused.append(Fused(candidate, score if score < KNEE else _bent(score), vector, text))
     near_enough = NEAR_ENOUGH if best < WORDS_FAILED else math.inf
@@ -141,6 +147,16 @@ def _balanced(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused
         f._replace(kept=True) if f.vector_part >= near_enough or f.candidate.chunk_id in evidence.exact else f
         for f in fused
     ]
+
+
+def _substance(terms: int | None) -> float:
+    """Return what a score is multiplied by for how much the chunk says: less for a mere remark, and for a long text."""
+    if terms is None:
+        return 1.0
+    if terms > LONG:
+        return float((LONG / terms) ** LENGTHINESS)
+    said = terms + BREVITY_EASE
+    return float((said / SAYS_ENOUGH) ** BREVITY) if said < SAYS_ENOUGH else 1.0
 
 
 def _bent(score: float) -> float:

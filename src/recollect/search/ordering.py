@@ -11,7 +11,7 @@ from recollect.search.analysis import LONGEST_QUERY
 from recollect.search.answer_kinds import GAIN, holds, kind_asked_for
 from recollect.search.decay import age_factor
 from recollect.search.diversity import DIVERSITY_POOL, diverse_order
-from recollect.search.fusion import Fused
+from recollect.search.fusion import Fused, raised
 from recollect.search.heading_days import heading_days
 from recollect.search.time_boost import time_gain
 from recollect.types import StoredChunk
@@ -82,13 +82,13 @@ def _by_time(snapshot: Snapshot, ordering: Ordering, ranked: Sequence[Ranked]) -
     """Reorder by age and by the time asked for. The threshold came before: age makes a note less current, not false."""
     timed = []
     for r, chunk in with_chunks(snapshot, ranked):
-        factor = 1.0
+        score = r.score
         if ordering.reading:
             days = (chunk.dated, chunk.dated) if chunk.dated else heading_days(chunk)
-            factor = time_gain(ordering.reading, days)
+            score = raised(score, time_gain(ordering.reading, days))
         if ordering.half_life_days is not None and ordering.today is not None:
-            factor *= age_factor(chunk.dated, ordering.today, half_life_days=ordering.half_life_days)
-        timed.append(Ranked(r.fused, min(1.0, r.score * factor), chunk))
+            score *= age_factor(chunk.dated, ordering.today, half_life_days=ordering.half_life_days)
+        timed.append(Ranked(r.fused, score, chunk))
     return sorted(timed, key=_place)
 
 
@@ -98,7 +98,7 @@ def _by_answer(snapshot: Snapshot, query: str, ranked: Sequence[Ranked]) -> list
     if kind is None:
         return list(ranked)
     pool = [
-        Ranked(r.fused, min(1.0, r.score * GAIN) if holds(kind, chunk.text, query) else r.score, chunk)
+        Ranked(r.fused, raised(r.score, GAIN) if holds(kind, chunk.text, query) else r.score, chunk)
         for r, chunk in with_chunks(snapshot, ranked[:ANSWER_POOL])
     ]
     return [*sorted(pool, key=_place), *ranked[ANSWER_POOL:]]

@@ -107,7 +107,7 @@ def _candidates(
         cosine.update(snapshot.vector_scores(query_vector, by_keyword_only))
     pairs = snapshot.keyword_scores(keywords.pairs, bm25) if keywords.pairs else {}
     found = bm25 | cosine
-    terms = snapshot.term_counts(found) if request.fusion == "balanced" and query_vector is not None else {}
+    terms = snapshot.term_counts(found) if request.fusion == "balanced" else {}
     return [
         Candidate(chunk_id, cosine.get(chunk_id), bm25.get(chunk_id), pairs.get(chunk_id, 0.0), terms.get(chunk_id))
         for chunk_id in found

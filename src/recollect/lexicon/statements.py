@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from recollect.lexicon import index_terms
 from recollect.lexicon.small_talk import TELLING_LITTLE
+from recollect.lexicon.terms import index_terms
 
 SHORT = 80  # terms; a longer text always states something
 HEADED = 8  # terms that a heading is worth
