@@ -95,6 +95,14 @@ def test_a_note_that_holds_what_is_asked_for_comes_first(kitchen):
     assert "order_factor" not in asked.hits[1].explanation
 
 
+def test_a_dated_note_says_when(kitchen):
+    dated = kitchen.workspace / "memory" / "2026-10-09.md"
+    dated.write_text("The espresso machine was serviced by the shop, gaskets and all, at the usual price.\n")
+    (kitchen.workspace / "memory" / "day.md").unlink()
+    asked = kitchen.search("When was the espresso machine serviced in the shop?")
+    assert [hit.path for hit in asked.hits] == ["memory/2026-10-09.md", "memory/shop.md"]
+
+
 def test_what_other_systems_use_knows_no_kinds(kitchen):
     asked = kitchen.search("When was the espresso machine serviced in the shop?", fusion="rrf", explain=True)
     assert all("order_factor" not in hit.explanation for hit in asked.hits)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.errors import IndexCorruptError
 from recollect.search.analysis import LONGEST_QUERY
-from recollect.search.answer_kinds import GAIN, holds, kind_asked_for
+from recollect.search.answer_kinds import GAIN, AnswerKind, holds, kind_asked_for
 from recollect.search.decay import age_factor
 from recollect.search.diversity import DIVERSITY_POOL, diverse_order
 from recollect.search.fusion import Fused, raised
@@ -98,10 +98,14 @@ def _by_answer(snapshot: Snapshot, query: str, ranked: Sequence[Ranked]) -> list
     if kind is None:
         return list(ranked)
     pool = [
-        Ranked(r.fused, raised(r.score, GAIN) if holds(kind, chunk.text, query) else r.score, chunk)
+        Ranked(r.fused, raised(r.score, GAIN) if _answers(kind, chunk, query) else r.score, chunk)
         for r, chunk in with_chunks(snapshot, ranked[:ANSWER_POOL])
     ]
     return [*sorted(pool, key=_place), *ranked[ANSWER_POOL:]]
+
+
+def _answers(kind: AnswerKind, chunk: StoredChunk, query: str) -> bool:
+    return (kind == "time" and chunk.dated is not None) or holds(kind, chunk.text, query)
 
 
 def _place(r: Ranked) -> tuple[float, float, int]:
