@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 
 from recollect import Memory
 from recollect.search.answer_kinds import GAIN, holds, kind_asked_for
+from recollect.search.fusion import Fused
+from recollect.search.ordering import Ordering, Ranked, put_in_order
+from recollect.types import Candidate, StoredChunk
 
 
 @pytest.mark.parametrize(
@@ -101,6 +104,19 @@ def test_a_dated_note_says_when(kitchen):
     (kitchen.workspace / "memory" / "day.md").unlink()
     asked = kitchen.search("When was the espresso machine serviced in the shop?")
     assert [hit.path for hit in asked.hits] == ["memory/2026-10-09.md", "memory/shop.md"]
+
+
+def test_hits_at_the_threshold_stay_in_their_order(kitchen):
+    later, earlier = (
+        Ranked(Fused(Candidate(number, 0.7, None), 0.35, 0.5, 0.0), 0.35, stored(number)) for number in (9, 3)
+    )
+    with kitchen.store() as store, store.reading() as snapshot:
+        placed, _ = put_in_order(snapshot, "When was it serviced?", Ordering(by_answer=True), [later, earlier])
+    assert placed == [later, earlier]
+
+
+def stored(number):
+    return StoredChunk(number, "memory", f"memory/{number}.md", None, 1, 1, "no time here", "")
 
 
 def test_what_other_systems_use_knows_no_kinds(kitchen):

@@ -45,3 +45,9 @@ def test_a_rare_word_draws_the_snippet_more_than_common_ones():
     lines[30] = "line 30 names the zebra"
     snippet = make_snippet("\n".join(lines), {"carolin": 0.5, "melani": 0.5, "zebra": 9.0})
     assert lines[30] in snippet
+
+
+def test_an_irregular_form_draws_the_snippet_to_its_line():
+    filler = [f"line {number} about something else entirely, long enough to matter here" for number in range(40)]
+    text = "\n".join([*filler, "she bought the kettle", *filler])
+    assert "she bought the kettle" in make_snippet(text, {"buy": 2.0})

@@ -7,9 +7,20 @@ from recollect.lexicon.terms import (
     Word,
     fold,
     index_terms,
+    irregular_forms,
     pairs,
     stem,
     words,
 )
 
-__all__ = ["LEXICON_VERSION", "LONGEST_TERM", "Word", "fold", "index_terms", "pairs", "stem", "words"]
+__all__ = [
+    "LEXICON_VERSION",
+    "LONGEST_TERM",
+    "Word",
+    "fold",
+    "index_terms",
+    "irregular_forms",
+    "pairs",
+    "stem",
+    "words",
+]

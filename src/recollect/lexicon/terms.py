@@ -12,6 +12,7 @@ import re
 import threading
 import unicodedata
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from Stemmer import Stemmer
@@ -115,6 +116,19 @@ def stem(word: str) -> str:
     if len(word) <= 3 or not (word.isascii() and word.isalpha()):
         return word
     return _thread.stemmer.stemWord(word)  # type: ignore[no-any-return]
+
+
+def irregular_forms(term: str) -> tuple[str, ...]:
+    """Return the words that are written otherwise than the term they become: `bought` for `buy`."""
+    return _irregular_forms().get(term, ())
+
+
+@cache
+def _irregular_forms() -> dict[str, tuple[str, ...]]:
+    forms: dict[str, tuple[str, ...]] = {}
+    for form, plain in IRREGULAR.items():
+        forms[stem(plain)] = (*forms.get(stem(plain), ()), form)
+    return forms
 
 
 def _terms_of(piece: str) -> str:

@@ -89,7 +89,7 @@ def _by_time(snapshot: Snapshot, ordering: Ordering, ranked: Sequence[Ranked]) -
         if ordering.half_life_days is not None and ordering.today is not None:
             score *= age_factor(chunk.dated, ordering.today, half_life_days=ordering.half_life_days)
         timed.append(Ranked(r.fused, score, chunk))
-    return sorted(timed, key=_place)
+    return sorted(timed, key=_by_score)
 
 
 def _by_answer(snapshot: Snapshot, query: str, ranked: Sequence[Ranked]) -> list[Ranked]:
@@ -101,15 +101,15 @@ def _by_answer(snapshot: Snapshot, query: str, ranked: Sequence[Ranked]) -> list
         Ranked(r.fused, raised(r.score, GAIN) if _answers(kind, chunk, query) else r.score, chunk)
         for r, chunk in with_chunks(snapshot, ranked[:ANSWER_POOL])
     ]
-    return [*sorted(pool, key=_place), *ranked[ANSWER_POOL:]]
+    return [*sorted(pool, key=_by_score), *ranked[ANSWER_POOL:]]
 
 
 def _answers(kind: AnswerKind, chunk: StoredChunk, query: str) -> bool:
     return (kind == "time" and chunk.dated is not None) or holds(kind, chunk.text, query)
 
 
-def _place(r: Ranked) -> tuple[float, float, int]:
-    return -r.score, -r.fused.score, r.fused.candidate.chunk_id
+def _by_score(r: Ranked) -> float:
+    return -r.score  # what is equal stays in the order it came in: hits at the threshold were in order before
 
 
 def _by_second_look(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from recollect.lexicon import fold
+from recollect.lexicon import fold, irregular_forms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ def make_snippet(text: str, weights: Mapping[str, float], *, limit: int = SNIPPE
     if len(text) <= limit:
         return text
     lines = text.split("\n")
-    needles = [(_needle(term), math.sqrt(weight)) for term, weight in weights.items()]
+    needles = [(needle, math.sqrt(weight)) for term, weight in weights.items() for needle in _needles(term)]
     values = [_value(line, needles) for line in fold(text).lower().split("\n")]
     start, stop = _densest_run(lines, values, limit - 2 * (len(ELLIPSIS) + 1))
     if start == stop:  # the best line alone is too long
@@ -76,9 +76,10 @@ def _cut_line(line: str, needles: Sequence[tuple[str, float]], limit: int) -> st
     return f"{ELLIPSIS if start else ''}{piece}{ELLIPSIS if start + room < len(line) else ''}"
 
 
-def _needle(term: str) -> str:
+def _needles(term: str) -> tuple[str, ...]:
     """Return what of a stemmed term stands in the text as it is written: `librari` stems `library` and `libraries`."""
-    return term[:-1] if len(term) > 4 and term.isascii() and term.isalpha() else term
+    whole = term[:-1] if len(term) > 4 and term.isascii() and term.isalpha() else term
+    return whole, *irregular_forms(term)
 
 
 def _value(folded_line: str, needles: Sequence[tuple[str, float]]) -> float:
