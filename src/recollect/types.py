@@ -220,6 +220,7 @@ class Candidate(NamedTuple):
     bm25: float | None
     pairs: float = 0.0  # BM25 of the query's neighbouring words that are neighbours in the text, too
     terms: int | None = None  # how much the text says, where that counts
+    related: float = 0.0  # BM25 of words that mean about the same as rare ones of the query
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ candidates = st.lists(
         st.none() | st.floats(1e-6, 40),
         pairs=st.floats(0, 40),
         terms=st.none() | st.integers(0, 500),
+        related=st.floats(0, 40),
     ).filter(lambda c: c.cosine is not None or c.bm25 is not None),
     max_size=30,
     unique_by=lambda c: c.chunk_id,

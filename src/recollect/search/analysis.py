@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from recollect.lexicon import pairs, words
 from recollect.lexicon.function_words import function_words
+from recollect.lexicon.synonyms import synonyms
 from recollect.search.day_phrases import day_phrases
 from recollect.types import Term
 
@@ -30,6 +31,7 @@ POINTED = 0.25  # of the query's weight: from there on any rare word is what the
 ABSENT_WEIGHT = 0.5  # of a word that no note holds: the others match only a part of what was meant
 TELLING = 1.0  # mean weight of words; those of a lower one are in more than a quarter of the chunks
 GUESS_WEIGHT = 0.5  # of a term that is spelled nearly like an absent word: it may not be what was meant
+RELATED_WEIGHT = 0.3  # of a word that means about the same as one of the query; 0.2 and 0.5 do as well
 LEAST_IDF = 1e-6  # FTS5's own floor for terms in more than half of the rows
 
 _QUOTED = re.compile(r'["“„«]([^"”“»]{2,200})["”»]')
@@ -55,6 +57,8 @@ class KeywordQuery:
     led_by: tuple[Term, ...] = ()  # the rarest of the terms: a chunk that holds none of them is no candidate
     weights: Mapping[str, float] = field(default_factory=dict)  # of the tokens of the terms
     pairs: tuple[Term, ...] = ()  # content words that stand next to each other in the query
+    related: tuple[Term, ...] = ()  # words that mean about the same as rare ones of the query
+    related_led_by: tuple[Term, ...] = ()  # the rarest of those
     respelled: tuple[str, ...] = ()  # words that no note holds: others, spelled nearly like them, are looked for
 
 
@@ -73,8 +77,10 @@ def keyword_query(snapshot: Snapshot, query: str, *, about_time: str = "") -> Ke
         timely = {part for word in words(about_time) for part in (*word.parts, word.whole)}
         weighed = [w for w in weighed if w.frequency or not timely.issuperset(w.term.tokens)] or weighed
     absent = {w.term.tokens[0] for w in weighed if not w.frequency and len(w.term.tokens) == 1}
+    names = _names(spoken.query)
+    related = _related(snapshot, weighed, names, common=common, chunks=chunks)
     if not absent or not chunks:
-        return _with_pairs(choose_terms(weighed, common=common, names=_names(spoken.query)), spoken)
+        return _with_related(_with_pairs(choose_terms(weighed, common=common, names=names), spoken), related)
     from recollect.search.spelling import similar_terms  # takes 2 ms to import, and most queries know their words
 
     unquoted = _QUOTED.sub(" ", query[:LONGEST_QUERY])  # what stands in quotes is meant as it is
@@ -83,8 +89,8 @@ def keyword_query(snapshot: Snapshot, query: str, *, about_time: str = "") -> Ke
     guesses = [guess for guess in guesses if guess not in terms]
     guessed = weigh(guesses, snapshot.document_frequencies(guesses, at_most=common), chunks)
     weighed += [replace(w, guessed=True) for w in guessed]
-    chosen = choose_terms(weighed, common=common, names=_names(spoken.query))
-    return replace(_with_pairs(chosen, spoken), respelled=tuple(similar))
+    chosen = choose_terms(weighed, common=common, names=names)
+    return _with_related(replace(_with_pairs(chosen, spoken), respelled=tuple(similar)), related)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +142,32 @@ def _with_pairs(chosen: KeywordQuery, spoken: _Spoken) -> KeywordQuery:
         and other.parts[0] in chosen.weights
     }
     return replace(chosen, pairs=tuple(asked)[:MOST_TERMS])
+
+
+def _related(
+    snapshot: Snapshot, weighed: Sequence[WeighedTerm], names: Collection[str], *, common: int, chunks: int
+) -> list[WeighedTerm]:
+    """Return words that mean about the same as words of the query that hardly any chunk holds, rarest first."""
+    known = {w.term for w in weighed}
+    rare = [w.term.tokens[0] for w in weighed if w.frequency <= RARE and len(w.term.tokens) == 1]
+    found = dict.fromkeys(Term((other,)) for word in rare if word not in names for other in synonyms(word))
+    terms = [term for term in found if term not in known]
+    if not terms:
+        return []
+    weighed = weigh(terms, snapshot.document_frequencies(terms, at_most=common), chunks)
+    return sorted((w for w in weighed if 0 < w.frequency < common), key=lambda w: w.frequency)
+
+
+def _with_related(chosen: KeywordQuery, related: Sequence[WeighedTerm]) -> KeywordQuery:
+    if not related:
+        return chosen
+    weights = {token: w.weight * RELATED_WEIGHT for w in related for token in w.term.tokens}
+    return replace(
+        chosen,
+        related=tuple(w.term for w in related),
+        related_led_by=_leading(related),
+        weights={**weights, **chosen.weights},
+    )
 
 
 def weigh(terms: Sequence[Term], frequencies: Sequence[int], chunks: int) -> list[WeighedTerm]:

@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from recollect.search.analysis import RELATED_WEIGHT
 from recollect.types import Candidate
 
 if TYPE_CHECKING:
@@ -86,8 +87,10 @@ def fuse(candidates: Sequence[Candidate], evidence: Evidence, *, fusion: Fusion)
 
 
 def keyword_score(candidate: Candidate) -> float | None:
-    """Return the BM25 of the candidate's words and, at half weight, of their neighbourhood."""
-    return None if candidate.bm25 is None else candidate.bm25 + PAIR_WEIGHT * candidate.pairs
+    """Return the BM25 of the candidate's words and, at lower weights, of their neighbourhood and of related words."""
+    if candidate.bm25 is None:
+        return None
+    return candidate.bm25 + PAIR_WEIGHT * candidate.pairs + RELATED_WEIGHT * candidate.related
 
 
 def raised(score: float, gain: float) -> float:
@@ -129,14 +132,14 @@ def _balanced(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused
     """
     floor, span, full = evidence.cosine_floor, evidence.cosine_ceiling - evidence.cosine_floor, evidence.full_weight
     texts = [
-        (bm25 + PAIR_WEIGHT * pairs) / full if bm25 is not None and full > 0 else 0.0
-        for _, _, bm25, pairs, _ in candidates
+        (bm25 + PAIR_WEIGHT * pairs + RELATED_WEIGHT * related) / full if bm25 is not None and full > 0 else 0.0
+        for _, _, bm25, pairs, _, related in candidates
     ]
     by_text = min(MOST_BY_TEXT, max(LEAST_BY_TEXT, BALANCED_TEXT - TEXT_EASE * (max(texts, default=0.0) - 0.5)))
     fused = []
     best = 0.0
     for candidate, text in zip(candidates, texts, strict=True):  # a hundred in every search: plain arithmetic
-        _, cosine, _, _, terms = candidate
+        _, cosine, _, _, terms, _ = candidate
         vector = text if cosine is None else (cosine - floor) / span if cosine > floor else 0.0
         score = by_text * text**FADING + (1 - by_text) * vector**FADING
         score = (score * _substance(terms)) ** SCALE

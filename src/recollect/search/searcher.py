@@ -103,13 +103,31 @@ def _candidates(
             also=cosine.keys(),
         )
         bm25 = {match.chunk_id: match.score for match in matches}
+    related: dict[int, float] = {}
+    if keywords.related and request.fusion == "balanced":
+        matches = snapshot.keyword_matches(
+            keywords.related,
+            limit=request.candidates,
+            scope=request.scope,
+            led_by=keywords.related_led_by,
+            also=bm25.keys() | cosine.keys(),
+        )
+        related = {match.chunk_id: match.score for match in matches}
+        bm25 = dict.fromkeys(related, 0.0) | bm25
     if query_vector is not None and (by_keyword_only := bm25.keys() - cosine.keys()):
         cosine.update(snapshot.vector_scores(query_vector, by_keyword_only))
     pairs = snapshot.keyword_scores(keywords.pairs, bm25) if keywords.pairs else {}
     found = bm25 | cosine
     terms = snapshot.term_counts(found) if request.fusion == "balanced" else {}
     return [
-        Candidate(chunk_id, cosine.get(chunk_id), bm25.get(chunk_id), pairs.get(chunk_id, 0.0), terms.get(chunk_id))
+        Candidate(
+            chunk_id,
+            cosine.get(chunk_id),
+            bm25.get(chunk_id),
+            pairs.get(chunk_id, 0.0),
+            terms.get(chunk_id),
+            related.get(chunk_id, 0.0),
+        )
         for chunk_id in found
     ]
 
@@ -180,6 +198,7 @@ def _explanation(place: Ranked, chunk: StoredChunk) -> Mapping[str, float | str]
         "cosine": fused.candidate.cosine,
         "bm25": fused.candidate.bm25,
         "pairs": fused.candidate.pairs or None,
+        "related": fused.candidate.related or None,
         "vector_part": fused.vector_part,
         "text_part": fused.text_part,
     }
