@@ -48,8 +48,9 @@ def test_the_word_itself_comes_before_its_synonyms(memory):
     assert [hit.path for hit in found.hits] == ["memory/work.md", "memory/health.md"]
 
 
-def test_a_name_is_not_a_word(memory):
-    assert memory.search("ask Physician", min_score=0).hits == ()
+@pytest.mark.parametrize("query", ["ask Physician", 'the "physician"'])
+def test_names_and_quotes_are_meant_as_they_are(memory, query):
+    assert memory.search(query, min_score=0).hits == ()
 
 
 def test_what_other_systems_use_knows_no_synonyms(memory):

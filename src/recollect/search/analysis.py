@@ -78,7 +78,8 @@ def keyword_query(snapshot: Snapshot, query: str, *, about_time: str = "") -> Ke
         weighed = [w for w in weighed if w.frequency or not timely.issuperset(w.term.tokens)] or weighed
     absent = {w.term.tokens[0] for w in weighed if not w.frequency and len(w.term.tokens) == 1}
     names = _names(spoken.query)
-    related = _related(snapshot, weighed, names, common=common, chunks=chunks)
+    meant = names.union(*map(_flat, _QUOTED.findall(spoken.query)))  # names and what stands in quotes are meant as is
+    related = _related(snapshot, weighed, meant, common=common, chunks=chunks)
     if not absent or not chunks:
         return _with_related(_with_pairs(choose_terms(weighed, common=common, names=names), spoken), related)
     from recollect.search.spelling import similar_terms  # takes 2 ms to import, and most queries know their words
@@ -145,12 +146,15 @@ def _with_pairs(chosen: KeywordQuery, spoken: _Spoken) -> KeywordQuery:
 
 
 def _related(
-    snapshot: Snapshot, weighed: Sequence[WeighedTerm], names: Collection[str], *, common: int, chunks: int
+    snapshot: Snapshot, weighed: Sequence[WeighedTerm], meant: Collection[str], *, common: int, chunks: int
 ) -> list[WeighedTerm]:
-    """Return words that mean about the same as words of the query that hardly any chunk holds, rarest first."""
+    """Return words that mean about the same as words of the query that hardly any chunk holds, rarest first.
+
+    Words in `meant` stand for themselves alone.
+    """
     known = {w.term for w in weighed}
     rare = [w.term.tokens[0] for w in weighed if w.frequency <= RARE and len(w.term.tokens) == 1]
-    found = dict.fromkeys(Term((other,)) for word in rare if word not in names for other in synonyms(word))
+    found = dict.fromkeys(Term((other,)) for word in rare if word not in meant for other in synonyms(word))
     terms = [term for term in found if term not in known]
     if not terms:
         return []
