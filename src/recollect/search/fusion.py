@@ -20,7 +20,7 @@ Fusion = Literal["balanced", "weighted", "rrf"]
 RANK_OFFSET = 60  # Cormack et al. 2009; flattens the advantage of rank 1
 TEXT_HALF = 0.3  # matched share of the query's weight at which the text score is about one half
 # The numbers of `balanced` were chosen for the mean nDCG@10 of five English test sets on half of their queries, and
-# gain .046 over `weighted` on the other half: docs/retrieval.md.
+# gain .047 over `weighted` on the other half: docs/retrieval.md.
 BALANCED_TEXT = 0.62  # how much words count where the best candidate matches half of the query's weight;
 TEXT_EASE = 0.15  # less where one matches all of it: words that everybody has tell nobody apart
 LEAST_BY_TEXT, MOST_BY_TEXT = 0.3, 0.7
