@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.indexing.preparation import Preparation
 from recollect.lexicon.statements import HEADED, SHORT, stated_terms
 from recollect.types import Chunk
 
@@ -41,9 +42,7 @@ def test_any_text_states_something_or_nothing(text, headed):
     ("words", "counted"),
     [pytest.param(SHORT, 0, id="short"), pytest.param(SHORT + 1, SHORT + 1, id="long: all terms count")],
 )
-def test_only_short_texts_are_looked_at_sentence_by_sentence(tmp_path, words, counted):
-    from recollect.indexing.preparation import Preparation
-
+def test_only_short_texts_are_looked_at_sentence_by_sentence(words, counted):
     (prepared,) = Preparation().with_terms([Chunk(1, 1, " ".join(["kettle"] * words) + "?")], "memory/a.md")
     assert prepared.text_terms.split() == ["kettl"] * words
     assert (prepared.stated if prepared.stated is not None else len(prepared.text_terms.split())) == counted

@@ -131,15 +131,12 @@ def _balanced(candidates: Sequence[Candidate], evidence: Evidence) -> list[Fused
     its words alone.
     """
     floor, span, full = evidence.cosine_floor, evidence.cosine_ceiling - evidence.cosine_floor, evidence.full_weight
-    texts = [
-        (bm25 + PAIR_WEIGHT * pairs + RELATED_WEIGHT * related) / full if bm25 is not None and full > 0 else 0.0
-        for _, _, bm25, pairs, _, related in candidates
-    ]
+    texts = [(keyword_score(candidate) or 0.0) / full if full > 0 else 0.0 for candidate in candidates]
     by_text = min(MOST_BY_TEXT, max(LEAST_BY_TEXT, BALANCED_TEXT - TEXT_EASE * (max(texts, default=0.0) - 0.5)))
     fused = []
     best = 0.0
     for candidate, text in zip(candidates, texts, strict=True):  # a hundred in every search: plain arithmetic
-        _, cosine, _, _, terms, _ = candidate
+        cosine, terms = candidate.cosine, candidate.terms
         vector = text if cosine is None else (cosine - floor) / span if cosine > floor else 0.0
         score = by_text * text**FADING + (1 - by_text) * vector**FADING
         score = (score * _substance(terms)) ** SCALE

@@ -94,18 +94,19 @@ def _by_time(snapshot: Snapshot, ordering: Ordering, ranked: Sequence[Ranked]) -
 
 def _by_answer(snapshot: Snapshot, query: str, ranked: Sequence[Ranked]) -> list[Ranked]:
     """Let those of the best gain that hold what the question asks for: a text without a time does not say when."""
-    kind = kind_asked_for(query[:LONGEST_QUERY])
+    question = query[:LONGEST_QUERY]
+    kind = kind_asked_for(question)
     if kind is None:
         return list(ranked)
     pool = [
-        Ranked(r.fused, raised(r.score, GAIN) if _answers(kind, chunk, query) else r.score, chunk)
+        Ranked(r.fused, raised(r.score, GAIN) if _answers(kind, chunk, question) else r.score, chunk)
         for r, chunk in with_chunks(snapshot, ranked[:ANSWER_POOL])
     ]
     return [*sorted(pool, key=_by_score), *ranked[ANSWER_POOL:]]
 
 
-def _answers(kind: AnswerKind, chunk: StoredChunk, query: str) -> bool:
-    return (kind == "time" and chunk.dated is not None) or holds(kind, chunk.text, query)
+def _answers(kind: AnswerKind, chunk: StoredChunk, question: str) -> bool:
+    return (kind == "time" and chunk.dated is not None) or holds(kind, chunk.text, question)
 
 
 def _by_score(r: Ranked) -> float:
