@@ -458,18 +458,119 @@ def test_a_newer_index_is_refused_until_a_rebuild_is_asked_for(workspace):
         assert memory.search("printer").hits
 
 
-def test_vectors_alone_fall_back_to_words_where_nothing_is_embedded(workspace):
-    with Memory.open(workspace, provider="hashing", query__hybrid__enabled=False) as memory:
-        with Memory.open(workspace, provider="none") as plain:
-            plain.index()
-        assert paths(memory.search("printer", sync=False)) == ["memory/network.md"]
+# --- modes --------------------------------------------------------------------------------------
 
 
-def test_keyword_only_embeds_nothing(workspace):
+@pytest.mark.parametrize(("mode", "found_by"), [("hybrid", "both"), ("semantic", "vector"), ("keyword", "keyword")])
+def test_a_search_in_each_mode(memory, workspace, mode, found_by):
+    answer = memory.search("printer", mode=mode)
+    assert (answer.mode, answer.hits[0].path, answer.hits[0].found_by) == (mode, "memory/network.md", found_by)
+    with Memory.open(workspace, provider="hashing", query__mode=mode) as by_setting:
+        assert by_setting.search("printer") == answer
+        assert by_setting.status().mode == mode
+        assert by_setting.search("printer", mode="hybrid").mode == "hybrid"
+
+    async def ask():
+        async with await AsyncMemory.open(workspace, provider="hashing") as twin:
+            return await twin.search("printer", mode=mode)
+
+    assert asyncio.run(ask()) == answer
+
+
+def test_a_mode_that_there_is_not_is_refused(memory):
+    for mode in ("fuzzy", "", "Hybrid"):
+        with pytest.raises(QueryError, match=f"there is no mode '{mode}'") as caught:
+            memory.search("printer", mode=mode)
+        assert caught.value.hint == "use hybrid, semantic or keyword"
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "semantic"])
+def test_keyword_only_beside_another_mode_is_refused(memory, mode):
+    with pytest.raises(QueryError, match=f"keyword_only contradicts mode '{mode}'") as caught:
+        memory.search("printer", mode=mode, keyword_only=True)
+    assert "leave out keyword_only" in caught.value.hint
+    assert memory.search("printer", mode=mode, keyword_only=False).mode == mode
+
+
+@pytest.mark.parametrize(
+    "options", [{"keyword_only": True}, {"mode": "keyword"}, {"mode": "keyword", "keyword_only": 1}]
+)
+def test_keyword_search_embeds_nothing(workspace, options):
+    embedder = EnglishOnly()
+    with Memory.open(workspace, embedder=embedder, query__mode="semantic") as memory:
+        answer = memory.search("printer", **options)
+        assert (answer.mode, paths(answer), answer.notes) == ("keyword", ["memory/network.md"], ())
+    assert embedder.seen == []
+
+
+def test_keyword_search_repairs_a_corrupt_index_without_a_model(workspace):
+    with Memory.open(workspace, provider="none") as memory:
+        memory.index()
+        memory.state.current().write_bytes(b"not a database " * 500)
     embedder = EnglishOnly()
     with Memory.open(workspace, embedder=embedder) as memory:
-        assert paths(memory.search("printer", keyword_only=True)) == ["memory/network.md"]
-    assert embedder.seen == []
+        assert paths(memory.search("printer", mode="keyword", sync=False)) == ["memory/network.md"]
+        assert embedder.seen == []
+
+
+def test_semantic_search_asks_no_words(memory, workspace):
+    (workspace / "memory/words.md").write_text("Qwertz.\n", encoding="utf-8")
+    with Memory.open(workspace, provider="none") as plain:
+        plain.index()
+    assert paths(memory.search("qwertz", sync=False)) == ["memory/words.md"]
+    answer = memory.search("qwertz", mode="semantic", sync=False)
+    assert (answer.mode, "memory/words.md" in paths(answer)) == ("semantic", False)
+    assert answer.notes == ("chunks without a vector (1 of 8) are not found by semantic search; run `recollect index`",)
+
+
+def test_semantic_search_says_what_the_model_could_not_embed(workspace):
+    with Memory.open(workspace, embedder=EnglishOnly()) as memory:
+        memory.index()
+        assert memory.search("printer").notes == ()
+        assert memory.search("printer", mode="semantic").notes == (
+            "chunks without a vector (3 of 7) are not found by semantic search",
+        )
+
+
+def test_semantic_search_falls_back_to_keywords_where_nothing_is_embedded(workspace):
+    with Memory.open(workspace, provider="none") as plain:
+        plain.index()
+    with Memory.open(workspace, provider="hashing") as memory:
+        answer = memory.search("printer", mode="semantic", sync=False)
+    assert (answer.mode, paths(answer)) == ("keyword", ["memory/network.md"])
+    assert answer.notes == ("only keywords were searched: nothing is embedded yet: run `recollect index`",)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"provider": "none"}, "provider is none;"),
+        ({"provider": "hashing", "store__vector__enabled": False}, "vectors are turned off (store.vector.enabled);"),
+        ({"provider": "nonesuch"}, "set provider to one of them, or install the plug-in that offers it;"),
+    ],
+)
+def test_semantic_search_without_a_model_says_so(workspace, settings, reason):
+    with Memory.open(workspace, **settings) as memory:
+        answer = memory.search("printer", mode="semantic")
+        assert (answer.mode, paths(answer)) == ("keyword", ["memory/network.md"])
+        [note] = answer.notes
+        assert note.startswith("semantic search is not available: ")
+        assert note.endswith(f"{reason} keyword search answered instead")
+        assert "semantic" not in " ".join(memory.search("printer").notes)
+
+
+@pytest.mark.parametrize(
+    ("settings", "mode"),
+    [
+        pytest.param({"query__hybrid__enabled": False}, "semantic", id="the older setting"),
+        pytest.param({"query__hybrid__enabled": False, "query__mode": "keyword"}, "keyword", id="query.mode wins"),
+        pytest.param({"query__hybrid__enabled": True, "query__mode": "semantic"}, "semantic", id="query.mode alone"),
+    ],
+)
+def test_the_older_setting_is_still_accepted(memory, workspace, settings, mode):
+    with Memory.open(workspace, provider="hashing", **settings) as other:
+        assert other.search("printer").mode == mode
+        assert other.search("printer", mode="hybrid").mode == "hybrid"
 
 
 def test_memory_that_is_turned_off_says_so(workspace):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from recollect.parts import Parts
     from recollect.protocols import Embedder, Snapshot, Vector
-    from recollect.types import Counts, IndexReport, SourceName
+    from recollect.types import Counts, IndexReport, SearchMode, SourceName
 
 NO_NOTES = "no notes yet: write MEMORY.md or memory/<topic>.md in {workspace}"
 NOT_INDEXED = "nothing is indexed yet: run `recollect index`"
@@ -28,9 +28,9 @@ class Answering:
         self._lock = threading.Lock()
         self._queries: QueryEmbedding | None = None
 
-    def answer(self, request: SearchRequest, synced: IndexReport | None, *, keyword_only: bool) -> SearchAnswer:
+    def answer(self, request: SearchRequest, synced: IndexReport | None) -> SearchAnswer:
         """Return the hits and the notes; `synced` is what the sync before this search reported, if there was one."""
-        notes = [] if keyword_only else self.embedder_notes()
+        notes = self._mode_notes(request.mode)
         if synced:
             notes += synced.notes
             if not request.scope.public_only:  # a path may say what is not for everybody
@@ -42,18 +42,18 @@ class Answering:
                 )
             with store.reading() as snapshot:
                 counts = snapshot.counts()
-                embedder, told = (None, "") if keyword_only else self._parts.embedders.answering(snapshot.embedder())
+                embedder, told = self._answering_embedder(request, snapshot)
                 embedding = self._query_embedding(embedder)
                 vector, reason = embedding.vector_of(request.query, snapshot) if embedding else (None, "")
                 cosine_range = _cosine_range(embedder, vector)
                 found = find(snapshot, request, vector, cosine_range=cosine_range, exists=self._shown(request))
                 held_back = self._held_back(snapshot, embedder) if counts.pending else ""
         notes += [told if vector is not None else "", reason]
-        notes += self._notes_on(request, counts, found, held_back or _pending_note(counts, vector))
+        notes += self._notes_on(request, counts, found, held_back or _pending_note(request, counts, vector))
         stale = True if found.missing_files else None if synced is None else not synced.complete or synced.postponed > 0
         return SearchAnswer(
             query=request.query,
-            mode="keyword" if vector is None else "hybrid",
+            mode="keyword" if vector is None else request.mode,
             hits=found.hits,
             index=IndexState(counts.files, counts.chunks, counts.pending, stale=stale),
             notes=tuple(dict.fromkeys(note for note in notes if note)),
@@ -64,6 +64,16 @@ class Answering:
         vectors_wanted = self._parts.settings.store.vector.enabled
         warning = self._parts.embedders.selection.warning if vectors_wanted else ""
         return [warning] if warning else []
+
+    def _mode_notes(self, mode: SearchMode) -> list[str]:
+        """Return what the reader should know of a mode that cannot be had as it was asked for."""
+        if mode == "keyword":
+            return []
+        selection = self._parts.embedders.selection
+        if mode == "semantic" and selection.embedder is None:
+            reasons = filter(None, (selection.reason, selection.hint, "keyword search answered instead"))
+            return [f"semantic search is not available: {'; '.join(reasons)}"]
+        return self.embedder_notes()
 
     def forget_queries(self) -> None:
         """Drop the remembered vectors, because their embedder is closed."""
@@ -87,6 +97,9 @@ class Answering:
             yield waiting
         if found.missing_files:
             yield f"the index is stale: {len(found.missing_files)} notes are gone; run `recollect index`"
+
+    def _answering_embedder(self, request: SearchRequest, snapshot: Snapshot) -> tuple[Embedder | None, str]:
+        return (None, "") if request.mode == "keyword" else self._parts.embedders.answering(snapshot.embedder())
 
     def _query_embedding(self, embedder: Embedder | None) -> QueryEmbedding | None:
         if embedder is None:
@@ -114,8 +127,14 @@ class Answering:
         return self._parts.notes.exists(path)
 
 
-def _pending_note(counts: Counts, vector: Vector | None) -> str:
-    if vector is None or not counts.pending:
+def _pending_note(request: SearchRequest, counts: Counts, vector: Vector | None) -> str:
+    if vector is None:
+        return ""
+    if request.mode == "semantic" and counts.chunks > counts.embedded:
+        missing = f"{counts.chunks - counts.embedded} of {counts.chunks}"
+        note = f"chunks without a vector ({missing}) are not found by semantic search"
+        return f"{note}; run `recollect index`" if counts.pending else note
+    if not counts.pending:
         return ""
     return f"{counts.pending} chunks are found by keyword only until `recollect index` has embedded them"
 

@@ -42,7 +42,7 @@ def memory_status(memory: Memory, *, deep: bool) -> Status:
         files=counts.files,
         chunks=counts.chunks,
         pending=counts.pending,
-        mode="hybrid" if answers_by_vector else "keyword",
+        mode=memory.settings.query.default_mode if answers_by_vector else "keyword",
         embedder=str(selection.embedder.identity) if selection.embedder else None,
         embedder_reason=selection.reason,
         index_embedder=str(built_with) if built_with else None,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from recollect.indexing.watch import Watching
     from recollect.protocols import Embedder, Reranker, Source, Store
     from recollect.search.fusion import Fusion
+    from recollect.search.searcher import SearchRequest
     from recollect.store.sqlite.cache import SqliteEmbeddingCache
     from recollect.store.state_folder import StateFolder
     from recollect.types import (
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         ProgressCallback,
         Remembered,
         SearchAnswer,
+        SearchMode,
         SourceName,
         Status,
         Verification,
@@ -287,6 +289,7 @@ class Memory:
         limit: int | None = None,
         min_score: float | None = None,
         fusion: Fusion | None = None,
+        mode: SearchMode | None = None,
         keyword_only: bool = False,
         since: str | date | None = None,
         until: str | date | None = None,
@@ -300,6 +303,8 @@ class Memory:
     ) -> SearchAnswer:
         """Return the best hits for `query`, how they were found and how fresh the index is.
 
+        `mode` is "hybrid", "semantic" (vectors alone) or "keyword" (words alone, and no model is loaded); without it
+        `query.mode` decides. `keyword_only=True` is the same as `mode="keyword"`.
         `source` asks notes ("memory") or conversations ("sessions") alone; None and "all" ask whatever is indexed.
         `since`, `until` and `on` (a date, "2026-03", "last week") let only notes of those days through. `rerank` asks
         the configured reranker, or the one given, for a second look at the best. `chat` and `session` say who listens,
@@ -314,6 +319,8 @@ class Memory:
             limit=limit,
             min_score=min_score,
             fusion=fusion,
+            mode=mode,
+            keyword_only=keyword_only,
             since=since,
             until=until,
             on=on,
@@ -324,15 +331,14 @@ class Memory:
         )
         budget_s = self.settings.sync.search_budget_ms / 1000
         wanted = self.settings.sync.on_search if sync is None else sync
-        synced = self._sync(budget_s, keyword_only=keyword_only) if wanted else None
+        synced = self._sync(request, budget_s) if wanted else None
         try:
-            answer = self._answering.answer(request, synced, keyword_only=keyword_only)
+            answer = self._answering.answer(request, synced)
         except IndexCorruptError as error:
-            embedder = None if keyword_only else self.parts.embedder_in_use()
-            synced = self.parts.unasked(embedder).heal(error, budget_s)
+            synced = self.parts.unasked(self._embedder_for(request)).heal(error, budget_s)
             if not synced.complete:
                 self._behind.request(at_once=False)
-            answer = self._answering.answer(request, synced, keyword_only=keyword_only)
+            answer = self._answering.answer(request, synced)
         trouble = self._follower.trouble if self._follower else ""
         return replace(answer, notes=(*answer.notes, trouble)) if trouble else answer
 
@@ -424,9 +430,12 @@ class Memory:
         if not self.settings.enabled:
             raise MemoryDisabledError
 
-    def _sync(self, budget_s: float, *, keyword_only: bool) -> IndexReport:
-        embedder = None if keyword_only else self.parts.embedder_in_use()
-        update = self.parts.unasked(embedder, patient=True)
+    def _embedder_for(self, request: SearchRequest) -> Embedder | None:
+        """Return the embedder to index with before a search; a keyword search loads none."""
+        return None if request.mode == "keyword" else self.parts.embedder_in_use()
+
+    def _sync(self, request: SearchRequest, budget_s: float) -> IndexReport:
+        update = self.parts.unasked(self._embedder_for(request), patient=True)
         report = sync_before_search(update, self._behind, budget_s)
         return replace(report, postponed=postponed_by(update.sources))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from recollect.errors import QueryError, SettingsError
 from recollect.following import sessions_off
@@ -13,6 +13,7 @@ from recollect.search.fusion import Weights
 from recollect.search.ordering import Ordering
 from recollect.search.searcher import SearchRequest
 from recollect.search.time_boost import dated_scope, time_reading
+from recollect.types import SearchMode
 
 if TYPE_CHECKING:
     from recollect.protocols import Reranker
@@ -28,6 +29,8 @@ def build_request(
     limit: int | None = None,
     min_score: float | None = None,
     fusion: Fusion | None = None,
+    mode: SearchMode | None = None,
+    keyword_only: bool = False,
     since: str | date | None = None,
     until: str | date | None = None,
     on: str | date | None = None,
@@ -45,7 +48,7 @@ def build_request(
         min_score=asked.min_score if min_score is None else min_score,
         fusion=fusion or asked.fusion,
         weights=Weights(asked.hybrid.vector_weight, asked.hybrid.text_weight),
-        by_keyword=asked.hybrid.enabled,
+        mode=search_mode(settings, mode, keyword_only=keyword_only),
         candidates=asked.hybrid.candidates_per_side,
         scope=replace(
             dated_scope(searched_sources(settings, source), since, until, on, today=today),
@@ -64,6 +67,19 @@ def build_request(
         ),
         explain=explain,
     )
+
+
+def search_mode(settings: Settings, mode: SearchMode | None, *, keyword_only: bool = False) -> SearchMode:
+    """Return the mode asked for, or that of the settings; `keyword_only` is the older way to ask for keyword mode."""
+    if mode is not None and mode not in get_args(SearchMode):
+        raise QueryError(f"there is no mode {mode!r}", hint="use hybrid, semantic or keyword")
+    if not keyword_only:
+        return mode or settings.query.default_mode
+    if mode not in {None, "keyword"}:
+        raise QueryError(
+            f"keyword_only contradicts mode {mode!r}", hint="leave out keyword_only; mode 'keyword' does the same"
+        )
+    return "keyword"
 
 
 def searched_sources(settings: Settings, source: SourceName | Literal["all"] | None) -> tuple[SourceName, ...]:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 SourceName = Literal["memory", "sessions"]
-SearchMode = Literal["hybrid", "keyword"]
+SearchMode = Literal["hybrid", "semantic", "keyword"]
 FoundBy = Literal["both", "keyword", "vector"]
 
 

@@ -84,6 +84,28 @@ def test_the_options_are_those_of_search(opened, workspace):
         assert fenced("printer")[0][1].startswith('<recalled-memory origin="memory/network.md#L')
 
 
+@pytest.mark.parametrize(
+    ("options", "mode"),
+    [
+        ({}, "hybrid"),
+        ({"mode": "hybrid"}, "hybrid"),
+        ({"mode": "semantic"}, "semantic"),
+        ({"mode": "keyword"}, "keyword"),
+        ({"keyword_only": True}, "keyword"),
+    ],
+    ids=str,
+)
+def test_each_mode(opened, workspace, options, mode):
+    with Memory.open(workspace, provider="hashing") as memory:
+        memory.index()
+        ask, _ = opened(memory, limit=1, **options)
+        [(_, _, metadata)] = ask("guest wifi network name")
+        assert (metadata["path"], metadata["mode"]) == ("memory/network.md", mode)
+        ask, _ = opened(memory, mode="semantic", keyword_only=True)
+        with pytest.raises(QueryError, match="keyword_only contradicts mode 'semantic'"):
+            ask("guest wifi network name")
+
+
 def test_what_goes_wrong_is_raised_and_what_is_worth_knowing_is_logged(opened, tmp_path, caplog):
     (tmp_path / "memory").mkdir()
     with Memory.open(tmp_path, provider="none") as memory:

@@ -63,6 +63,7 @@ DOCUMENTED_DEFAULTS = {
     "sync.sessions.debounce_ms": 5000,
     "query.max_results": 6,
     "query.min_score": 0.35,
+    "query.mode": "hybrid",
     "query.fusion": "balanced",
     "query.hybrid.enabled": True,
     "query.hybrid.vector_weight": 0.7,
@@ -244,6 +245,32 @@ def test_without_a_name_the_systems_own_place_is_read_if_there(workspace, tmp_pa
     file.parent.mkdir(parents=True)
     file.write_text('model = "mine"', encoding="utf-8")
     assert load_settings(workspace, environ={}).settings.model == "mine"
+
+
+# --- the mode of a search ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("texts", "mode"),
+    [
+        pytest.param({}, "hybrid", id="default"),
+        pytest.param({"user": 'query.mode = "keyword"'}, "keyword", id="user file"),
+        pytest.param({"shared": 'query.mode = "semantic"'}, "semantic", id="workspace file"),
+        pytest.param({"environ": {"RECOLLECT_QUERY__MODE": "keyword"}}, "keyword", id="environment"),
+        pytest.param({"flags": {"query.mode": "semantic"}}, "semantic", id="flag"),
+        pytest.param({"user": "query.hybrid.enabled = false"}, "semantic", id="the older setting"),
+        pytest.param(
+            {"user": "query.hybrid.enabled = false", "flags": {"query.mode": "keyword"}}, "keyword", id="mode wins"
+        ),
+    ],
+)
+def test_the_default_mode(load, texts, mode):
+    assert load(**texts).settings.query.default_mode == mode
+
+
+def test_an_unknown_mode_is_told_with_the_choices(load):
+    with pytest.raises(SettingsError, match="must be one of hybrid, semantic, keyword"):
+        load(user='query.mode = "fuzzy"')
 
 
 # --- settings made in code ---------------------------------------------------------------------

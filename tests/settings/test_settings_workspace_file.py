@@ -93,6 +93,7 @@ def test_what_it_may_set(load, workspace):
             watch = false
             sessions.delta_messages = 5
             [query]
+            mode = "keyword"
             fusion = "weighted"
             hybrid.candidate_multiplier = 2
             """,
@@ -107,6 +108,7 @@ def test_what_it_may_set(load, workspace):
     assert settings.chunking.style == "lines"
     assert settings.sync.sessions.delta_messages == 5
     assert settings.query.hybrid.candidates_per_side == 32
+    assert settings.query.default_mode == "keyword"
 
 
 def test_it_cannot_allow_conversations_by_naming_them(load):

@@ -252,11 +252,71 @@ def test_every_fusion_finds_it(recollect, indexed, fusion):
     assert found.document["hits"][0]["path"] == "memory/network.md"
 
 
-def test_keyword_only_loads_no_embedder(recollect, indexed):
-    found = recollect("search", "printer", "-w", indexed, "--keyword-only", "--json").document
-    assert found["mode"] == "keyword"
-    assert found["hits"][0]["foundBy"] == "keyword"
-    assert found["hits"][0]["vectorScore"] is None
+@pytest.mark.parametrize(("mode", "found_by"), [("hybrid", "both"), ("semantic", "vector"), ("keyword", "keyword")])
+def test_each_mode_says_how_it_found_what_it_found(recollect, indexed, mode, found_by):
+    for words in (("--mode", mode), ("--set", f"query.mode={mode}")):
+        done = recollect("search", "printer", "-w", indexed, *words, "--json")
+        hit = done.document["hits"][0]
+        assert (done.code, done.err) == (0, "")
+        assert (done.document["mode"], hit["path"], hit["foundBy"]) == (mode, "memory/network.md", found_by)
+        assert (hit["vectorScore"] is None) is (mode == "keyword")
+        assert (hit["textScore"] is None) is (mode == "semantic")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(("--mode", "keyword"), id="mode"),
+        pytest.param(("--keyword-only",), id="the older option"),
+        pytest.param(("--keyword-only", "--mode", "keyword"), id="both"),
+        pytest.param(("--set", "query.mode=keyword"), id="setting"),
+        pytest.param(("--keyword-only", "--set", "query.mode=semantic"), id="the older option before the setting"),
+    ],
+)
+def test_keyword_search_loads_no_model(recollect, indexed, words, monkeypatch):
+    def refuse(*_):
+        raise AssertionError("a model was asked for")
+
+    monkeypatch.setattr("recollect.embedders.select_embedder", refuse)
+    (indexed / "memory/new.md").write_text("The zebra protocol.\n", encoding="utf-8")
+    found = recollect("search", "zebra", "-w", indexed, *words, "--json").document
+    assert (found["mode"], found["notes"], found["index"]["pending"]) == ("keyword", [], 1)
+    assert (found["hits"][0]["path"], found["hits"][0]["vectorScore"]) == ("memory/new.md", None)
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "semantic"])
+def test_keyword_only_beside_another_mode_is_usage(recollect, indexed, mode):
+    done = recollect("search", "printer", "-w", indexed, "--keyword-only", "--mode", mode, "--json")
+    assert (done.code, done.document["error"]["kind"]) == (2, "usage")
+    assert done.document["error"]["message"] == f"--keyword-only contradicts --mode {mode}: leave one of them out."
+
+
+def test_an_unknown_mode_is_usage(recollect, indexed):
+    done = recollect("search", "printer", "-w", indexed, "--mode", "fuzzy", "--json")
+    assert (done.code, done.document["error"]["kind"]) == (2, "usage")
+    assert all(mode in done.document["error"]["message"] for mode in ("hybrid", "semantic", "keyword"))
+
+
+def test_help_offers_the_mode_and_hides_the_older_option(recollect):
+    shown = " ".join(recollect("search", "--help").out.split())
+    assert "--mode [hybrid|semantic|keyword] Search mode. [default: query.mode, hybrid]" in shown
+    assert "--keyword-only" not in shown
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("provider=none", "provider is none"),
+        ("store.vector.enabled=false", "vectors are turned off (store.vector.enabled)"),
+    ],
+)
+def test_semantic_search_without_a_model_says_so(recollect, indexed, setting, reason):
+    words = ("search", "printer", "-w", indexed, "--mode", "semantic", "--set", setting)
+    note = f"semantic search is not available: {reason}; keyword search answered instead"
+    found = recollect(*words, "--json").document
+    assert (found["mode"], found["hits"][0]["path"]) == ("keyword", "memory/network.md")
+    assert found["notes"] == [note]
+    assert recollect(*words).err == f"note: {note}\n"
 
 
 def test_explain(recollect, indexed):
@@ -602,6 +662,15 @@ def write_test_set(folder: Path) -> None:
     (folder / "corpus.jsonl").write_text("".join(json.dumps(d) + "\n" for d in documents), encoding="utf-8")
     (folder / "queries.jsonl").write_text(json.dumps({"_id": "q1", "text": "roses"}) + "\n", encoding="utf-8")
     (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n", encoding="utf-8")
+
+
+def test_eval_measures_documents_or_evidence(recollect, tmp_path):
+    write_test_set(tmp_path / "set")
+    done = recollect("eval", tmp_path / "set", "--measure", "documents", "--json")
+    assert done.code == 0, done.err
+    without_sessions = recollect("eval", tmp_path / "set", "--measure", "evidence", "--json")
+    assert (without_sessions.code, "session" in without_sessions.document["error"]["message"]) == (1, True)
+    assert recollect("eval", tmp_path / "set", "--mode", "evidence", "--json").code == 2
 
 
 def write_conversations(example: Path, home: Path, session_id: str) -> None:

@@ -52,6 +52,22 @@ def test_the_parameters_of_a_search_are_obeyed(tools, arguments, paths):
     assert len(result.document["hits"]) == paths
 
 
+@pytest.mark.parametrize("mode", ["hybrid", "semantic", "keyword"])
+def test_a_search_in_each_mode(workspace, mode):
+    with Memory.open(workspace, provider="hashing") as memory:
+        memory.index()
+        found = MemoryTools(memory).call("memory_search", {"query": "printer address", "mode": mode}).document
+        assert found["mode"] == mode
+        assert found["hits"][0]["path"] == "memory/network.md"
+        assert found["hits"][0]["foundBy"] == {"hybrid": "both", "semantic": "vector", "keyword": "keyword"}[mode]
+
+
+def test_semantic_search_without_a_model_tells_the_agent(tools):
+    found = tools.call("memory_search", {"query": "printer", "mode": "semantic"}).document
+    assert (found["mode"], found["hits"][0]["path"]) == ("keyword", "memory/network.md")
+    assert "semantic search is not available: provider is none; keyword search answered instead" in found["notes"]
+
+
 def test_a_score_that_nothing_reaches_leaves_no_hit(tools):
     every = tools.call("memory_search", {"query": "printer tea", "minScore": 0}).document["hits"]
     bound = (every[0]["score"] + every[-1]["score"]) / 2
@@ -86,6 +102,10 @@ def test_a_score_that_nothing_reaches_leaves_no_hit(tools):
         pytest.param(
             "memory_search", {"query": "x", "source": "sessions"}, "query", "holds no sessions", "leave `source` out",
             id="a source that is not there",
+        ),
+        pytest.param(
+            "memory_search", {"query": "x", "mode": "fuzzy"}, "query", "'hybrid' or 'semantic' or 'keyword'", "use",
+            id="mode",
         ),
         pytest.param("memory_search", {"query": "x", "since": "someday"}, "query", "someday", "", id="no day"),
         pytest.param("memory_search", ["x"], "query", "takes an object", "call memory_search with", id="a list"),

@@ -30,6 +30,25 @@ def test_it_says_when_meaning_is_searched_and_what_is_pending(workspace):
         assert "by meaning and words (1 of 8 passages by words only as yet)" in memory_prompt(memory)
 
 
+@pytest.mark.parametrize(
+    ("mode", "how"), [("semantic", "searched by meaning."), ("keyword", "searched by words only:")]
+)
+def test_it_says_which_mode_the_settings_choose(workspace, mode, how):
+    with Memory.open(workspace, provider="hashing", query__mode=mode) as memory:
+        memory.index()
+        assert how in memory_prompt(memory)
+
+
+def test_it_says_what_semantic_search_does_not_find_yet(workspace):
+    with Memory.open(workspace, provider="hashing") as memory:
+        memory.index()
+    (workspace / "memory" / "new.md").write_text("one more\n", encoding="utf-8")
+    with Memory.open(workspace, provider="none") as memory:
+        memory.index()
+    with Memory.open(workspace, provider="hashing", query__mode="semantic") as memory:
+        assert "searched by meaning (1 of 8 passages not yet)." in memory_prompt(memory)
+
+
 def test_an_empty_memory_says_so(tmp_path):
     with Memory.open(tmp_path, provider="none") as memory:
         assert "holds no notes yet" in memory_prompt(memory)

@@ -32,6 +32,7 @@ class MemoryRetriever(BaseRetriever):
     since: str | date | None = None
     until: str | date | None = None
     chat: str | None = None
+    mode: str | None = None
     keyword_only: bool = False
     whole_passages: bool = True
     fenced: bool = False
@@ -44,7 +45,7 @@ class MemoryRetriever(BaseRetriever):
     ) -> list[Document]:
         options = {
             name: getattr(self, name)
-            for name in ("limit", "min_score", "source", "since", "until", "chat", "keyword_only")
+            for name in ("limit", "min_score", "source", "since", "until", "chat", "mode", "keyword_only")
         }
         found = passages_for(self.memory, query, whole=self.whole_passages, fenced=self.fenced, options=options)
         return [Document(id=each.citation, page_content=each.text, metadata=each.metadata) for each in found]

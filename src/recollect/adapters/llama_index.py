@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from recollect.memory import Memory
     from recollect.privacy import Chat
-    from recollect.types import SourceName
+    from recollect.types import SearchMode, SourceName
 
 __all__ = ["MemoryRetriever"]
 
@@ -35,6 +35,7 @@ class MemoryRetriever(BaseRetriever):
         since: str | date | None = None,
         until: str | date | None = None,
         chat: Chat | None = None,
+        mode: SearchMode | None = None,
         keyword_only: bool = False,
         whole_passages: bool = True,
         fenced: bool = False,
@@ -48,6 +49,7 @@ class MemoryRetriever(BaseRetriever):
             "since": since,
             "until": until,
             "chat": chat,
+            "mode": mode,
             "keyword_only": keyword_only,
         }
         self._whole = whole_passages

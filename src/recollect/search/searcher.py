@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from recollect.protocols import Snapshot, Vector
-    from recollect.types import FoundBy, SourceName, StoredChunk
+    from recollect.types import FoundBy, SearchMode, SourceName, StoredChunk
 
 MOST_CANDIDATES = 200  # a side; OpenClaw's cap
 
@@ -32,7 +32,7 @@ class SearchRequest:
     min_score: float = 0.35
     fusion: Fusion = "balanced"
     weights: Weights = field(default_factory=Weights)
-    by_keyword: bool = True  # False asks vectors alone, if there are any
+    mode: SearchMode = "hybrid"  # semantic asks vectors alone, if there are any
     candidates: int = MOST_CANDIDATES
     scope: Scope = EVERYTHING
     ordering: Ordering = field(default_factory=Ordering)
@@ -67,7 +67,7 @@ def find(
     """Return the best hits. Without a query vector only keywords are asked; a hit never names a missing file."""
     reading = request.ordering.reading
     keywords = keyword_query(snapshot, request.query, about_time=reading.words if reading else "")
-    if query_vector is not None and not request.by_keyword:
+    if query_vector is not None and request.mode == "semantic":
         keywords = KeywordQuery((), keywords.full_weight)
     candidates = _candidates(snapshot, request, keywords, query_vector)
     evidence = Evidence(keywords.full_weight, request.weights, *cosine_range, _exact(snapshot, request, keywords))

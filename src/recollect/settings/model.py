@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from recollect.settings.option import Option, option
-from recollect.types import SourceName
+from recollect.types import SearchMode, SourceName
 
 PROVIDERS = ("auto", "local", "openai", "gemini", "voyage", "mistral", "ollama", "none")
 
@@ -172,7 +172,7 @@ class HybridSettings:
     """How meaning (vectors) and words (keywords) are combined."""
 
     enabled: bool = option(
-        True, "Search by meaning and by words; false is by meaning alone where vectors exist", workspace="yes"
+        True, 'False is the same as `query.mode = "semantic"`; a `query.mode` other than `hybrid` wins', workspace="yes"
     )
     vector_weight: float = option(
         0.7, "Share of meaning; the two weights are scaled to sum to 1", low=0, workspace="yes"
@@ -248,6 +248,13 @@ class QuerySettings:
         6, "Results a search returns unless it asks for another number", low=1, high=1000, workspace="yes"
     )
     min_score: float = option(0.35, "Results below this score are left out", low=0, high=1, workspace="yes")
+    mode: Literal["hybrid", "semantic", "keyword"] = option(
+        "hybrid",
+        "How to search unless a search says otherwise: `semantic` compares vectors, `keyword` compares words and loads "
+        "no model, `hybrid` does both",
+        choices=("hybrid", "semantic", "keyword"),
+        workspace="yes",
+    )
     fusion: Literal["balanced", "weighted", "rrf"] = option(
         "balanced",
         "`balanced` mixes scores normalised for each query; `weighted` mixes raw scores; `rrf` mixes ranks",
@@ -258,6 +265,11 @@ class QuerySettings:
     decay: DecaySettings = DecaySettings()
     diversity: DiversitySettings = DiversitySettings()
     rerank: RerankSettings = RerankSettings()
+
+    @property
+    def default_mode(self) -> SearchMode:
+        """How a search that names no mode is done; `hybrid.enabled` is the older name of the choice."""
+        return "semantic" if self.mode == "hybrid" and not self.hybrid.enabled else self.mode
 
 
 @dataclass(frozen=True, slots=True)

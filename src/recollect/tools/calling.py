@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from recollect.tools.injection import Citations
     from recollect.tools.prompt import PromptMode
     from recollect.tools.schemas import ToolSpec
-    from recollect.types import SourceName
+    from recollect.types import SearchMode, SourceName
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,7 @@ class MemoryTools:
         *,
         max_results: int | None = None,
         min_score: float | None = None,
+        mode: SearchMode | None = None,
         source: SourceName | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -125,7 +126,14 @@ class MemoryTools:
                 f"this memory holds no {source}", hint="leave `source` out, or add it to `sources` in the settings"
             )
         answer = self.memory.search(
-            query, limit=max_results, min_score=min_score, source=source, since=since, until=until, chat=self.chat
+            query,
+            limit=max_results,
+            min_score=min_score,
+            mode=mode,
+            source=source,
+            since=since,
+            until=until,
+            chat=self.chat,
         )
         budget = self.memory.settings.tools.injected_chars
         hits = injected_hits(answer.hits, budget=budget, cited=self.cited)

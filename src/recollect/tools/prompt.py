@@ -43,6 +43,9 @@ def state_line(status: Status) -> str:
     line = f"Long-term memory holds {status.files:,} files of {sources}"
     if status.mode == "keyword":
         return f"{line}, searched by words only: try other words for the same thing."
+    if status.mode == "semantic":
+        waiting = f" ({status.pending:,} of {status.chunks:,} passages not yet)" if status.pending else ""
+        return f"{line}, searched by meaning{waiting}."
     waiting = f" ({status.pending:,} of {status.chunks:,} passages by words only as yet)" if status.pending else ""
     return f"{line}, searched by meaning and words{waiting}."
 

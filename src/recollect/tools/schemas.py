@@ -65,6 +65,11 @@ SEARCH = ToolSpec(
             "query": {"type": "string", "description": "What to look for; a question or key words"},
             "maxResults": _COUNT,
             "minScore": {"type": "number", "minimum": 0, "maximum": 1},
+            "mode": {
+                "type": "string",
+                "enum": ["hybrid", "semantic", "keyword"],
+                "description": "keyword for exact words, semantic for meaning alone",
+            },
             "source": {"type": "string", "enum": ["memory", "sessions"]},
             "since": {"type": "string", "description": "First day: 2026-03-01, 2026-03, last week"},
             "until": {"type": "string", "description": "Last day"},

@@ -105,6 +105,22 @@ def test_the_sdk_client(indexed, mode):
     assert "holds nothing that fits" in said["recall nothing"].messages[0].content.text
 
 
+def test_each_mode_of_a_search(workspace):
+    with Memory.open(workspace, provider="hashing") as memory:
+        memory.index()
+    with wire(workspace, RECOLLECT_PROVIDER="hashing") as line:
+        line.shake_hands()
+        listed = {tool["name"]: tool for tool in line.ask("tools/list")["result"]["tools"]}
+        modes = listed["memory_search"]["inputSchema"]["properties"]["mode"]["enum"]
+        assert modes == ["hybrid", "semantic", "keyword"]
+        for mode in modes:
+            found = line.call("memory_search", query="printer address", mode=mode)["structuredContent"]
+            assert (found["mode"], found["hits"][0]["path"]) == (mode, "memory/network.md")
+        refused = line.call("memory_search", query="printer", mode="fuzzy")
+        assert refused["isError"] is True
+        assert "'mode' must be 'hybrid' or 'semantic' or 'keyword'" in refused["content"][0]["text"]
+
+
 def test_a_group_is_shown_no_private_resource(indexed):
     with wire(indexed, "--chat", "group") as line:
         line.shake_hands()

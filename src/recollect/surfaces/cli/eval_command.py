@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--compare", is_flag=True, help="Run every way of searching on one index, and mark the best.")
 @click.option("--embedder", metavar="NAME", help="Embed with this provider.  [default: provider]")
 @click.option(
-    "--mode",
+    "--measure",
     type=click.Choice(["documents", "evidence"]),
     default="documents",
     show_default=True,
@@ -42,7 +42,7 @@ def command(
     *,
     compare: bool,
     embedder: str | None,
-    mode: str,
+    measure: str,
     half: Half | None,
     work: Path | None,
     chosen: Chosen,
@@ -64,7 +64,7 @@ def command(
     flags = chosen.flags | ({"provider": embedder} if embedder else {})
     kept: AbstractContextManager[str | Path] = nullcontext(work) if work else tempfile.TemporaryDirectory()
     with kept as below, shown_progress() as progress:
-        run = evaluate if mode == "documents" else evaluate_evidence
+        run = evaluate if measure == "documents" else evaluate_evidence
         figures = [
             each
             for eval_set in sets

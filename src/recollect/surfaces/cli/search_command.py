@@ -14,7 +14,7 @@ from recollect.surfaces.text import search_lines
 if TYPE_CHECKING:
     from recollect.privacy import Chat
     from recollect.search.fusion import Fusion
-    from recollect.types import SourceName
+    from recollect.types import SearchMode, SourceName
 
 
 @click.command("search", epilog="Example: recollect search 'who looks after the garden?' --limit 3")
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 @click.option("--limit", "-n", type=int, metavar="N", help="At most so many hits.  [default: query.max_results, 6]")
 @click.option("--min-score", type=float, metavar="X", help="Leave out hits below it.  [default: query.min_score, 0.35]")
 @click.option("--fusion", type=click.Choice(["balanced", "weighted", "rrf"]), help="How meaning and words are mixed.")
-@click.option("--keyword-only", is_flag=True, help="Search by words alone; no model is loaded.")
+@click.option(
+    "--mode", type=click.Choice(["hybrid", "semantic", "keyword"]), help="Search mode.  [default: query.mode, hybrid]"
+)
+@click.option("--keyword-only", is_flag=True, hidden=True, help="The same as --mode keyword.")
 @click.option("--since", metavar="DAY", help="Only notes of that day or later: 2026-03-01, 2026-03, 'last week'.")
 @click.option("--until", metavar="DAY", help="Only notes of that day or earlier.")
 @click.option("--on", metavar="DAY", help="Only notes of that day, month or week.")
@@ -38,6 +41,7 @@ def command(
     limit: int | None,
     min_score: float | None,
     fusion: Fusion | None,
+    mode: SearchMode | None,
     keyword_only: bool,
     since: str | None,
     until: str | None,
@@ -50,13 +54,16 @@ def command(
     session: str | None,
     chosen: Chosen,
 ) -> None:
-    """Find the notes that answer QUERY, by meaning and by words. New notes are indexed first, for a moment."""
+    """Find the notes that answer QUERY. New notes are indexed first, for a moment."""
+    if keyword_only and mode not in {None, "keyword"}:
+        raise click.UsageError(f"--keyword-only contradicts --mode {mode}: leave one of them out.")
     with chosen.memory() as memory:
         answer = memory.search(
             query,
             limit=limit,
             min_score=min_score,
             fusion=fusion,
+            mode=mode,
             keyword_only=keyword_only,
             since=since,
             until=until,
