@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.contestant import Ground, Place
 from recollect import Memory, Settings
-from recollect.search.analysis import keyword_query
+from recollect.search.query import keyword_query
+from recollect.search.tuning import TUNING
 from recollect.types import EVERYTHING
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Recollect:
         with self._memory.store() as store:
             assert store is not None
             with store.reading() as snapshot:
-                keywords = keyword_query(snapshot, query)
+                keywords = keyword_query(snapshot, query, TUNING)
                 matches = snapshot.keyword_matches(
                     keywords.terms, limit=EVERY_SIDE, scope=EVERYTHING, led_by=keywords.led_by
                 )

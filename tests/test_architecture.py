@@ -112,7 +112,7 @@ def test_surfaces_use_the_public_api_only():
         "errors",
         "installing",
     }
-    type_only = {"privacy", "search.fusion", "store.sqlite"}  # names in annotations, imported for type checking only
+    type_only = {"privacy", "search.scoring", "store.sqlite"}  # names in annotations, imported for type checking only
     of_the_process = {"remote.retry_hooks"}  # what only the owner of the process decides
     for path in (SOURCE / "surfaces").rglob("*.py"):
         for name in imports_of(path):

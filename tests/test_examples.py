@@ -13,7 +13,8 @@ from recollect import Memory
 TESTS = Path(__file__).parent
 QUESTIONS = json.loads((TESTS / "examples_questions.json").read_text(encoding="utf-8"))
 EXACT, PARAPHRASED, UNSPACED = QUESTIONS[:12], QUESTIONS[12:26] + QUESTIONS[37:], QUESTIONS[26:37]
-FOUND_AT_LEAST = 12  # of the 17 paraphrased ones among the first three; 13 are found today
+FOUND_AT_LEAST = 12  # of the 17 paraphrased ones among the first three, without a threshold
+SHOWN_AT_LEAST = 9  # of these, with the default one: they share hardly a word with their answers
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +26,9 @@ def memory(tmp_path_factory):
         yield opened
 
 
-def rank(memory, question):
+def rank(memory, question, *, min_score=None):
     """Return at which place the lines that answer stand, from 1; 0 if nowhere."""
-    for place, hit in enumerate(memory.search(question["question"]).hits, start=1):
+    for place, hit in enumerate(memory.search(question["question"], min_score=min_score).hits, start=1):
         note = memory.get(hit.path, first_line=hit.first_line, lines=hit.last_line - hit.first_line + 1)
         if hit.path == question["path"] and question["must_contain"] in note.text:
             return place
@@ -40,5 +41,6 @@ def test_words_and_identifiers_are_among_the_first_two(memory, question):
 
 
 def test_paraphrased_questions_are_answered(memory):
-    ranks = {question["question"]: rank(memory, question) for question in PARAPHRASED}
-    assert sum(1 <= place <= 3 for place in ranks.values()) >= FOUND_AT_LEAST, ranks
+    for min_score, at_least in ((0, FOUND_AT_LEAST), (None, SHOWN_AT_LEAST)):
+        ranks = {question["question"]: rank(memory, question, min_score=min_score) for question in PARAPHRASED}
+        assert sum(1 <= place <= 3 for place in ranks.values()) >= at_least, ranks

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from recollect.search.query_embedding import QueryEmbedding
 from recollect.search.searcher import Found, SearchRequest, find
+from recollect.search.tuning import TUNING
 from recollect.types import FileStamp, IndexState, SearchAnswer
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from recollect.parts import Parts
     from recollect.protocols import Embedder, Snapshot, Vector
+    from recollect.search.tuning import Tuning
     from recollect.types import Counts, IndexReport, SearchMode, SourceName
 
 NO_NOTES = "no notes yet: write MEMORY.md or memory/<topic>.md in {workspace}"
@@ -23,8 +25,9 @@ NOT_INDEXED = "nothing is indexed yet: run `recollect index`"
 class Answering:
     """Answers from the index as it is now; it remembers the vectors of the latest queries."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, tuning: Tuning | None = None) -> None:
         self._parts = parts
+        self._tuning = tuning or TUNING  # others are for evaluations
         self._lock = threading.Lock()
         self._queries: QueryEmbedding | None = None
 
@@ -46,7 +49,14 @@ class Answering:
                 embedding = self._query_embedding(embedder)
                 vector, reason = embedding.vector_of(request.query, snapshot) if embedding else (None, "")
                 cosine_range = _cosine_range(embedder, vector)
-                found = find(snapshot, request, vector, cosine_range=cosine_range, exists=self._shown(request))
+                found = find(
+                    snapshot,
+                    request,
+                    vector,
+                    cosine_range=cosine_range,
+                    exists=self._shown(request),
+                    tuning=self._tuning,
+                )
                 held_back = self._held_back(snapshot, embedder) if counts.pending else ""
         notes += [told if vector is not None else "", reason]
         notes += self._notes_on(request, counts, found, held_back or _pending_note(request, counts, vector))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from recollect.indexing.watch import Watching
     from recollect.privacy import Chat
     from recollect.protocols import Embedder, Reranker
-    from recollect.search.fusion import Fusion
+    from recollect.search.scoring import Fusion
     from recollect.settings import Settings
     from recollect.types import (
         Check,

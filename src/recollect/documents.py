@@ -50,6 +50,8 @@ def hit_document(hit: Hit) -> Json:
         "textScore": hit.text_score,
         "foundBy": hit.found_by,
     }
+    if hit.relevance is not None:
+        document["relevance"] = hit.relevance
     return document if hit.explanation is None else document | {"explanation": dict(hit.explanation)}
 
 

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from recollect.indexing.update import IndexUpdate
     from recollect.indexing.watch import Watching
     from recollect.protocols import Embedder, Reranker, Source, Store
-    from recollect.search.fusion import Fusion
+    from recollect.search.scoring import Fusion
     from recollect.search.searcher import SearchRequest
+    from recollect.search.tuning import Tuning
     from recollect.store.sqlite.cache import SqliteEmbeddingCache
     from recollect.store.state_folder import StateFolder
     from recollect.types import (
@@ -65,13 +66,14 @@ class Memory:
         embedder: Embedder | None = None,
         chat: Chat | None = None,
         session: str | None = None,
+        tuning: Tuning | None = None,
     ) -> None:
         self.workspace = workspace
         self.settings = settings
         self.agent = checked_agent(agent)
         self.audience = audience_of(chat, session)
         self.parts = Parts(workspace, settings, self.agent, embedder)
-        self._answering = Answering(self.parts)
+        self._answering = Answering(self.parts, tuning)
         self._lock = threading.Lock()
         self._follower: Follower | None = None
         self._conversations: ConversationStore | None = None

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from recollect.types import (
+    ChunkPlace,
     Counts,
     Document,
     EmbedderIdentity,
@@ -22,6 +23,7 @@ from recollect.types import (
     PreparedChunk,
     Scope,
     SourceName,
+    SpokenLine,
     StoredChunk,
     StoredDocument,
     Term,
@@ -211,8 +213,16 @@ class Snapshot(Protocol):
 
     def chunks(self, chunk_ids: Collection[int]) -> Mapping[int, StoredChunk]: ...
 
-    def term_counts(self, chunk_ids: Collection[int]) -> Mapping[int, int]:
-        """Return how many terms the text of each chunk has; of a short one, how many state something."""
+    def messages(self, path: str, turns: Collection[int]) -> Sequence[SpokenLine]:
+        """Return these messages of a conversation, in order; of one that is cut into pieces the first piece."""
+        ...
+
+    def newest_chunks(self, *, limit: int, scope: Scope) -> Sequence[int]:
+        """Return chunks of the documents in the scope, the latest dated first, those without a date last."""
+        ...
+
+    def places(self, chunk_ids: Collection[int]) -> Mapping[int, ChunkPlace]:
+        """Return where each chunk stands: in which document, in which message, and as one of how many parts."""
         ...
 
     def known_vectors(self, embedded_hashes: Collection[str]) -> Mapping[str, Vector]:
@@ -260,13 +270,11 @@ class Store(Protocol):
         chunks: Sequence[PreparedChunk],
         vectors: Mapping[str, Vector],
         *,
-        replaces: str | None,
         cursor: str,
     ) -> None:
-        """Let one document grow in one transaction; one that is not there yet begins.
+        """Let one document grow by chunks in one transaction; one that is not there yet begins.
 
-        Its last chunk with the embedded hash `replaces` makes way for `chunks`, and all others stay as they are. The
-        cursor is kept with the document, for the next time.
+        The cursor is kept with the document, for the next time.
         """
         ...
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Literal, get_args
 from recollect.errors import QueryError, SettingsError
 from recollect.following import sessions_off
 from recollect.privacy import DIRECT, Audience
-from recollect.search.fusion import Weights
 from recollect.search.ordering import Ordering
+from recollect.search.scoring import Weights
 from recollect.search.searcher import SearchRequest
-from recollect.search.time_boost import dated_scope, time_reading
+from recollect.search.time_filter import dated_scope, time_reading
 from recollect.types import SearchMode
 
 if TYPE_CHECKING:
     from recollect.protocols import Reranker
-    from recollect.search.fusion import Fusion
+    from recollect.search.scoring import Fusion
     from recollect.settings import Settings
     from recollect.types import SourceName
 
@@ -59,7 +59,6 @@ def build_request(
             today=today,
             half_life_days=asked.decay.half_life_days if asked.decay.enabled else None,
             reading=time_reading(query, today),
-            by_answer=(fusion or asked.fusion) == "balanced",
             reranker=_reranker(settings, rerank),
             rerank_candidates=asked.rerank.candidates,
             rerank_weight=asked.rerank.weight,

@@ -59,7 +59,7 @@ class Document:
     content_hash: str  # of the bytes on disk
     body_first_line: int = 1  # 1-based; the line after the front matter
     metadata: Mapping[str, str] = field(default_factory=dict)  # from the front matter
-    dated: date | None = None  # from the file name; None is evergreen
+    dated: date | None = None  # from the file name or the front matter; None is evergreen
     private: bool = False  # for its owner alone, not for groups
 
 
@@ -68,6 +68,7 @@ class SpokenLine(NamedTuple):
 
     line: int  # of the transcript, 1-based; lines without a message have none
     text: str  # no newline in it
+    turn: int  # which message of the conversation it is, 1-based
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ class Chunk:
     last_line: int  # 1-based, inclusive
     text: str
     context: str = ""  # heading trail, e.g. "Network > Guest wifi"; searched and embedded, never shown as text
+    turn: int = 0  # which message of a conversation, 1-based; 0 in notes
 
     @cached_property
     def text_hash(self) -> str:
@@ -117,7 +119,7 @@ class PreparedChunk:
     chunk: Chunk
     text_terms: str  # terms of the text, separated by blanks, in order
     context_terms: str  # terms of the heading trail and the path
-    stated: int | None = None  # how many terms state something, if the text is short; None: all of them
+    parts: int = 1  # chunks that its message, or its note, is cut into
 
 
 class StoredDocument(NamedTuple):
@@ -141,6 +143,16 @@ class StoredChunk:
     last_line: int
     text: str
     context: str
+    turn: int = 0  # which message of a conversation, 1-based; 0 in notes
+    parts: int = 1  # chunks that its message, or its note, is cut into
+
+
+class ChunkPlace(NamedTuple):
+    """Where a chunk stands among others."""
+
+    document: int  # the store's own number for the note or transcript
+    turn: int
+    parts: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +203,11 @@ class Scope:
     """Which part of the memory a search may see."""
 
     sources: frozenset[SourceName] | None = None  # None: all
-    since: date | None = None  # inclusive; undated documents never match a date bound
+    since: date | None = None  # inclusive
     until: date | None = None  # inclusive
     public_only: bool = False  # neither private notes nor conversations, but for those named next
     own_transcripts: frozenset[str] = frozenset()  # conversations that may be seen all the same, by path
+    undated: bool = False  # documents without a date pass since and until, too
 
     @property
     def picks_documents(self) -> bool:
@@ -219,8 +232,8 @@ class Candidate(NamedTuple):
     cosine: float | None
     bm25: float | None
     pairs: float = 0.0  # BM25 of the query's neighbouring words that are neighbours in the text, too
-    terms: int | None = None  # how much the text says, where that counts
-    related: float = 0.0  # BM25 of words that mean about the same as rare ones of the query
+    function_words: float = 0.0  # BM25 of the query's function words; only the best candidates are read for them
+    parts: int = 1  # chunks that its message, or its note, is cut into
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +249,8 @@ class Hit:
     citation: str  # path#L5-L9
     found_by: FoundBy
     vector_score: float | None = None  # cosine similarity
-    text_score: float | None = None  # share of the query's weight that the text matches, 0 to 1
+    text_score: float | None = None  # how much of the query the text matches, 0 to 1
+    relevance: float | None = None  # the score before age counted; None where age does not count
     explanation: Mapping[str, float | str] | None = None  # only when asked for
 
 

@@ -6,17 +6,13 @@ import pytest
 
 from recollect.errors import RecollectError
 from recollect.types import Counts
-from store.builders import IDENTITY, chunks_of, document, embed_pending, ids_by_text, prepared, vectors_of
+from store.builders import IDENTITY, chunks_of, document, embed_pending, ids_by_text, prepared, vector_for, vectors_of
 
 PATH = "sessions/a.jsonl"
 
 
 def talk(**facts):
     return document(PATH, source="sessions", **facts)
-
-
-def hash_of(text):
-    return prepared(text).chunk.embedded_hash
 
 
 def cursor(store, path=PATH):
@@ -26,15 +22,15 @@ def cursor(store, path=PATH):
 
 @pytest.fixture
 def grown(store):
-    """A document of two chunks, the last of which is still open, with their vectors."""
+    """A document of two messages, with their vectors."""
     store.set_embedder(IDENTITY, "bits")
-    chunks = chunks_of("first", "open")
-    store.append_document(talk(), chunks, vectors_of(chunks), replaces=None, cursor="one")
+    chunks = [prepared("first", line=1, turn=1), prepared("second", line=11, turn=2)]
+    store.append_document(talk(), chunks, vectors_of(chunks), cursor="one")
     return store
 
 
 def test_a_document_begins_with_its_first_part(grown):
-    assert set(ids_by_text(grown)) == {"first", "open"}
+    assert set(ids_by_text(grown)) == {"first", "second"}
     assert cursor(grown) == "one"
     with grown.reading() as snapshot:
         assert snapshot.counts() == Counts(files=1, chunks=2, pending=0, embedded=2)
@@ -42,44 +38,48 @@ def test_a_document_begins_with_its_first_part(grown):
     assert grown.verify() == []
 
 
-def test_the_open_chunk_makes_way_and_the_others_stay(grown):
+def test_what_is_appended_joins_the_chunks_that_are_there(grown):
     before = ids_by_text(grown)
-    chunks = [prepared("open and more", line=11), prepared("next", line=21)]
-    grown.append_document(talk(size=9), chunks, {}, replaces=hash_of("open"), cursor="two")
-    after = ids_by_text(grown)
-    assert set(after) == {"first", "open and more", "next"}
-    assert after["first"] == before["first"]
-    assert cursor(grown) == "two"
-    assert {chunk.id for chunk in grown.pending(9)} == {after["open and more"], after["next"]}
     with grown.reading() as snapshot:
-        assert snapshot.documents() == {("sessions", PATH): talk(size=9)}
-    assert grown.verify() == []
-
-
-def test_an_open_chunk_that_is_full_keeps_its_vector(grown):
-    before = ids_by_text(grown)
-    chunks = [prepared("open", line=11), prepared("next", line=21)]
-    grown.append_document(talk(), chunks, {}, replaces=hash_of("open"), cursor="two")
+        chunks_before = snapshot.chunks(before.values())
+        scores_before = snapshot.vector_scores(vector_for("first"), before.values())
+    more = [prepared("third", line=21, turn=3), prepared("fourth", line=31, turn=4)]
+    grown.append_document(talk(size=9), more, vectors_of(more[1:]), cursor="two")
     after = ids_by_text(grown)
-    assert after["open"] == before["open"]
-    assert [chunk.id for chunk in grown.pending(9)] == [after["next"]]
+    assert set(after) == {"first", "second", "third", "fourth"}
+    assert before.items() <= after.items()
+    assert max(before.values()) < after["third"] < after["fourth"]
+    assert cursor(grown) == "two"
+    assert [chunk.id for chunk in grown.pending(9)] == [after["third"]]
+    with grown.reading() as snapshot:
+        assert snapshot.chunks(before.values()) == chunks_before
+        assert snapshot.vector_scores(vector_for("first"), before.values()) == scores_before
+        assert snapshot.documents() == {("sessions", PATH): talk(size=9)}
+        assert snapshot.counts() == Counts(files=1, chunks=4, pending=1, embedded=3)
     assert grown.verify() == []
 
 
-def test_of_equal_chunks_the_last_makes_way(store):
-    chunks = [prepared("same", line=1), prepared("other", line=11), prepared("same", line=21)]
-    store.append_document(talk(), chunks, {}, replaces=None, cursor="one")
-    store.append_document(talk(), [prepared("same again", line=21)], {}, replaces=hash_of("same"), cursor="two")
-    with store.reading() as snapshot:
-        found = sorted((chunk.first_line, chunk.text) for chunk in snapshot.chunks(range(1, 99)).values())
-    assert found == [(1, "same"), (11, "other"), (21, "same again")]
-    assert store.verify() == []
+def test_what_was_said_before_may_be_said_again(grown):
+    before = ids_by_text(grown)
+    again = [prepared("first", line=21, turn=3)]
+    grown.append_document(talk(), again, vectors_of(again), cursor="two")
+    with grown.reading() as snapshot:
+        found = snapshot.chunks(range(1, 99))
+        assert sorted((chunk.turn, chunk.first_line, chunk.text) for chunk in found.values()) == [
+            (1, 1, "first"),
+            (2, 11, "second"),
+            (3, 21, "first"),
+        ]
+        assert found[before["first"]].turn == 1
+    assert grown.verify() == []
 
 
 def test_nothing_new_changes_the_cursor_alone(grown):
     before = ids_by_text(grown)
-    grown.append_document(talk(), [prepared("open", line=11)], {}, replaces=hash_of("open"), cursor="later")
+    grown.append_document(talk(), [], {}, cursor="later")
     assert (ids_by_text(grown), cursor(grown)) == (before, "later")
+    with grown.reading() as snapshot:
+        assert snapshot.counts() == Counts(files=1, chunks=2, pending=0, embedded=2)
 
 
 def test_removing_a_document_forgets_its_cursor(grown):
@@ -100,15 +100,16 @@ def test_a_document_that_was_put_whole_has_no_cursor(store):
 def test_a_rewrite_keeps_what_stays_and_removes_the_rest(grown):
     before = ids_by_text(grown)
     with grown.rewriting("sessions", PATH) as rewrite:
-        rewrite.add([prepared("new on top", line=1)], {})
-        rewrite.add([prepared("first", line=5), prepared("new below", line=9)], {})
+        rewrite.add([prepared("new on top", line=1, turn=1)], {})
+        rewrite.add([prepared("first", line=5, turn=2), prepared("new below", line=9, turn=3)], {})
         rewrite.finish(talk(size=5), "again")
     after = ids_by_text(grown)
     assert set(after) == {"new on top", "first", "new below"}
     assert after["first"] == before["first"]
     assert cursor(grown) == "again"
     with grown.reading() as snapshot:
-        assert snapshot.chunks([after["first"]])[after["first"]].first_line == 5
+        kept = snapshot.chunks([after["first"]])[after["first"]]
+        assert (kept.first_line, kept.turn) == (5, 2)
         assert snapshot.documents() == {("sessions", PATH): talk(size=5)}
         assert snapshot.counts() == Counts(files=1, chunks=3, pending=2, embedded=1)
     embed_pending(grown)
@@ -116,7 +117,7 @@ def test_a_rewrite_keeps_what_stays_and_removes_the_rest(grown):
 
 
 def test_equal_chunks_are_paired_one_by_one_across_parts(store):
-    store.append_document(talk(), chunks_of("same", "same"), {}, replaces=None, cursor="one")
+    store.append_document(talk(), chunks_of("same", "same"), {}, cursor="one")
     with store.rewriting("sessions", PATH) as rewrite:
         for line in (1, 2, 3):
             rewrite.add([prepared("same", line=line)], {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recollect.errors import BadVectorError, IndexMismatchError, RecollectError
-from recollect.types import EVERYTHING, Chunk, Counts, EmbedderIdentity, PreparedChunk, Scope, Term
+from recollect.types import EVERYTHING, Chunk, ChunkPlace, Counts, EmbedderIdentity, PreparedChunk, Scope, Term
 from store.builders import (
     DIMENSIONS,
     IDENTITY,
@@ -38,6 +39,13 @@ def found(store, *words, limit=10, scope=EVERYTHING) -> list[str]:
         return [chunks[match.chunk_id].text for match in matches]
 
 
+def newest(store, limit=10, scope=EVERYTHING) -> list[str]:
+    with store.reading() as snapshot:
+        chunk_ids = snapshot.newest_chunks(limit=limit, scope=scope)
+        chunks = snapshot.chunks(chunk_ids)
+        return [chunks[chunk_id].text for chunk_id in chunk_ids]
+
+
 def nearest(store, text, limit=10, scope=EVERYTHING) -> list[str]:
     with store.reading() as snapshot:
         matches = snapshot.vector_matches(vector_for(text), limit=limit, scope=scope)
@@ -54,6 +62,8 @@ def test_a_new_store_is_empty(store):
         assert snapshot.documents() == {}
         assert snapshot.keyword_matches(terms("anything"), limit=5, scope=EVERYTHING) == []
         assert list(snapshot.vector_matches(vector_for("x"), limit=5, scope=EVERYTHING)) == []
+        assert list(snapshot.newest_chunks(limit=5, scope=EVERYTHING)) == []
+        assert snapshot.places([1]) == {}
         assert snapshot.embedder() is None
     assert store.verify() == []
     assert not store.read_only
@@ -79,6 +89,32 @@ def test_chunks_come_back_as_they_were_put(store):
     assert (chunk.id, chunk.source, chunk.path) == (chunk_id, "memory", "memory/a.md")
     assert (chunk.first_line, chunk.last_line) == (4, 5)
     assert (chunk.text, chunk.context, chunk.dated) == ("Tea\nis ready", "Kitchen", date(2026, 1, 2))
+    assert (chunk.turn, chunk.parts) == (0, 1)
+
+
+def test_a_chunk_knows_its_message_and_the_parts_of_it(store):
+    talk = [prepared("one", turn=1), prepared("two, first", turn=2, parts=2), prepared("two, last", turn=2, parts=2)]
+    store.put_document(document("talk.jsonl", source="sessions"), talk, {})
+    store.put_document(document(), [prepared("note", parts=1)], {})
+    ids = ids_by_text(store)
+    with store.reading() as snapshot:
+        places = snapshot.places([*ids.values(), 10**9])
+        chunks = snapshot.chunks(ids.values())
+        assert snapshot.places([]) == {}
+        assert snapshot.places([ids["two, last"]]) == {ids["two, last"]: places[ids["two, last"]]}
+    found = {text: places[chunk_id] for text, chunk_id in ids.items()}
+    spoken, noted = found["one"].document, found["note"].document
+    assert spoken != noted
+    assert found == {
+        "one": ChunkPlace(spoken, turn=1, parts=1),
+        "two, first": ChunkPlace(spoken, turn=2, parts=2),
+        "two, last": ChunkPlace(spoken, turn=2, parts=2),
+        "note": ChunkPlace(noted, turn=0, parts=1),
+    }
+    assert {chunk.text: (chunk.turn, chunk.parts) for chunk in chunks.values()} == {
+        text: (place.turn, place.parts) for text, place in found.items()
+    }
+    assert places.keys() == set(ids.values())
 
 
 def test_touching_changes_the_stamp_and_nothing_else(store):
@@ -119,6 +155,20 @@ def test_an_edit_keeps_the_ids_and_vectors_of_chunks_that_only_moved(store):
     with store.reading() as snapshot:
         assert snapshot.chunks([after["first"]])[after["first"]].first_line == 31
         assert set(snapshot.vector_scores(vector_for("first"), after.values())) == {after["first"], after["third"]}
+    assert store.verify() == []
+
+
+def test_an_edit_tells_the_chunks_that_stay_their_new_message_and_parts(store):
+    store.set_embedder(IDENTITY, "bits")
+    store.put_document(document(), [prepared("kept", turn=2, parts=3)], {})
+    embed_pending(store)
+    before = ids_by_text(store)
+    store.put_document(document(), [prepared("kept", turn=1, parts=2)], {})
+    assert ids_by_text(store) == before
+    assert store.pending(10) == []
+    with store.reading() as snapshot:
+        place = snapshot.places([before["kept"]])[before["kept"]]
+    assert (place.turn, place.parts) == (1, 2)
     assert store.verify() == []
 
 
@@ -394,6 +444,26 @@ def test_ties_are_in_order_of_ids_and_short_lists_begin_long_ones(store):
         pytest.param(Scope(until=date(2026, 1, 31)), {"january"}, id="until, inclusive"),
         pytest.param(Scope(since=date(2026, 2, 1), until=date(2026, 3, 31)), {"march", "talk"}, id="between"),
         pytest.param(Scope(sources=frozenset({"memory"}), since=date(2026, 2, 1)), {"march"}, id="a source and a date"),
+        pytest.param(
+            Scope(since=date(2026, 2, 1), undated=True),
+            {"evergreen", "march", "talk"},
+            id="since, and what has no date",
+        ),
+        pytest.param(
+            Scope(until=date(2026, 1, 31), undated=True), {"evergreen", "january"}, id="until, and what has no date"
+        ),
+        pytest.param(
+            Scope(since=date(2026, 2, 1), until=date(2026, 2, 28), undated=True), {"evergreen"}, id="no date at all"
+        ),
+        pytest.param(
+            Scope(sources=frozenset({"sessions"}), until=date(2026, 1, 31), undated=True), set(), id="of another source"
+        ),
+        pytest.param(
+            Scope(since=date(2026, 1, 31), until=date(2026, 3, 2), undated=True),
+            {"evergreen", "january", "march", "talk"},
+            id="days that leave nothing out",
+        ),
+        pytest.param(Scope(undated=True), {"evergreen", "january", "march", "talk"}, id="without days it says nothing"),
     ],
 )
 def test_scope(store, scope, expected):
@@ -408,6 +478,33 @@ def test_scope(store, scope, expected):
         store.put_document(document(f"{text}.md", source=source, dated=dated), chunks, vectors_of(chunks))
     assert set(found(store, "word", scope=scope)) == expected
     assert set(nearest(store, "word", scope=scope)) == expected
+    newest_first = ["talk", "march", "january", "evergreen"]
+    assert newest(store, scope=scope) == [text for text in newest_first if text in expected]
+
+
+def test_the_newest_chunks_come_first_and_those_without_a_date_last(store):
+    for path, dated in (("old.md", "2026-01-01"), ("none.md", None), ("new.md", "2026-05-01")):
+        lines = [prepared(f"{path} below", line=9), prepared(f"{path} above", line=2)]
+        store.put_document(document(path, dated=dated), lines, {})
+    expected = [f"{path} {place}" for path in ("new.md", "old.md", "none.md") for place in ("above", "below")]
+    for limit in (0, 1, 3, 6, 99):
+        assert newest(store, limit=limit) == expected[:limit]
+    dated = Scope(since=date(2026, 1, 1), until=date(2026, 1, 31))
+    assert newest(store, scope=dated) == expected[2:4]
+    assert newest(store, limit=3, scope=replace(dated, undated=True)) == expected[2:5]
+    store.put_document(document("none.md", dated="2026-06-01"), chunks_of("dated by now"), {})
+    assert newest(store, limit=1) == ["dated by now"]
+
+
+def test_the_newest_chunks_for_a_group_are_neither_private_nor_of_other_conversations(store):
+    hidden = document("hidden.md", dated="2026-05-03")._replace(private=True)
+    store.put_document(hidden, chunks_of("hidden"), {})
+    store.put_document(document("open.md", dated="2026-05-01"), chunks_of("open"), {})
+    for name in ("theirs", "other"):
+        store.put_document(document(name, source="sessions", dated="2026-05-02"), chunks_of(name), {})
+    assert newest(store, scope=Scope(public_only=True)) == ["open"]
+    theirs = Scope(public_only=True, own_transcripts=frozenset({"theirs"}))
+    assert newest(store, scope=theirs) == ["theirs", "open"]
 
 
 # --- vectors -----------------------------------------------------------------------------------
@@ -640,13 +737,21 @@ STEPS = st.lists(
 )
 
 
+def messages(texts):
+    return [
+        prepared(text, line=10 * number + 1, turn=number + 1, parts=len(texts)) for number, text in enumerate(texts)
+    ]
+
+
 def answers(store):
     """Everything a reader can learn, without ids."""
     with store.reading() as snapshot:
         chunks = snapshot.chunks(range(1, 1000))
         keyword = snapshot.keyword_matches(terms(*WORDS), limit=99, scope=EVERYTHING)
         near = snapshot.vector_matches(vector_for("tea"), limit=99, scope=EVERYTHING)
-        place = {key: (chunk.path, chunk.first_line, chunk.text) for key, chunk in chunks.items()}
+        place = {
+            key: (chunk.path, chunk.first_line, chunk.turn, chunk.parts, chunk.text) for key, chunk in chunks.items()
+        }
         return {
             "documents": snapshot.documents(),
             "counts": snapshot.counts(),
@@ -668,7 +773,7 @@ def test_any_history_equals_a_fresh_store(open_store, steps, tmp_path_factory):
     for action, name, texts in steps:
         path = f"memory/{name}.md"
         if action == "put":
-            worn.put_document(document(path), chunks_of(*texts), {})
+            worn.put_document(document(path), messages(texts), {})
             current[path] = texts
         elif action == "remove":
             worn.remove_documents("memory", [path])
@@ -679,7 +784,7 @@ def test_any_history_equals_a_fresh_store(open_store, steps, tmp_path_factory):
             worn.optimize()
     embed_pending(worn)
     for path, texts in current.items():
-        chunks = chunks_of(*texts)
+        chunks = messages(texts)
         fresh.put_document(document(path), chunks, vectors_of(chunks))
     assert worn.verify() == []
     assert answers(worn) == answers(fresh)

@@ -39,7 +39,7 @@ def fill(store, vectors, *, sources=("memory",), per_document=100) -> None:
         chunks = chunks_named(f"chunk {number}" for number in numbers)
         given = {item.chunk.embedded_hash: vectors[number] for item, number in zip(chunks, numbers, strict=True)}
         source = sources[start // per_document % len(sources)]
-        dated = "2026-01-01" if start // per_document % 3 == 0 else "2026-06-01"
+        dated = ("2026-01-01", "2026-06-01", "2026-06-01", None)[start // per_document % 4]
         store.put_document(document(f"{start}.md", source=source, dated=dated), chunks, given)
 
 
@@ -96,12 +96,14 @@ def test_a_scope_is_searched_as_if_the_rest_were_not_there(store):
     with store.reading() as snapshot:
         chunks = snapshot.chunks(range(1, MANY + 1))
         query = topic_vectors(1, seed=5)[0]
+        first, last = chunks[1].dated, chunks[101].dated
         for scope, fits in (
             (Scope(sources=frozenset({"sessions"})), lambda chunk: chunk.source == "sessions"),
-            (Scope(since=chunks[101].dated), lambda chunk: chunk.dated >= chunks[101].dated),
+            (Scope(since=last), lambda chunk: chunk.dated == last),
+            (Scope(since=last, undated=True), lambda chunk: chunk.dated in {last, None}),
             (
-                Scope(sources=frozenset({"memory"}), until=chunks[1].dated),
-                lambda chunk: chunk.source == "memory" and chunk.dated <= chunks[1].dated,
+                Scope(sources=frozenset({"memory"}), until=first),
+                lambda chunk: chunk.source == "memory" and chunk.dated == first,
             ),
         ):
             inside = {chunk_id for chunk_id, chunk in chunks.items() if fits(chunk)}

@@ -22,6 +22,8 @@ class IndexedChunk(NamedTuple):
     last_line: int
     text: str
     context: str
+    turn: int
+    parts: int
     has_vector: bool
 
 
@@ -39,7 +41,7 @@ def contents_of(memory: Memory) -> set[IndexedChunk]:
             cosines = snapshot.vector_scores(probe, list(chunks)) if snapshot.embedder() else {}
             counts = snapshot.counts()
     listed = [
-        IndexedChunk(c.path, c.first_line, c.last_line, c.text, c.context, chunk_id in cosines)
+        IndexedChunk(c.path, c.first_line, c.last_line, c.text, c.context, c.turn, c.parts, chunk_id in cosines)
         for chunk_id, c in chunks.items()
     ]
     found = set(listed)

@@ -81,8 +81,11 @@ NEGATIVE = b"\xff" * 9  # -1, as SQLite writes large numbers
     ("damage", "told"),
     [
         pytest.param(f"UPDATE terms_data SET block = x'07{2 * NEGATIVE.hex()}' WHERE id = 1", "the length of a text"),
-        pytest.param("UPDATE chunks SET term_count = -98", "the number of words of a chunk"),
-        pytest.param("UPDATE chunks SET term_count = 'many'", "the number of words of a chunk"),
+        pytest.param("UPDATE chunks SET turn = -98", "the place of a chunk"),
+        pytest.param("UPDATE chunks SET turn = 'first'", "the place of a chunk"),
+        pytest.param("UPDATE chunks SET parts = 0", "the place of a chunk"),
+        pytest.param("UPDATE chunks SET parts = 1.5", "the place of a chunk"),
+        pytest.param("UPDATE chunks SET document_id = 'many'", "the place of a chunk"),
         pytest.param("UPDATE chunks SET first_line = 'one'", "the record of a chunk"),
         pytest.param("UPDATE chunk_texts SET text = x'00ff'", "the record of a chunk"),
         pytest.param("UPDATE documents SET path = CAST(path AS BLOB)", "the record of a document"),

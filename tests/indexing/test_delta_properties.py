@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from itertools import pairwise
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, example, given, settings
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from indexing.contents import contents_of, faults_of
 from indexing.transcripts import append, documents_of, lines, open_memory
 from recollect import Memory
-from recollect.chunking import DialogueChunker, chunk_dialogue
+from recollect.chunking import chunk_dialogue, chunk_message
 from recollect.chunking.weight import QUARTERS, weigh
 from recollect.indexing.deadline import Deadline
 from recollect.types import Document, FileStamp, SpokenLine
@@ -126,21 +125,14 @@ SAID = st.lists(st.text(alphabet="ab 数.", max_size=300).map(lambda text: " ".j
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
-@given(SAID, st.integers(1, 60), st.integers(0, 40), st.lists(st.integers(0, 30), max_size=4))
-def test_chunks_do_not_depend_on_how_the_lines_came(said, tokens, overlap, cuts):
-    spoken = [SpokenLine(3 * number + 1, f"User: {text}") for number, text in enumerate(said)]
-    whole = Document(FileStamp("sessions", "a", 0, 0), "\n".join(f"User: {text}\n\n" for text in said), "")
-    expected = chunk_dialogue(whole, tokens=tokens, overlap=overlap)
-    finished, open_lines = [], ()
-    borders = [0, *sorted(cuts), len(spoken)]
-    for first, stop in pairwise(borders):
-        chunker = DialogueChunker(open_lines, tokens=tokens, overlap=overlap)
-        finished += chunker.add(spoken[first:stop])
-        open_lines = chunker.open_lines
-    last = DialogueChunker(open_lines, tokens=tokens, overlap=overlap).open_chunk
-    assert [*finished, *([last] if last else [])] == expected
-    for chunk in expected:
+@given(SAID, st.integers(1, 60))
+def test_every_message_is_a_chunk_of_its_own_or_several(said, tokens):
+    text = "\n".join(f"User: {text}\n\n" for text in said)
+    chunks = chunk_dialogue(Document(FileStamp("sessions", "a", 0, 0), text, ""), tokens=tokens)
+    messages = [SpokenLine(3 * number + 1, f"User: {text}", number + 1) for number, text in enumerate(said)]
+    assert chunks == [chunk for each in messages for chunk in chunk_message(each, tokens=tokens)]
+    for chunk in chunks:
         assert weigh(chunk.text) <= tokens * QUARTERS
-        assert 1 <= chunk.first_line <= chunk.last_line <= 3 * len(said)
-    everything = " ".join(chunk.text for chunk in expected)
+        assert chunk.first_line == chunk.last_line == 3 * chunk.turn - 2
+    everything = " ".join(chunk.text for chunk in chunks)
     assert all(word in everything for text in said for word in text.split() if weigh(word) < tokens // 2)

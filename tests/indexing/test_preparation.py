@@ -10,6 +10,7 @@ from recollect import Memory
 from recollect.indexing.preparation import SEARCHED_METADATA, Preparation
 from recollect.redaction import REDACTION_VERSION
 from recollect.sources.notes import NotesSource
+from recollect.types import SpokenLine
 
 
 @pytest.fixture
@@ -33,6 +34,26 @@ def test_every_chunk_is_found_by_its_text_its_headings_and_its_path(prepared):
     assert "rose" in whole
     for chunk in chunks:
         assert {"garden", "plan"} <= set(chunk.context_terms.split())
+
+
+def test_the_chunks_of_a_note_are_its_parts_and_of_no_message(prepared):
+    (alone,) = prepared("# Garden\n\nThe roses need pruning.\n")
+    assert (alone.chunk.turn, alone.parts) == (0, 1)
+    several = prepared("\n".join(f"Line {number} speaks of roses." for number in range(200)), tokens=50)
+    assert len(several) > 2
+    assert {(each.chunk.turn, each.parts) for each in several} == {(0, len(several))}
+
+
+def test_every_message_counts_its_own_parts():
+    long = " ".join(f"word{number}" for number in range(100))
+    said = [SpokenLine(2, "User: Hi", 1), SpokenLine(5, f"Assistant: {long}", 2), SpokenLine(6, "User: Thanks", 3)]
+    first, *pieces, last = Preparation(tokens=50).prepare_messages(said, "sessions/garden-plan.jsonl")
+    assert (first.chunk.first_line, first.chunk.turn, first.parts) == (2, 1, 1)
+    assert len(pieces) > 2
+    assert {(each.chunk.first_line, each.chunk.turn, each.parts) for each in pieces} == {(5, 2, len(pieces))}
+    assert (last.chunk.first_line, last.chunk.turn, last.parts) == (6, 3, 1)
+    assert "thank" in last.text_terms.split()
+    assert all({"garden", "plan"} <= set(each.context_terms.split()) for each in (first, *pieces, last))
 
 
 @pytest.mark.parametrize("key", SEARCHED_METADATA)

@@ -52,6 +52,8 @@ def test_what_is_not_taken_in_yet_is_named(memory, talks):
     [
         pytest.param("UPDATE chunk_texts SET text = text || ' never said' WHERE chunk_id = 2", "chunks", id="text"),
         pytest.param("UPDATE chunks SET last_line = last_line + 1 WHERE id = 3", "chunks", id="lines"),
+        pytest.param("UPDATE chunks SET turn = turn + 1 WHERE id = 3", "chunks", id="message"),
+        pytest.param("UPDATE chunks SET parts = parts + 1 WHERE id = 3", "chunks", id="parts"),
         pytest.param("DELETE FROM terms WHERE rowid = 2", "keyword entry", id="terms"),
         pytest.param("DELETE FROM cursors", "", id="cursors are not content: the next run reads from the beginning"),
     ],

@@ -54,4 +54,4 @@ def position_of(memory: Memory, path: str) -> int:
     """Return the byte up to which a transcript is taken in."""
     with memory.store() as store, store.reading() as snapshot:
         cursor = snapshot.cursor("sessions", path)
-    return json.loads(json.loads(cursor)["position"])["bytes"] if cursor else 0
+    return json.loads(cursor)["bytes"] if cursor else 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from recollect import Memory
-from recollect.search.analysis import query_terms
 from recollect.search.day_phrases import MOST_DAYS
+from recollect.search.query import query_terms
 
 
 def phrases(query) -> list[str]:

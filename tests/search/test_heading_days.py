@@ -10,10 +10,7 @@ from hypothesis import strategies as st
 
 from recollect import Memory
 from recollect.search.heading_days import heading_days
-from recollect.search.time_boost import CERTAIN_GAIN, LIKELY_GAIN, time_gain, time_reading
 from recollect.types import StoredChunk
-
-TODAY = date(2026, 11, 16)
 
 
 def chunk(context: str = "", text: str = "") -> StoredChunk:
@@ -43,20 +40,6 @@ def test_the_days_of_headings(context, text, expected):
 def test_any_heading_gives_days_in_order_or_none(context, text):
     days = heading_days(chunk(context, text))
     assert days is None or days[0] <= days[1]
-
-
-@pytest.mark.parametrize(
-    ("day", "gain"),
-    [
-        pytest.param(date(2026, 2, 2), 1.0, id="the day before"),
-        pytest.param(date(2026, 2, 3), CERTAIN_GAIN, id="that day"),
-        pytest.param(date(2026, 2, 10), LIKELY_GAIN, id="told within a week"),
-        pytest.param(date(2026, 2, 11), 1.0, id="later"),
-    ],
-)
-def test_what_is_told_some_days_later_gains_a_little(day, gain):
-    reading = time_reading("what happened on 2026-02-03?", TODAY)
-    assert time_gain(reading, (day, day)) == gain
 
 
 def test_a_dated_section_of_an_evergreen_note_comes_first(tmp_path):

@@ -38,7 +38,7 @@ def found(memory, query) -> list[str]:
     [
         pytest.param("oscilliscope", "oscilloscope", id="a letter changed"),
         pytest.param("butermilk", "bread", id="a letter left out"),
-        pytest.param("buttterMilk butttermilk", "bread", id="a letter added"),
+        pytest.param("butttermilk", "bread", id="a letter added"),
         pytest.param("calibratoin", "calibration", id="letters swapped where the stem ends"),
         pytest.param("Oscilloscoep", "oscilloscope", id="a capital at the start"),
         pytest.param("socilloscope", "oscilloscope", id="the first two letters swapped"),
@@ -119,7 +119,7 @@ def test_two_slips_are_seen(word, data):
 def test_the_answer_says_which_words_were_not_found(memory):
     assert memory.search("calibratoin of chambers").notes == (
         "keyword search only: provider is none",
-        'no note holds "calibratoin": words that are spelled nearly so were looked for',
+        'understood "calibratoin" as calibr',
     )
-    assert not any("no note holds" in note for note in memory.search("calibration").notes)
-    assert not any("no note holds" in note for note in memory.search("zyxwvut").notes)
+    assert not any("understood" in note for note in memory.search("calibration").notes)
+    assert not any("understood" in note for note in memory.search("zyxwvut").notes)

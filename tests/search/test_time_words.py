@@ -1,7 +1,9 @@
-"""What a query says about time, read in eight languages; what is no time is left alone."""
+"""What a query says about time, and which end of it is asked for, read in eight languages; the rest is left alone."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from datetime import date, timedelta
 
 import pytest
@@ -9,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import QueryError
-from recollect.search.time_words import parse_day, read_time
+from recollect.search.time_filter import time_reading
+from recollect.search.time_words import TimeReading, parse_day, read_time
 from recollect.search.times.languages import LANGUAGES
 
 TODAY = date(2026, 11, 16)  # a Monday
@@ -67,6 +70,10 @@ CERTAIN = [
     ("2026-02", "2026-02-01", "2026-02-28"),
     ("2024-02", "2024-02-01", "2024-02-29"),
     ("2026-W07", "2026-02-09", "2026-02-15"),
+    ("in week 2026-W23", "2026-06-01", "2026-06-07"),
+    ("in August 2026", "2026-08-01", "2026-08-31"),
+    ("on 14 July 2026", "2026-07-14", "2026-07-14"),
+    ('notes of "2026-02-03"', "2026-02-03", "2026-02-03"),
     ("March 2026", "2026-03-01", "2026-03-31"),
     ("may 2026", "2026-05-01", "2026-05-31"),
     ("Sept. 2025 review", "2025-09-01", "2025-09-30"),
@@ -92,6 +99,9 @@ CERTAIN = [
     ("after 2026-02-03", "2026-02-04", ""),
     ("after last week", "2026-11-16", ""),
     ("before March 2026", "", "2026-02-28"),
+    ("1970年前", "", "1969-12-31"),
+    ("2000 年之前", "", "1999-12-31"),
+    ("2000년 전", "", "1999-12-31"),
     ("what was the plan before 2024?", "", "2023-12-31"),
     ("until 3 March 2026", "", "2026-03-03"),
     ("up to last month", "", "2026-10-31"),
@@ -181,6 +191,7 @@ CERTAIN = [
     ("２０２６年３月", "2026-03-01", "2026-03-31"),
     ("2026年3月3日之前", "", "2026-03-02"),
     ("2026年3月以来", "2026-03-01", ""),
+    ("八月以来", "2026-08-01", ""),
     ("从2026年3月到2026年5月", "2026-03-01", "2026-05-31"),
     ("最近7天", "2026-11-09", "2026-11-16"),
     # Japanese
@@ -215,6 +226,15 @@ UNCERTAIN = [
     ("in November", "2026-11-01", "2026-11-30"),
     ("invoice from March", "2026-03-01", "2026-03-31"),
     ("late January", "2026-01-01", "2026-01-31"),
+    ("what happened in August", "2026-08-01", "2026-08-31"),
+    ("before Friday", "", "2026-11-12"),
+    ("until March", "", "2026-03-31"),
+    ("the year 2025", "2025-01-01", "2025-12-31"),
+    ('who wrote "on 2026-02-03 we met Ana"?', "2026-02-03", "2026-02-03"),
+    ("„seit gestern ist alles gut“, wer hat das geschrieben?", "2026-11-15", ""),
+    ("「昨日の会議は中止」と書いたのは誰", "2026-11-15", "2026-11-15"),
+    ("> we met on 2026-02-03\nwho?", "2026-02-03", "2026-02-03"),
+    ("what does `2026-02-03 ERROR disk full` mean", "2026-02-03", "2026-02-03"),
     ("end of June", "2026-06-01", "2026-06-30"),
     ("in 2025", "2025-01-01", "2025-12-31"),
     ("as of 2025", "2025-01-01", "2025-12-31"),
@@ -228,6 +248,10 @@ UNCERTAIN = [
     ("on Monday", "2026-11-16", "2026-11-16"),
     ("on Friday", "2026-11-13", "2026-11-13"),
     ("im März", "2026-03-01", "2026-03-31"),
+    ("im August", "2026-08-01", "2026-08-31"),
+    ("im April", "2026-04-01", "2026-04-30"),
+    ("en avril", "2026-04-01", "2026-04-30"),
+    ("em abril", "2026-04-01", "2026-04-30"),
     ("am Montag", "2026-11-16", "2026-11-16"),
     ("en mars", "2026-03-01", "2026-03-31"),
     ("mars 2026", "2026-03-01", "2026-03-31"),
@@ -235,6 +259,10 @@ UNCERTAIN = [
     ("em março", "2026-03-01", "2026-03-31"),
     ("3月的计划", "2026-03-01", "2026-03-31"),
     ("三月份", "2026-03-01", "2026-03-31"),
+    ("在八月", "2026-08-01", "2026-08-31"),
+    ("在十一月开的会", "2026-11-01", "2026-11-30"),
+    ("八月里", "2026-08-01", "2026-08-31"),
+    ("8月に", "2026-08-01", "2026-08-31"),
     ("3月3日", "2026-03-03", "2026-03-03"),
     ("2025年", "2025-01-01", "2025-12-31"),
     ("3월 3일", "2026-03-03", "2026-03-03"),
@@ -249,8 +277,11 @@ NO_TIME = [
     "30 February 2026", "31.6.2026", "32/1/2026", "CVE-2026-0203", "CVE-2026-02", "HARB-2026-02", "2026", "port 2025",
     "in 2048", "in 2025 lines", "after 2000 requests", "since 1999 users", "2020-21 season", "2026-W60", "today.md",
     "yesterday_backup", "last-week", "q3", "Q5 2026", "next week", "tomorrow", "weekly", "the last one", "last",
-    "a few days", "recently", "three weeks",
-    "in the 1970's", "in the 1970s", "1960年代", "1990년대",
+    "the week before 3 March 2026", "two weeks after 3 March 2026", "the Sunday before 2026-03-03",
+    "die Woche vor dem 3. März 2026", "la semaine avant le 3 mars 2026",
+    "a few days", "recently", "three weeks", "the last week of March", "last Monday of the month",
+    "last year of school", "budget 2026", "revenue 2023 – 2024", "Was steht hier?", "Wer arbeitet hier",
+    "在五月天的演唱会", "in the 1970's", "in the 1970s", "1960年代", "1990년대",
     "Mars rover", "mayo and ketchup", "Marco Polo", "mars", "hierarchy",
     "heuteabend", "vor allem", "nach Hause", "五月天", "三个月", "月曜", "일요일", "2026年13月", "1234567890",
     "0xdec 2026x", "+49 2026 1234", "10,2026", "99999 days ago" , "9999 years ago",
@@ -272,6 +303,117 @@ def test_a_time_that_may_be_something_else(query, since, until):
 @pytest.mark.parametrize("query", NO_TIME)
 def test_what_is_no_time_is_not_read_as_one(query):
     assert read_time(query, TODAY) is None
+
+
+def test_of_two_times_the_quoted_one_does_not_count():
+    assert ends('who said "since March 2026 all is well" last week?') == (date(2026, 11, 9), date(2026, 11, 15))
+
+
+# --- newest and oldest -------------------------------------------------------------------------
+
+NEWEST = [
+    "the newest decision about the roof", "latest price of milk", "most recent meeting with Ana",
+    "last decision about X", "the last two invoices", "last 3 meetings", "the last team meeting",
+    "the last time we met",
+    "last known address",
+    "when did we last see the dentist", "when was the car last serviced", "who did we most recently hire",
+    "die neueste Entscheidung zum Dach", "letzte Entscheidung", "letzter Zahnarzttermin", "die letzten drei Rechnungen",
+    "das letzte Mal beim Arzt", "wann waren wir zuletzt beim Arzt", "aktuellste Preisliste", "Neuste Notiz",
+    "la décision la plus récente", "dernière réunion", "les trois dernières factures", "la dernière fois",
+    "la decisión más reciente", "última factura", "la última vez que vimos a Ana", "a decisão mais recente",
+    "última reunião", "最新的决定", "最近一次会议", "上次会议说了什么", "最後一次", "最新の議事録", "最近の会議",
+    "前回の打ち合わせ", "最後に歯医者に行ったのはいつ", "최신 가격", "가장 최근 회의", "마지막 회의", "지난번 회의",
+    "언제 마지막으로 만났지",
+]  # fmt: skip
+
+OLDEST = [
+    "oldest note on roses", "the first time we met Ana", "earliest mention of Kyoto", "first meeting with Ana",
+    "älteste Notiz", "Aelteste Rechnung", "erste Besprechung mit Ana", "zum ersten Mal",
+    "erstmals erwähnt", "la note la plus ancienne", "première réunion", "la première fois", "nota más antigua",
+    "primera reunión con Ana", "la primera vez", "primeira vez", "nota mais antiga", "最早的记录", "第一次见面",
+    "最初の打ち合わせ", "一番古いメモ", "初めて会った日", "가장 오래된 메모", "처음으로 만난 날", "첫 회의",
+]  # fmt: skip
+
+NO_ORDER = [
+    "at last", "it lasts", "last", "last name", "first name", "when did Ana change her last name", "last name change",
+    "last-minute change", "last minute meeting", "last resort", "last page", "how long does a session last",
+    "first aid kit", "first order logic", "first quarter results", "first", "first floor", "at the latest",
+    "by then at the latest", "docker image:latest", "latest.json", "most recently used cache", "recently",
+    "recent notes", "oldest brother of Ana", "who is the oldest member", "earliest train", "first and last meeting",
+    "lately", "when did we first hear of it", "when did she get her first bicycle",
+    'who said "the latest decision is final"', "nicht zuletzt", "letzte Instanz", "älteste Tochter", "erster Stock",
+    "in letzter Zeit", "dernier étage", "premier ministre", "plus grand", "primer piso", "última pena", "mais um",
+    "最近的地铁站", "最近怎么样", "初めての方", "최근 회의", "마지막 잎새",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "order"), [*((query, "newest") for query in NEWEST), *((query, "oldest") for query in OLDEST)]
+)
+def test_a_query_asks_for_the_newest_or_the_oldest(query, order):
+    reading = read_time(query, TODAY)
+    assert (reading.order, reading.since, reading.until, reading.certain) == (order, None, None, True)
+    assert reading.meaning == f"{reading.words}: {order} first"
+
+
+@pytest.mark.parametrize("query", NO_ORDER)
+def test_in_doubt_there_is_no_order(query):
+    assert read_time(query, TODAY) is None
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["last week", "last March", "last 3 days", "letzte Woche", "la semaine dernière", "última semana", "最近7天"],
+)
+def test_a_time_is_no_order(query):
+    assert read_time(query, TODAY).order is None
+
+
+@pytest.mark.parametrize(
+    ("query", "words", "meaning"),
+    [
+        (
+            "the latest decision in March 2026",
+            "latest in March 2026",
+            "latest in March 2026: 2026-03-01 to 2026-03-31, newest first",
+        ),
+        (
+            "since last week, the first meeting",
+            "since last week first",
+            "since last week first: from 2026-11-09 on, oldest first",
+        ),
+        ("2026年3月最新的决定", "2026年3月 最新的", "2026年3月 最新的: 2026-03-01 to 2026-03-31, newest first"),
+    ],
+    ids=lambda value: value,
+)
+def test_a_time_and_an_order(query, words, meaning):
+    reading = read_time(query, TODAY)
+    assert (reading.words, reading.meaning, reading.certain) == (words, meaning, True)
+
+
+# --- what a reading lets through ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "days", "expected"),
+    [
+        pytest.param("2026-03-01", "2026-03-31", ("2026-03-31", "2026-04-02"), True, id="begins on the last day"),
+        pytest.param("2026-03-01", "2026-03-31", ("2026-02-01", "2026-03-01"), True, id="ends on the first day"),
+        pytest.param("2026-03-01", "2026-03-31", ("2026-01-01", "2026-12-31"), True, id="all around it"),
+        pytest.param("2026-03-01", "2026-03-31", ("2026-04-01", "2026-04-01"), False, id="after"),
+        pytest.param("2026-03-01", "2026-03-31", ("2026-02-28", "2026-02-28"), False, id="before"),
+        pytest.param("2026-03-01", "", ("2031-01-01", "2031-01-01"), True, id="no end"),
+        pytest.param("", "2026-03-31", ("1999-01-01", "1999-01-01"), True, id="no beginning"),
+        pytest.param("", "", ("1999-01-01", "1999-01-01"), True, id="an order alone"),
+        pytest.param("", "", None, False, id="no days"),
+    ],
+)
+def test_which_days_a_reading_holds(since, until, days, expected):
+    reading = TimeReading(day(since), day(until), "words", "meaning", certain=True)
+    assert reading.holds(days and (day(days[0]), day(days[1]))) is expected
+
+
+# --- what a reading says -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -360,12 +502,23 @@ def test_an_option_that_names_no_day_says_what_is_accepted(text):
 
 # --- whatever is typed -------------------------------------------------------------------------
 
+
+def spelled(*patterns: str) -> list[str]:
+    """Return the words of patterns, some of them whole."""
+    return re.sub(r"\\[a-z]|\(\?P?[<:!=]+(?:words>)?|[^\w '’-]+", " ", " ".join(patterns)).split()
+
+
 PIECES = sorted(
     {word for language in LANGUAGES.values() for group in language.months for word in group.split()}
     | {word for language in LANGUAGES.values() for group in language.weekdays for word in group.split()}
     | {word for language in LANGUAGES.values() for word in (*language.numbers, *language.units)}
     | {"since", "before", "after", "until", "between", "and", "from", "to", "in", "last", "ago", "seit", "vor"}
     | {"年", "月", "日", "十月", "三天前"}
+    | {word for language in LANGUAGES.values() for phrase in language.days for word in spelled(phrase)}
+    | {word for language in LANGUAGES.values() for phrase in language.periods for word in spelled(phrase)}
+    | {word for language in LANGUAGES.values() for group in language.orders.values() for word in spelled(*group)}
+    | {"decision", "Entscheidung", "réunion", "reunión", "reunião", "il y a", "hace", "há", "在", "に", "에"}
+    | {word for language in LANGUAGES.values() for word in re.split("[|]", language.prepositions)}
     | {"yesterday", "last week", "3", "31", "2026", "1999", "2026-02-29", "-", ".", "/", "前", "以降", "전", "부터"}
 )  # fmt: skip
 TEXTS = (
@@ -379,7 +532,7 @@ TEXTS = (
 def test_any_text_gives_nothing_or_days_in_order(text, today):
     reading = read_time(text, today)
     if reading is not None:
-        assert reading.since or reading.until
+        assert reading.since or reading.until or reading.order
         assert reading.since is None or reading.until is None or reading.since <= reading.until
         assert reading.words
         assert reading.meaning.startswith(" ".join(reading.words.split()))
@@ -393,3 +546,16 @@ def test_any_option_gives_a_day_or_an_error(text, today):
         return
     first, last = (named, named) if isinstance(named, date) else named
     assert first <= last
+
+
+@pytest.mark.parametrize("query", [*(case[0] for case in (*CERTAIN, *UNCERTAIN)), *NEWEST, *OLDEST])
+def test_a_search_does_not_skip_what_could_be_read(query):
+    assert time_reading(query, TODAY) == read_time(query, TODAY)
+    assert time_reading(query.upper(), TODAY) == read_time(query.upper(), TODAY)
+    decomposed = unicodedata.normalize("NFD", query)
+    assert time_reading(decomposed, TODAY) == read_time(decomposed, TODAY)
+
+
+@given(TEXTS, st.dates())
+def test_a_search_reads_any_text_alike(text, today):
+    assert time_reading(text, today) == read_time(text, today)

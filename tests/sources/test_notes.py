@@ -288,6 +288,15 @@ def test_reading_gives_clean_text_and_everything_known_of_the_file(workspace):
     assert document.stamp.mtime_ns == file.stat().st_mtime_ns
 
 
+def test_a_note_is_dated_by_its_front_matter_if_its_name_says_nothing(workspace):
+    text = "---\ndate: 2026-03-14T10:00:00Z\n---\nMet Ana.\n"
+    write(workspace / "memory" / "ana.md", text)
+    write(workspace / "memory" / "2026-11-15-ana.md", text)
+    source = NotesSource(workspace)
+    dates = {stamp.path: source.read(stamp).dated for stamp in source.list().files}
+    assert dates == {"memory/2026-11-15-ana.md": date(2026, 11, 15), "memory/ana.md": date(2026, 3, 14)}
+
+
 def test_a_file_that_is_gone_raises_and_does_not_exist(workspace):
     file = write(workspace / "memory" / "a.md")
     source = NotesSource(workspace)

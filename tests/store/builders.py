@@ -21,9 +21,9 @@ def document(path="memory/a.md", *, source="memory", dated=None, size=1, text=""
     )
 
 
-def prepared(text, *, context="", line=1, path_terms="") -> PreparedChunk:
-    chunk = Chunk(line, line + text.count("\n"), text, context)
-    return PreparedChunk(chunk, " ".join(text.lower().split()), f"{context} {path_terms}".lower().strip())
+def prepared(text, *, context="", line=1, path_terms="", turn=0, parts=1) -> PreparedChunk:
+    chunk = Chunk(line, line + text.count("\n"), text, context, turn)
+    return PreparedChunk(chunk, " ".join(text.lower().split()), f"{context} {path_terms}".lower().strip(), parts)
 
 
 def chunks_of(*texts, context="") -> list[PreparedChunk]:

@@ -10,9 +10,9 @@ from recollect.store.sqlite.documents import StoredRow, plan_chunks
 from store.builders import prepared
 
 
-def stored(number, text, *, line=1, context=""):
+def stored(number, text, *, line=1, context="", turn=0, parts=1):
     chunk = prepared(text, line=line, context=context).chunk
-    return StoredRow(number, chunk.embedded_hash, len(context), chunk.first_line, chunk.last_line)
+    return StoredRow(number, chunk.embedded_hash, len(context), chunk.first_line, chunk.last_line, turn, parts)
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,21 @@ def test_plan(old, new, moved, added, removed):
     assert [item.chunk.text for item in plan.added] == added
     assert list(plan.removed) == removed
     assert plan.reworded == ()
+
+
+@pytest.mark.parametrize(
+    ("place", "moves"),
+    [
+        pytest.param({"line": 3, "turn": 2, "parts": 4}, False, id="the same place"),
+        pytest.param({"line": 4, "turn": 2, "parts": 4}, True, id="another line"),
+        pytest.param({"line": 3, "turn": 1, "parts": 4}, True, id="another message"),
+        pytest.param({"line": 3, "turn": 2, "parts": 3}, True, id="another number of parts"),
+    ],
+)
+def test_a_chunk_in_another_place_moves(place, moves):
+    plan = plan_chunks([stored(1, "a", line=3, turn=2, parts=4)], [prepared("a", **place)])
+    assert [chunk_id for chunk_id, _ in plan.moved] == ([1] if moves else [])
+    assert (plan.reworded, plan.added, plan.removed) == ((), (), ())
 
 
 @given(old=st.lists(st.sampled_from("abcd")), new=st.lists(st.sampled_from("abcd")))

@@ -16,8 +16,8 @@ import pytest
 from recollect.errors import IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
 from recollect.store.sqlite import open_index, schema
 from recollect.store.sqlite.connection import connect
-from recollect.types import EVERYTHING
-from store.builders import IDENTITY, chunks_of, document, terms, vectors_of
+from recollect.types import EVERYTHING, ChunkPlace
+from store.builders import IDENTITY, chunks_of, document, embed_pending, prepared, terms, vectors_of
 from store.other_user import run_as_other_user
 
 
@@ -137,6 +137,86 @@ def test_an_older_file_is_brought_up_to_date_in_one_step(tmp_path):
     assert db.value("SELECT count(*) FROM sqlite_schema WHERE name = 'half'") == 0
     assert db.value("SELECT count(*) FROM chunks") == 1
     db.close()
+
+
+def write_version_1(path):
+    """Write an index of the first schema: a note and a conversation, whose chunks count their terms."""
+    path.touch()
+    db = connect(path, read_only=False, busy_timeout_s=5)
+    db.rows("PRAGMA journal_mode = WAL")
+    schema.migrate(db, migrations=schema.MIGRATIONS[:1])
+    for number, (source, text) in enumerate((("memory", "tea is ready"), ("sessions", "User: more tea")), start=1):
+        chunk = prepared(text).chunk
+        db.rows("INSERT INTO documents VALUES (?, ?, ?, 7, 7000, 'hash', NULL, 0)", (number, source, f"{source}/a"))
+        db.rows(
+            "INSERT INTO chunks (id, document_id, first_line, last_line, has_vector, embedded_hash, context_length,"
+            " term_count) VALUES (?, ?, 1, 1, 0, ?, 0, 3)",
+            (number, number, bytes.fromhex(chunk.embedded_hash)),
+        )
+        db.rows("INSERT INTO chunk_texts VALUES (?, '', ?)", (number, text))
+        db.rows("INSERT INTO terms (rowid, text, context) VALUES (?, ?, '')", (number, text.lower()))
+    db.rows("INSERT INTO cursors VALUES (2, 'far')")
+    db.rows("UPDATE totals SET documents = 2, chunks = 2")
+    assert db.value("PRAGMA user_version") == 1
+    db.close()
+
+
+def test_a_file_of_the_first_schema_keeps_what_it_holds(tmp_path):
+    path = tmp_path / "index.sqlite"
+    write_version_1(path)
+    store = open_index(path, create=False, read_only=False)
+    assert texts_in(store) == {"tea is ready", "User: more tea"}
+    with store.reading() as snapshot:
+        assert snapshot.places([1, 2]) == {1: ChunkPlace(1, turn=0, parts=1), 2: ChunkPlace(2, turn=0, parts=1)}
+        assert len(snapshot.keyword_matches(terms("tea"), limit=5, scope=EVERYTHING)) == 2
+        assert snapshot.cursor("sessions", "sessions/a") == "far"
+    assert store.verify() == []
+    store.set_embedder(IDENTITY, "bits")
+    assert embed_pending(store) == 2
+    more = [prepared("User: thanks", line=2, turn=2, parts=1)]
+    store.append_document(document("sessions/a", source="sessions"), more, vectors_of(more), cursor="farther")
+    assert store.verify() == []
+    store.close()
+    again = open_index(path, create=False, read_only=True)
+    assert texts_in(again) == {"tea is ready", "User: more tea", "User: thanks"}
+    assert again.verify() == []
+    again.close()
+
+
+def test_an_older_file_that_may_not_be_written_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "index.sqlite"
+    write_version_1(path)
+    before = path.read_bytes()
+    with pytest.raises(IndexReadOnlyError, match="older release") as caught:
+        open_index(path, create=False, read_only=True)
+    assert "recollect index" in caught.value.hint
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param("turn = -1", id="a message before the first"),
+        pytest.param("turn = 'two'", id="a message that is no number"),
+        pytest.param("turn = 1.5", id="half a message"),
+        pytest.param("parts = 0", id="no part"),
+        pytest.param("parts = -1", id="less than no part"),
+        pytest.param("parts = x'02'", id="bytes for a number"),
+        pytest.param("document_id = 'one'", id="a document that is no number"),
+    ],
+)
+def test_a_place_that_cannot_have_been_stored_is_damage(tmp_path, damage):
+    path = tmp_path / "index.sqlite"
+    new_index(path, "one", "two", "three").close()
+    with apsw.Connection(os.fspath(path)) as connection:
+        connection.execute(f"UPDATE chunks SET {damage} WHERE id = 2").fetchall()
+    connection.close()
+    store = open_index(path, create=False, read_only=False)
+    with store.reading() as snapshot:
+        assert snapshot.places([1, 3]).keys() == {1, 3}
+        with pytest.raises(IndexCorruptError, match="the place of a chunk in it is damaged"):
+            snapshot.places([1, 2, 3])
+    store.close()
 
 
 def test_damaged_pages_are_reported_never_crash_and_never_loop(tmp_path):

@@ -241,7 +241,7 @@ def test_a_minimum_score_out_of_range_is_usage(recollect, indexed, score):
 
 
 def test_a_minimum_score_leaves_out_what_is_below(recollect, indexed):
-    hits = recollect("search", "database network", "-w", indexed, "--min-score", 0.5, "--json").document["hits"]
+    hits = recollect("search", "guest network", "-w", indexed, "--min-score", 0.5, "--json").document["hits"]
     assert hits
     assert all(hit["score"] >= 0.5 for hit in hits)
 

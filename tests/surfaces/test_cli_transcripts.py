@@ -25,7 +25,7 @@ def test_search_get_and_index(recollect, workspace, talks):
     assert first["problems"] == [{"path": "sessions/@talks/a.jsonl", "reason": "left out: line 7 is no JSON record"}]
     found = recollect("search", "subject3", "-w", workspace, "--source", "sessions", "--json").document
     assert [(hit["source"], hit["citation"]) for hit in found["hits"]] == [
-        ("sessions", "sessions/@talks/a.jsonl#L2-L6")
+        ("sessions", "sessions/@talks/a.jsonl#L4-L6")
     ]
     notes = recollect("search", "subject3", "-w", workspace, "--source", "memory", "--json").document
     assert {hit["source"] for hit in notes["hits"]} <= {"memory"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from recollect.chunking.dialogue import DialogueChunker, chunk_dialogue
+from recollect.chunking.dialogue import chunk_dialogue, chunk_message
 from recollect.chunking.lines import chunk_lines
 from recollect.chunking.markdown import chunk_markdown
 from recollect.types import Chunk, Document
@@ -12,15 +12,15 @@ from recollect.types import Chunk, Document
 __all__ = [
     "CHUNKING_VERSION",
     "ChunkingStyle",
-    "DialogueChunker",
     "chunk_dialogue",
     "chunk_document",
     "chunk_lines",
     "chunk_markdown",
+    "chunk_message",
 ]
 
 CHUNKING_VERSION = (
-    2  # raised whenever the same document could give other chunks; an index of another version is rebuilt
+    3  # raised whenever the same document could give other chunks; an index of another version is rebuilt
 )
 
 ChunkingStyle = Literal["markdown", "lines"]
@@ -33,5 +33,5 @@ def chunk_document(document: Document, *, style: ChunkingStyle, tokens: int, ove
     Transcripts are cut by messages, whatever the style.
     """
     if document.stamp.source == "sessions":
-        return chunk_dialogue(document, tokens=tokens, overlap=overlap)
+        return chunk_dialogue(document, tokens=tokens)
     return _STYLES[style](document, tokens=tokens, overlap=overlap)

@@ -6,7 +6,6 @@ is gone on with from there. What was rewritten instead of appended to is replace
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -16,10 +15,9 @@ from typing import TYPE_CHECKING
 
 from recollect.faults import reach
 from recollect.indexing.plan import trusted_stamp
-from recollect.types import SpokenLine, StoredDocument
+from recollect.types import StoredDocument
 
 if TYPE_CHECKING:
-    from recollect.chunking import DialogueChunker
     from recollect.indexing.deadline import Deadline
     from recollect.indexing.preparation import Preparation
     from recollect.indexing.tally import Tally
@@ -29,27 +27,6 @@ if TYPE_CHECKING:
     KnownVectors = Callable[[Sequence[str]], dict[str, Vector]]
 
 HURRIED_REWRITE_BYTES = 16_000_000  # about a second of work that cannot be stopped half-way
-
-
-@dataclass(frozen=True, slots=True)
-class Cursor:
-    """How far a document is taken in: where its source goes on, and the lines that the last chunk holds."""
-
-    position: str
-    open_lines: tuple[SpokenLine, ...]
-
-    def as_text(self) -> str:
-        """Return the cursor as the store keeps it."""
-        return json.dumps({"position": self.position, "open": self.open_lines}, ensure_ascii=False)
-
-    @classmethod
-    def from_text(cls, text: str) -> Cursor | None:
-        """Return the cursor, or None when the text is not one: the document is then read from its beginning."""
-        try:
-            values = json.loads(text)
-            return cls(str(values["position"]), tuple(SpokenLine(int(n), str(t)) for n, t in values["open"]))
-        except (KeyError, TypeError, ValueError):
-            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +50,11 @@ class GrowthRun:
         """Bring one document up to date; raises OSError when it cannot be read."""
         cursor = self._cursor(known) if known else None
         reach("index.read")
-        with closing(source.read_on(stamp, cursor.position if cursor else None)) as pieces:
+        with closing(source.read_on(stamp, cursor)) as pieces:
             first = next(pieces)
             whole = chain([first], pieces)
             if not (first.from_start and known):
-                end = self._append(whole, stamp, cursor, tally, deadline)
+                end = self._append(whole, stamp, tally, deadline)
             elif deadline.at is not None and first.stamp.size > HURRIED_REWRITE_BYTES:
                 tally.complete = False
                 return
@@ -86,28 +63,17 @@ class GrowthRun:
         if end is not None:
             _count(end, known, gone, tally)
 
-    def _cursor(self, known: StoredDocument) -> Cursor | None:
+    def _cursor(self, known: StoredDocument) -> str | None:
         with self.store.reading() as snapshot:
-            text = snapshot.cursor(known.stamp.source, known.stamp.path)
-        return Cursor.from_text(text) if text else None
+            return snapshot.cursor(known.stamp.source, known.stamp.path)
 
-    def _append(
-        self, pieces: Iterator[Piece], stamp: FileStamp, cursor: Cursor | None, tally: Tally, deadline: Deadline
-    ) -> Piece | None:
+    def _append(self, pieces: Iterator[Piece], stamp: FileStamp, tally: Tally, deadline: Deadline) -> Piece | None:
         """Commit piece by piece; return the last one, or None when the deadline came first."""
-        chunker = self.preparation.dialogue(cursor.open_lines if cursor else ())
         for piece in pieces:
-            replaced = chunker.open_chunk
-            chunks = self._chunks(chunker, piece, stamp, end=True)
+            chunks = self.preparation.prepare_messages(piece.lines, stamp.path)
             vectors = self._vectors(chunks, tally)
             reach("index.put")
-            self.store.append_document(
-                _stored(piece),
-                chunks,
-                vectors,
-                replaces=replaced.embedded_hash if replaced else None,
-                cursor=Cursor(piece.position, chunker.open_lines).as_text(),
-            )
+            self.store.append_document(_stored(piece), chunks, vectors, cursor=piece.position)
             if piece.last:
                 return piece
             if deadline.passed:
@@ -116,19 +82,13 @@ class GrowthRun:
         return None
 
     def _rewrite(self, pieces: Iterator[Piece], stamp: FileStamp, tally: Tally) -> Piece | None:
-        chunker = self.preparation.dialogue(())
         with self.store.rewriting(stamp.source, stamp.path) as rewrite:
             for piece in pieces:
-                chunks = self._chunks(chunker, piece, stamp, end=piece.last)
+                chunks = self.preparation.prepare_messages(piece.lines, stamp.path)
                 reach("index.put")
                 rewrite.add(chunks, self._vectors(chunks, tally))
-            rewrite.finish(_stored(piece), Cursor(piece.position, chunker.open_lines).as_text())
+            rewrite.finish(_stored(piece), piece.position)
         return piece
-
-    def _chunks(self, chunker: DialogueChunker, piece: Piece, stamp: FileStamp, *, end: bool) -> list[PreparedChunk]:
-        chunks = list(chunker.add(piece.lines))
-        last = chunker.open_chunk
-        return self.preparation.with_terms([*chunks, last] if end and last else chunks, stamp.path)
 
     def _vectors(self, chunks: Sequence[PreparedChunk], tally: Tally) -> dict[str, Vector]:
         vectors = self.known_vectors([prepared.chunk.embedded_hash for prepared in chunks])

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from recollect.chunking import CHUNKING_VERSION, DialogueChunker, chunk_document
+from recollect.chunking import CHUNKING_VERSION, chunk_document, chunk_message
 from recollect.lexicon import LEXICON_VERSION, index_terms
-from recollect.lexicon.statements import SHORT, stated_terms
 from recollect.redaction import REDACTION_VERSION
 from recollect.sources.transcripts import TRANSCRIPTS_VERSION
 from recollect.types import PreparedChunk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from recollect.types import Chunk, Document, SpokenLine
 
@@ -44,21 +44,25 @@ class Preparation:
         chunks = chunk_document(document, style=self.style, tokens=self.tokens, overlap=self.overlap)
         return self.with_terms(chunks, document.stamp.path, about)
 
-    def dialogue(self, open_lines: Iterable[SpokenLine]) -> DialogueChunker:
-        """Return what cuts a conversation into chunks, going on from the lines of its last chunk."""
-        return DialogueChunker(open_lines, tokens=self.tokens, overlap=self.overlap)
+    def prepare_messages(self, messages: Iterable[SpokenLine], path: str) -> list[PreparedChunk]:
+        """Return the chunks of messages of one conversation with their terms."""
+        return self.with_terms([chunk for each in messages for chunk in self.chunk_message(each)], path)
 
-    def with_terms(self, chunks: Iterable[Chunk], path: str, about: str = "") -> list[PreparedChunk]:
+    def chunk_message(self, message: SpokenLine) -> list[Chunk]:
+        """Return the chunks of one message."""
+        return chunk_message(message, tokens=self.tokens)
+
+    def with_terms(self, chunks: Sequence[Chunk], path: str, about: str = "") -> list[PreparedChunk]:
         """Return the chunks of one document with their terms; `about` is what else it is found by."""
         place = index_terms(f"{path} {about}")
         terms_of_context = cache(index_terms)  # the chunks below a heading share it
+        parts = Counter(chunk.turn for chunk in chunks)  # of each message; all of a note, whose chunks have no turn
         return [
-            _prepared(chunk, index_terms(chunk.text), f"{terms_of_context(chunk.context)} {place}".lstrip())
+            PreparedChunk(
+                chunk,
+                index_terms(chunk.text),
+                f"{terms_of_context(chunk.context)} {place}".lstrip(),
+                parts[chunk.turn],
+            )
             for chunk in chunks
         ]
-
-
-def _prepared(chunk: Chunk, text_terms: str, context_terms: str) -> PreparedChunk:
-    is_short = text_terms.count(" ") < SHORT
-    stated = stated_terms(chunk.text, headed=bool(chunk.context)) if is_short else None
-    return PreparedChunk(chunk, text_terms, context_terms, stated)

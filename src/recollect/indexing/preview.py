@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from recollect.chunking import chunk_document
 from recollect.chunking.weight import QUARTERS, weigh
-from recollect.indexing.growth import Cursor
 from recollect.indexing.listing import listings_of
 from recollect.indexing.plan import plan_changes
 from recollect.protocols import GrowingSource
@@ -115,26 +114,17 @@ class Preview:
         """Read what a conversation has more than the store knows of it, as an indexing run would."""
         cursor = self._cursor(known) if known else None
         weights: list[tuple[str, int]] = []
-        with closing(source.read_on(stamp, cursor.position if cursor else None)) as pieces:
-            piece = next(pieces)
-            chunker = self.preparation.dialogue(() if cursor is None or piece.from_start else cursor.open_lines)
-            while True:
-                weights += _weighed(chunker.add(piece.lines))
+        with closing(source.read_on(stamp, cursor)) as pieces:
+            for piece in pieces:
+                weights += _weighed(chunk for each in piece.lines for chunk in self.preparation.chunk_message(each))
                 problems += piece.problems
-                following = next(pieces, None)
-                if following is None:
-                    break
-                piece = following
-        if chunker.open_chunk:
-            weights += _weighed([chunker.open_chunk])
         return _Read(stamp.path, known, piece.content_hash, tuple(weights))
 
-    def _cursor(self, known: StoredDocument) -> Cursor | None:
+    def _cursor(self, known: StoredDocument) -> str | None:
         if self.store is None:
             return None
         with self.store.reading() as snapshot:
-            text = snapshot.cursor(known.stamp.source, known.stamp.path)
-        return Cursor.from_text(text) if text else None
+            return snapshot.cursor(known.stamp.source, known.stamp.path)
 
     # --- vectors ---------------------------------------------------------------------------------
 

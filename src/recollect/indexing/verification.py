@@ -160,7 +160,8 @@ def _embedded_hash(chunk: StoredChunk) -> str:
 
 
 def _content(chunk: StoredChunk) -> tuple[object, ...]:
-    return chunk.source, chunk.path, chunk.first_line, chunk.last_line, chunk.text, chunk.context, chunk.dated
+    place = chunk.source, chunk.path, chunk.first_line, chunk.last_line, chunk.turn, chunk.parts
+    return *place, chunk.text, chunk.context, chunk.dated
 
 
 def _differences(what: str, live: Counter[tuple[object, ...]], fresh: Counter[tuple[object, ...]]) -> list[str]:

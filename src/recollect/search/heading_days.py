@@ -1,4 +1,4 @@
-"""A chunk in, the days that the headings above it name out: "## 2026-02-03" in a note that is otherwise evergreen."""
+"""Tells which days a chunk is about: the date of its note, or one in the headings above it ("## 2026-02-03")."""
 
 from __future__ import annotations
 
@@ -14,6 +14,23 @@ LONGEST = timedelta(days=31)  # "2026 goals" is about everything that year
 _YEAR = re.compile(r"(?:19|20)\d\d")  # without one a heading's "3 February", or "last week", is nobody's date
 _ANY_DAY = date(2000, 1, 1)  # only days with a year count, and those are the same whenever they are read
 _OWN_HEADINGS = re.compile(r"(?:#{1,6}[ \t].*(?:\n+|$))+")
+
+
+def days_of(chunk: StoredChunk) -> tuple[date, date] | None:
+    """Return the first and last day that the chunk is about; None when neither its note nor a heading has a date."""
+    return (chunk.dated, chunk.dated) if chunk.dated else heading_days(chunk)
+
+
+def names_days(chunk: StoredChunk, since: date | None, until: date | None, today: date | None) -> bool:
+    """Say whether the text names a time that lies within these days."""
+    from recollect.search.times.moments import fold, moments
+
+    written = chunk.dated or today or _ANY_DAY  # "last week" in a note is the week before it was written
+    first, last = since or date.min, until or date.max
+    return any(
+        moment.span and first <= moment.span.first and moment.span.last <= last
+        for moment in moments(fold(chunk.text), chunk.text, written)
+    )
 
 
 def heading_days(chunk: StoredChunk) -> tuple[date, date] | None:

@@ -1,5 +1,4 @@
-"""Relevant chunks in, the order in which they are shown out: by time, by what is asked for, by a second look, by how
-much is new."""
+"""Puts relevant chunks into the order in which they are shown: by age, by date, by a reranker, by how much is new."""
 
 from __future__ import annotations
 
@@ -7,13 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.errors import IndexCorruptError
-from recollect.search.analysis import LONGEST_QUERY
-from recollect.search.answer_kinds import GAIN, AnswerKind, holds, kind_asked_for
 from recollect.search.decay import age_factor
 from recollect.search.diversity import DIVERSITY_POOL, diverse_order
-from recollect.search.fusion import Fused, raised
-from recollect.search.heading_days import heading_days
-from recollect.search.time_boost import time_gain
+from recollect.search.heading_days import days_of
+from recollect.search.scoring import Scored
 from recollect.types import StoredChunk
 
 if TYPE_CHECKING:
@@ -22,17 +18,19 @@ if TYPE_CHECKING:
 
     from recollect.protocols import Reranker, Snapshot
     from recollect.search.time_words import TimeReading
+    from recollect.search.times.vocabulary import Order
+    from recollect.search.tuning import Tuning
 
 FETCH_STEP = 24  # chunks read at a time while the answer fills up
-ANSWER_POOL = 24  # chunks looked through for what the question asks for; 200 make no difference to the first ten
 
 
 class Ranked(NamedTuple):
     """A chunk in its place, with the score it is shown with."""
 
-    fused: Fused
+    scored: Scored
     score: float
-    chunk: StoredChunk | None  # fetched already if the order needed it
+    chunk: StoredChunk | None = None  # fetched already if the order needed it
+    age_factor: float | None = None  # what age left of the score; None where age does not count
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,6 @@ class Ordering:
     today: date | None = None
     half_life_days: float | None = None  # None: age does not count
     reading: TimeReading | None = None  # the time that the query speaks of
-    by_answer: bool = False  # texts that hold what the question asks for (a time, a number, a name) come first
     reranker: Reranker | None = None
     rerank_candidates: int = 20
     rerank_weight: float = 0.7
@@ -50,19 +47,19 @@ class Ordering:
 
 
 def put_in_order(
-    snapshot: Snapshot, query: str, ordering: Ordering, ranked: Sequence[Ranked]
+    snapshot: Snapshot, query: str, ordering: Ordering, ranked: Sequence[Ranked], tuning: Tuning
 ) -> tuple[list[Ranked], str]:
     """Return the chunks in their final order, whatever the limit, and what the reader should know about it."""
     note = ""
     placed = list(ranked)
-    if ordering.half_life_days is not None or ordering.reading is not None:
-        placed = _by_time(snapshot, ordering, placed)
-    if ordering.by_answer:
-        placed = _by_answer(snapshot, query, placed)
+    if ordering.half_life_days is not None and ordering.today is not None:
+        placed = _by_age(snapshot, ordering.today, ordering.half_life_days, placed)
     if ordering.reranker is not None:
         placed, note = _by_second_look(snapshot, query, ordering.reranker, ordering, placed)
     if ordering.diversity is not None:
         placed = _by_novelty(snapshot, ordering.diversity, placed)
+    if ordering.reading is not None and ordering.reading.order is not None:
+        placed = _by_date(snapshot, ordering.reading.order, placed, tuning)
     return placed, note
 
 
@@ -70,47 +67,39 @@ def with_chunks(snapshot: Snapshot, ranked: Sequence[Ranked]) -> Iterator[tuple[
     """Yield every place with its chunk, some at a time: most readers stop early."""
     for start in range(0, len(ranked), FETCH_STEP):
         some = ranked[start : start + FETCH_STEP]
-        chunks = snapshot.chunks([r.fused.candidate.chunk_id for r in some if r.chunk is None])
+        missing = [r.scored.candidate.chunk_id for r in some if r.chunk is None]
+        chunks = snapshot.chunks(missing) if missing else {}
         for r in some:
-            chunk = r.chunk or chunks.get(r.fused.candidate.chunk_id)
+            chunk = r.chunk or chunks.get(r.scored.candidate.chunk_id)
             if chunk is None:
-                raise IndexCorruptError("the index names a chunk that it does not hold", hint="run `recollect index`")
+                raise missing_chunk()
             yield r, chunk
 
 
-def _by_time(snapshot: Snapshot, ordering: Ordering, ranked: Sequence[Ranked]) -> list[Ranked]:
-    """Reorder by age and by the time asked for. The threshold came before: age makes a note less current, not false."""
-    timed = []
+def missing_chunk() -> IndexCorruptError:
+    """Return the error for a chunk that keywords or vectors name and that is not there."""
+    return IndexCorruptError("the index names a chunk that it does not hold", hint="run `recollect index`")
+
+
+def _by_age(snapshot: Snapshot, today: date, half_life_days: float, ranked: Sequence[Ranked]) -> list[Ranked]:
+    """Let old notes fade. The threshold came before: age makes a note less current, not less relevant."""
+    aged = []
     for r, chunk in with_chunks(snapshot, ranked):
-        score = r.score
-        if ordering.reading:
-            days = (chunk.dated, chunk.dated) if chunk.dated else heading_days(chunk)
-            score = raised(score, time_gain(ordering.reading, days))
-        if ordering.half_life_days is not None and ordering.today is not None:
-            score *= age_factor(chunk.dated, ordering.today, half_life_days=ordering.half_life_days)
-        timed.append(Ranked(r.fused, score, chunk))
-    return sorted(timed, key=_by_score)
+        factor = age_factor(chunk.dated, today, half_life_days=half_life_days)
+        aged.append(Ranked(r.scored, r.score * factor, chunk, factor))
+    return sorted(aged, key=lambda r: -r.score)
 
 
-def _by_answer(snapshot: Snapshot, query: str, ranked: Sequence[Ranked]) -> list[Ranked]:
-    """Let those of the best gain that hold what the question asks for: a text without a time does not say when."""
-    question = query[:LONGEST_QUERY]
-    kind = kind_asked_for(question)
-    if kind is None:
-        return list(ranked)
-    pool = [
-        Ranked(r.fused, raised(r.score, GAIN) if _answers(kind, chunk, question) else r.score, chunk)
-        for r, chunk in with_chunks(snapshot, ranked[:ANSWER_POOL])
-    ]
-    return [*sorted(pool, key=_by_score), *ranked[ANSWER_POOL:]]
-
-
-def _answers(kind: AnswerKind, chunk: StoredChunk, question: str) -> bool:
-    return (kind == "time" and chunk.dated is not None) or holds(kind, chunk.text, question)
-
-
-def _by_score(r: Ranked) -> float:
-    return -r.score  # what is equal stays in the order it came in: hits at the threshold were in order before
+def _by_date(snapshot: Snapshot, order: Order, ranked: Sequence[Ranked], tuning: Tuning) -> list[Ranked]:
+    """Put what is about the subject in the order of its dates; what has no date, or is less relevant, comes after."""
+    least = tuning.about_share * max((r.score for r in ranked), default=0.0)
+    about = [r._replace(chunk=chunk) for r, chunk in with_chunks(snapshot, [r for r in ranked if r.score >= least])]
+    days = {r.scored.candidate.chunk_id: days_of(r.chunk) for r in about if r.chunk}
+    dated = [(found, r) for r in about if (found := days[r.scored.candidate.chunk_id])]
+    dated.sort(key=lambda pair: pair[0][1] if order == "newest" else pair[0][0], reverse=order == "newest")
+    first = [r for _, r in dated]
+    placed = {r.scored.candidate.chunk_id for r in first}
+    return first + [r for r in ranked if r.scored.candidate.chunk_id not in placed]
 
 
 def _by_second_look(

@@ -1,4 +1,4 @@
-"""A query and the words of it that no chunk holds in, indexed terms of nearly the same spelling out.
+"""Finds indexed terms for words that no chunk holds: the words they begin, or words of similar spelling.
 
 What is indexed are stems, and a slip near the end of a word changes its stem beyond recognition ("calibratoin" against
 "calibr"). So all words that are one slip away are stemmed and looked up; only for two slips are stems compared.
@@ -38,14 +38,22 @@ _JOINER = r"[-./@:+#'’\\_]"
 _PLAIN_WORD = re.compile(rf"(?<![\w'’])(?<!\w{_JOINER})[A-Za-z][a-z]{{{SHORTEST - 1},{LONGEST - 1}}}(?!{_JOINER}?\w)")
 
 
-def similar_terms(snapshot: Snapshot, query: str, absent: Collection[str]) -> dict[str, list[str]]:
-    """Return words of the query whose stem is absent, each with the indexed terms it may have meant, best first."""
+def similar_terms(snapshot: Snapshot, query: str, absent: Collection[str]) -> dict[str, list[Term]]:
+    """Return words of the query whose stem is absent, each with the indexed terms it may have meant, best first.
+
+    A word that others begin with was typed in part: `wiregu` stands for whatever begins so. Else it may be a typo.
+    """
     words = dict.fromkeys(match[0].lower() for match in _PLAIN_WORD.finditer(fold(query)))
     meant = [word for word in words if stem(word) in absent][:MOST_WORDS]
-    return {word: terms for word in meant if (terms := _similar(snapshot, word))}
+    return {word: terms for word in meant if (terms := _begun(snapshot, word) or _similar(snapshot, word))}
 
 
-def _similar(snapshot: Snapshot, word: str) -> list[str]:
+def _begun(snapshot: Snapshot, word: str) -> list[Term]:
+    longer = snapshot.terms_beginning(word, lengths=range(len(word) + 1, LONGEST + 1), limit=1)
+    return [Term((word,), prefix=True)] if longer else []
+
+
+def _similar(snapshot: Snapshot, word: str) -> list[Term]:
     known_stem = stem(word)
     # The stem of a word one letter longer may be as short as two letters: "sized" is "size", "uses" is "use".
     alike = snapshot.terms_beginning(word[:2], lengths=range(2, len(word) + 3), limit=MOST_SCANNED)
@@ -58,11 +66,11 @@ def _similar(snapshot: Snapshot, word: str) -> list[str]:
     return _most_common(snapshot, within_two_slips(known_stem, alike))
 
 
-def _most_common(snapshot: Snapshot, terms: Sequence[str]) -> list[str]:
+def _most_common(snapshot: Snapshot, terms: Sequence[str]) -> list[Term]:
     """Return the terms that occur in the most chunks; what a removed note alone held does not occur."""
     frequencies = snapshot.document_frequencies([Term((term,)) for term in terms], at_most=_COUNTED_TO)
     found = sorted((-frequency, term) for term, frequency in zip(terms, frequencies, strict=True) if frequency)
-    return [term for _, term in found[:MOST_GUESSES]]
+    return [Term((term,)) for _, term in found[:MOST_GUESSES]]
 
 
 def one_slip_away(word: str) -> set[str]:

@@ -1,4 +1,5 @@
-"""A query in, the days it speaks of out ("last week", "since March", "vor 3 Tagen", "昨天"); none when in doubt."""
+"""A query in, the days it speaks of out ("last week", "since March", "vor 3 Tagen", "昨天"), and which end of time it
+asks for ("latest", "oldest"); nothing when in doubt."""
 
 from __future__ import annotations
 
@@ -10,19 +11,23 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.errors import QueryError
+from recollect.search.times import LONGEST_QUERY
 from recollect.search.times.languages import LANGUAGES
 from recollect.search.times.moments import Moment, bounded, fold, moments
+from recollect.search.times.orders import OrderWords, order_words
 from recollect.search.times.spans import Span, in_year
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from recollect.search.times.vocabulary import Bound
+    from recollect.search.times.vocabulary import Bound, Order
 
-LONGEST_QUERY = 1_000  # characters; what asks for a time is a question, not a pasted page
 _NEARBY = 40  # characters around a date in which the words that belong to it stand; the longest has 27
-
-_SAME_DATES = frozenset({"zh", "ja"})
+_QUOTED = re.compile(
+    r""""[^"\n]+"|“[^”\n]+”|„[^“”\n]+[“”]|«[^»\n]+»|「[^」\n]+」|『[^』\n]+』|《[^》\n]+》|`[^`\n]+`|(?<!\w)'[^'\n]+'(?!\w)"""
+    r"|^>.*$",
+    re.MULTILINE,
+)
 
 ACCEPTED = (
     "a day (2026-02-03), a month (2026-02), a year (2026), or words such as yesterday, last week, 3 days ago, "
@@ -32,13 +37,20 @@ ACCEPTED = (
 
 @dataclass(frozen=True, slots=True)
 class TimeReading:
-    """What a query says about time. Both ends are included; None is open."""
+    """What a query says about time. Both ends are included; None is open, as both are if it only asks for an order."""
 
     since: date | None
     until: date | None
     words: str  # the words it was read from, as typed
     meaning: str  # for people: "last week: 2026-11-09 to 2026-11-15"
     certain: bool  # False: the words may be content, or the year is a guess
+    order: Order | None = None  # which end of time is asked for first
+
+    def holds(self, days: tuple[date, date] | None) -> bool:
+        """Say whether any of these days, from the first to the last, is among those spoken of; no days are not."""
+        if days is None:
+            return False
+        return (self.since is None or days[1] >= self.since) and (self.until is None or days[0] <= self.until)
 
 
 class _Found(NamedTuple):
@@ -59,14 +71,24 @@ def read_time(query: str, today: date) -> TimeReading | None:
     """
     text = unicodedata.normalize("NFC", query[:LONGEST_QUERY])
     folded = fold(text)
-    found = _found(folded, moments(folded, text, today))
-    if not found:
+    quoted = [match.span() for match in _QUOTED.finditer(text)]
+    named = moments(folded, text, today)
+    best = _best([_as_quoted(each, quoted) for each in _found(folded, named)])
+    order = _order(folded, [*((moment.start, moment.end) for moment in named), *quoted])
+    if best is None and order is None:
         return None
-    best = min(found, key=lambda f: (not f.is_bound, not f.certain, f.start))
-    best = _with_other_end(best, found)
-    words = text[best.start : best.end].strip()
-    shown = " ".join(words.split())
-    return TimeReading(best.since, best.until, words, f"{shown}: {_shown(best.since, best.until)}", best.certain)
+    places = sorted((each.start, each.end) for each in (best, order) if each)
+    words = " ".join(text[start:end].strip() for start, end in places)
+    meanings = [_shown(best.since, best.until)] if best else []
+    meanings += [f"{order.order} first"] if order else []
+    return TimeReading(
+        best.since if best else None,
+        best.until if best else None,
+        words,
+        f"{' '.join(words.split())}: {', '.join(meanings)}",
+        best.certain if best else True,
+        order.order if order else None,
+    )
 
 
 def parse_day(text: str, today: date) -> date | tuple[date, date]:
@@ -99,6 +121,31 @@ def _whole_moment(typed: str, today: date) -> Span | None:
 # --- from moments to readings ------------------------------------------------------------------
 
 
+def _best(found: Sequence[_Found]) -> _Found | None:
+    if not found:
+        return None
+    return _with_other_end(min(found, key=lambda f: (not f.is_bound, not f.certain, f.start)), found)
+
+
+def _as_quoted(found: _Found, quoted: Sequence[tuple[int, int]]) -> _Found:
+    """Return what was found; as content, if it stands in a quotation of more than that."""
+    marked = found.end - found.start + 2  # with a mark at each end
+    inside = any(start <= found.start and found.end <= end and end - start > marked for start, end in quoted)
+    return found._replace(certain=False, is_bound=False) if inside else found
+
+
+def _order(folded: str, taken: Sequence[tuple[int, int]]) -> OrderWords | None:
+    """Return the words that ask for an order, unless others contradict; words of a time or a quotation do not count."""
+    found = [
+        words
+        for words in order_words(folded)
+        if not any(words.start < end and start < words.end for start, end in taken)
+    ]
+    if len({words.order for words in found}) != 1:
+        return None
+    return min(found, key=lambda words: (words.start, -words.end))
+
+
 def _found(folded: str, named: Sequence[Moment]) -> list[_Found]:
     found: list[_Found] = []
     at = 0
@@ -112,7 +159,7 @@ def _found(folded: str, named: Sequence[Moment]) -> list[_Found]:
 
 
 def _one(folded: str, moment: Moment) -> _Found | None:
-    if moment.span is None:
+    if moment.span is None or _is_counted_from(folded, moment):
         return None
     bound = _bound(folded, moment)
     if bound:
@@ -140,6 +187,25 @@ def _bound(folded: str, moment: Moment) -> _Found | None:
     return None
 
 
+def _is_counted_from(folded: str, moment: Moment) -> bool:
+    """Say whether another time is counted from this one: "the week before 3 March"."""
+    before = folded[max(0, moment.start - _NEARBY) : moment.start]
+    return any(
+        _unit_at_end(language).search(before[: match.start("words")])
+        for language in _languages(moment)
+        for pattern, bound in _bounds_in_front(language)
+        if bound in {"before", "after"} and (match := pattern.search(before))
+    )
+
+
+@cache
+def _unit_at_end(language: str) -> re.Pattern[str]:
+    vocabulary = LANGUAGES[language]
+    words = [*vocabulary.units, *(word for group in vocabulary.weekdays for word in group.split()), "weekend"]
+    border = r"(?<!\w)" if vocabulary.spaced else ""
+    return re.compile(rf"{border}(?:{'|'.join(words)})\s*$")
+
+
 def _bounded_by(bound: Bound, moment: Moment, start: int, end: int) -> _Found | None:
     assert moment.span is not None
     since: date | None = None
@@ -155,7 +221,10 @@ def _bounded_by(bound: Bound, moment: Moment, start: int, end: int) -> _Found | 
             until = moment.span.last
     except OverflowError:  # nothing lies before the first day of the calendar
         return None
-    return _Found(start, end, since, until, certain=True, is_bound=True)
+    # "Before Friday" may mean the one to come.
+    is_year = moment.span.last - moment.span.first > timedelta(days=360)
+    certain = moment.firmness == "firm" or is_year or bound in {"since", "after"}
+    return _Found(start, end, since, until, certain=certain, is_bound=True)
 
 
 def _range(folded: str, one: Moment, two: Moment) -> _Found | None:
@@ -169,8 +238,9 @@ def _range(folded: str, one: Moment, two: Moment) -> _Found | None:
             if opened is None or not joint.fullmatch(between):
                 continue
             is_open = not opened["words"]
-            if is_open and LANGUAGES[language].spaced and "bare" in {one.firmness, two.firmness}:
-                continue
+            is_joined_by_word = not LANGUAGES[language].spaced and any(map(str.isalpha, between))
+            if is_open and not is_joined_by_word and "bare" in {one.firmness, two.firmness}:
+                continue  # two numbers, which may count anything
             span = _joined(one, two)
             if span is None:
                 return None
@@ -223,13 +293,8 @@ def _shown(since: date | None, until: date | None) -> str:
 
 
 def _languages(*named: Moment) -> list[str]:
-    """Return whose words may stand around these dates: their own language, or any around digits.
-
-    Chinese and Japanese write a date alike.
-    """
-    spoken = {moment.language for moment in named if moment.language}
-    if spoken & _SAME_DATES:
-        spoken |= _SAME_DATES
+    """Return whose words may stand around these dates: their own languages, or any around digits."""
+    spoken = frozenset[str]().union(*(moment.languages for moment in named))
     return [language for language in LANGUAGES if not spoken or language in spoken]
 
 

@@ -180,8 +180,7 @@ class HybridSettings:
     text_weight: float = option(0.3, "Share of words", low=0, workspace="yes")
     candidate_multiplier: int = option(
         4,
-        "Candidates considered a side: 16 times this, at most 200, whatever the number of results, so that the best k "
-        "are always the first k of the best k+n",
+        "Candidates considered a side: 16 times this, at most 200, or as many as results are asked for, if those are more",
         low=1,
         high=20,
         workspace="yes",
@@ -257,7 +256,7 @@ class QuerySettings:
     )
     fusion: Literal["balanced", "weighted", "rrf"] = option(
         "balanced",
-        "`balanced` mixes scores normalised for each query; `weighted` mixes raw scores; `rrf` mixes ranks",
+        "`balanced` mixes both scores on fixed scales; `weighted` mixes raw scores; `rrf` mixes ranks",
         choices=("balanced", "weighted", "rrf"),
         workspace="yes",
     )

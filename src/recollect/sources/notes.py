@@ -14,7 +14,7 @@ from pathlib import Path
 from recollect.errors import NoteNotFoundError, PathRefusedError, WorkspaceError
 from recollect.privacy import is_private
 from recollect.redaction import redact
-from recollect.sources.dates import date_in_name
+from recollect.sources.dates import note_date
 from recollect.sources.decoding import decode_note
 from recollect.sources.front_matter import split_front_matter
 from recollect.sources.note_paths import Root, is_disguised, is_markdown, is_skipped, parts_of, roots_of
@@ -94,7 +94,7 @@ class NotesSource:
             content_hash=hashlib.sha256(raw).hexdigest(),
             body_first_line=body_first_line,
             metadata=metadata,
-            dated=date_in_name(stamp.path),
+            dated=note_date(stamp.path, metadata),
             private=is_private(stamp.path, metadata, text),
         )
 

@@ -34,7 +34,7 @@ def search_lines(answer: SearchAnswer, *, strong: Style = _plain, faint: Style =
     for number, hit in enumerate(answer.hits, start=1):
         if number > 1:
             yield ""
-        yield f"{strong(hit.citation)}  {faint(f'{hit.score:.2f} {_found_by(hit)}')}"
+        yield f"{strong(hit.citation)}  {faint(f'{_score(hit)} {_found_by(hit)}')}"
         for line in hit.snippet.split("\n"):
             yield f"  {line}".rstrip()
         if hit.explanation is not None:
@@ -131,6 +131,13 @@ def check_lines(checks: Iterable[Check], *, good: Style = _plain, bad: Style = _
         yield f"{good('ok  ') if check.ok else bad('FAIL')} {check.name:9} {check.detail}"
         if check.hint:
             yield f"     {'':9} {check.hint}"
+
+
+def _score(hit: Hit) -> str:
+    """Return the score; where age counts, what it is made of: a bare 0.00 would tell nothing."""
+    if not hit.relevance:
+        return f"{hit.score:.2f}"
+    return f"{hit.relevance:.2f} x {hit.score / hit.relevance:.2g} for age"
 
 
 def _found_by(hit: Hit) -> str:

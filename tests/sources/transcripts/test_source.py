@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import NoteNotFoundError, PathRefusedError
+from recollect.sources.transcripts import pieces as pieces_module
 from recollect.sources.transcripts.lines import LONGEST_LINE
 from recollect.sources.transcripts.source import TranscriptSource
 from recollect.types import FileStamp, Problem
@@ -222,9 +223,24 @@ def test_reading_goes_on_where_it_stopped(own, source):
     with file.open("ab") as handle:
         handle.write(jsonl(claude("assistant", "two")))
     (second,) = pieces(source, "sessions/a.jsonl", first.position)
-    assert [tuple(line) for line in second.lines] == [(2, "Assistant: two")]
+    assert [tuple(line) for line in second.lines] == [(2, "Assistant: two", 2)]
     assert not second.from_start
     assert second.content_hash == pieces(source, "sessions/a.jsonl")[-1].content_hash
+
+
+def test_messages_are_numbered_whatever_lies_between_them(own, source, monkeypatch):
+    records = [{"type": "session"}]
+    for number in range(1, 10):
+        records += [openclaw("user", f"message {number}"), openclaw("toolResult", "noise")]
+    (own / "a.jsonl").write_bytes(jsonl(*records))
+    at_once = [line for piece in pieces(source, "sessions/a.jsonl") for line in piece.lines]
+    assert [(line.line, line.turn) for line in at_once] == [(2 * number, number) for number in range(1, 10)]
+    monkeypatch.setattr(pieces_module, "PIECE_CHARS", 40)
+    several = pieces(source, "sessions/a.jsonl")
+    assert len(several) > 2
+    assert [line for piece in several for line in piece.lines] == at_once
+    (rest,) = pieces(source, "sessions/a.jsonl", several[-2].position)
+    assert rest.lines == several[-1].lines
 
 
 def test_a_line_that_gets_its_newline_later_is_read_once(own, source):
@@ -270,7 +286,7 @@ def test_a_file_put_in_place_of_another_is_read_from_its_beginning(own, source):
     assert pieces(source, "sessions/a.jsonl", position)[0].from_start
 
 
-@pytest.mark.parametrize("position", ["", "{}x", "[]", '{"unknown": 1}'])
+@pytest.mark.parametrize("position", ["", "{}x", "[]", '{"unknown": 1}', '{"position": "{}", "open": []}'])
 def test_a_position_that_is_none_means_the_beginning(position, own, source):
     (own / "a.jsonl").write_bytes(jsonl(openclaw("user", "one")))
     assert pieces(source, "sessions/a.jsonl", position)[0].from_start
@@ -291,13 +307,13 @@ def test_a_session_file_grows_in_front_of_its_foot(own, source):
     file.parent.mkdir()
     file.write_bytes(HEAD + element("user", "one") + element("tool", "x") + FOOT)
     first = pieces(source, "sessions/chats/a.json5")[-1]
-    assert [tuple(line) for line in first.lines] == [(5, "User: one")]
+    assert [tuple(line) for line in first.lines] == [(5, "User: one", 1)]
     assert first.problems == ()
     with file.open("r+b") as handle:
         handle.seek(-len(FOOT), os.SEEK_END)
         handle.write(element("assistant", "two") + FOOT)
     (second,) = pieces(source, "sessions/chats/a.json5", first.position)
-    assert [tuple(line) for line in second.lines] == [(7, "Assistant: two")]
+    assert [tuple(line) for line in second.lines] == [(7, "Assistant: two", 2)]
     assert not second.from_start
     rendered = [tuple(line) for line in source.rendered("sessions/chats/a.json5", 5)]
     assert rendered == [(5, "User: one"), (6, ""), (7, "Assistant: two")]

@@ -19,6 +19,8 @@ _HAN_NUMBERS = {
     "十": 10,
 }
 
+_NO_YEAR = "(?!(?:19|20)[0-9]{2} ?[年년])"  # before 1970, not 1970 years ago
+
 CHINESE = Vocabulary(
     months=tuple(f"{han}月" for han in "一 二 三 四 五 六 七 八 九 十 十一 十二".split()),
     weekdays=tuple(
@@ -43,10 +45,13 @@ CHINESE = Vocabulary(
         "month_year": ("{year} ?年 ?{month_number} ?月份?", "{year} ?年 ?{month}份?"),
         "month_of_year": ("(?P<offset>去年|今年|前年)的?(?:{month_number} ?月|{month})份?",),
         "quarter": ("{year} ?年 ?(?:第)?{quarter} ?季度", "{year} ?年 ?q{quarter}"),
-        "ago": ("{n} ?{unit}(?:以|之)?前",),
+        "ago": (_NO_YEAR + "{n} ?{unit}(?:以|之)?前",),
         "past": ("(?:最近|过去|過去|近){n} ?{unit}",),
         "weekday_of_week": ("上(?P<weekday_of>(?:周|週|星期|礼拜|禮拜)[一二三四五六日天])",),
-        "month": ("{month_number} ?月份?(?![日号號0-9])", "{month}份"),
+        "month": (
+            "{month_number} ?月份?(?![日号號0-9])", "{month}份", "[在于於]{month}(?!天)",
+            "{month}(?=以来|以來|以前|以后|以後|之前|之后|之後|里|裡)",
+        ),
         "year": ("{year} ?年(?! ?[0-9]|[代间間])",),
     },
     before={"自": "since", "自从": "since", "自從": "since", "截至": "until", "直到": "until"},
@@ -56,6 +61,11 @@ CHINESE = Vocabulary(
     },
     ranges=(("(?:从|從|在|自)?", "(?:到|至|和|与|與|-|–|~|～)", "(?:之间|之間|期间|期間)?"),),
     spaced=False,
+    orders={  # 最近 alone is "recently", or "nearest"
+        "newest": ("最新的?", "最近的?一[次条條封篇个個笔筆份]", "最[后後]一次", "上一?次"),
+        "oldest": ("最早的?", "最[旧舊]的?", "第一次"),
+    },
+    order_cues=("最", "上", "第一次"),
 )  # fmt: skip
 
 JAPANESE = Vocabulary(
@@ -80,7 +90,7 @@ JAPANESE = Vocabulary(
         "month_year": ("{year} ?年 ?{month_number} ?月",),
         "month_of_year": ("(?P<offset>去年|昨年|今年|一昨年)の?{month_number} ?月",),
         "quarter": ("{year} ?年 ?(?:第)?{quarter} ?四半期",),
-        "ago": ("{n} ?{unit}前",),
+        "ago": (_NO_YEAR + "{n} ?{unit}前",),
         "past": ("(?:過去|この|直近){n} ?{unit}",),
         "weekday_of_week": ("先週の?{weekday}",),
         "last_weekday": ("(?:この前|前)の{weekday}",),
@@ -94,6 +104,17 @@ JAPANESE = Vocabulary(
     },
     ranges=(("", "(?:から|と|-|–|~|～|〜)", "(?:まで|の間)?"),),
     spaced=False,
+    orders={
+        "newest": (
+            "最新", "最近の", "直近の", "(?:一番|最も|もっとも)新しい", "前回", "(?P<words>最後に)[^。？?]{1,30}いつ",
+            "いつ(?P<words>最後に)",
+        ),
+        "oldest": (
+            "最初の", "(?:一番|最も|もっとも)古い", "最古の", "初めて(?!の)", "(?P<words>最初に)[^。？?]{1,30}いつ",
+            "いつ(?P<words>最初に)",
+        ),
+    },
+    order_cues=("最", "直近", "一番", "もっとも", "前回", "初めて"),
 )  # fmt: skip
 
 KOREAN = Vocabulary(
@@ -114,7 +135,7 @@ KOREAN = Vocabulary(
         "month_year": ("{year} ?년 ?{month_number} ?월",),
         "month_of_year": ("(?P<offset>작년|올해|재작년) ?{month_number} ?월",),
         "quarter": ("{year} ?년 ?{quarter} ?분기",),
-        "ago": ("{n} ?{unit} ?전",),
+        "ago": (_NO_YEAR + "{n} ?{unit} ?전",),
         "past": ("(?:최근|지난) ?{n} ?{unit}",),
         "weekday_of_week": ("지난 ?주 ?{weekday}",),
         "last_weekday": ("지난 ?{weekday}",),
@@ -126,4 +147,16 @@ KOREAN = Vocabulary(
     after={"(?:부터|이래)": "since", "이후": "after", "(?:이전|전)": "before", "까지": "until"},
     ranges=(("", "(?:부터|에서|와|과|-|–|~)", "(?:까지|사이)?"),),
     spaced=False,
+    records="회의|결정|통화|대화|메모|노트|기록|메일|메시지|방문|여행|주문|결제|청구서|가격|견적|버전|업데이트|보고서|진료",
+    orders={
+        "newest": (
+            "최신", "(?:가장|제일) ?최근", "지난번", "마지막(?= ?(?:{record}))",
+            "(?P<words>마지막으로)[^.?!]{1,30}언제", "언제 ?(?P<words>마지막으로)",
+        ),
+        "oldest": (
+            "(?:가장|제일) ?오래 ?된", "(?:가장|제일) ?이른", "맨 ?처음", "처음으로", "최초의?",
+            "첫(?: ?번째)?(?= ?(?:{record}))",
+        ),
+    },
+    order_cues=("최신", "최근", "지난번", "마지막", "오래", "이른", "처음", "최초", "첫"),
 )  # fmt: skip

@@ -15,6 +15,13 @@ def _counted(words: str) -> dict[str, int]:
     return {word: number for number, group in groups for word in group.split("/")}
 
 
+# "Last name" and "first aid" are no places in time.
+_NOT_LAST = "(?:name|line|page|word|letter|digit|character|minute|mile|resort|straw|step|day)s?(?![a-z])"
+_NOT_FIRST = (
+    "(?:name|line|page|word|letter|digit|character|aid|class|floor|half|hand|month|order|person|quarter|rate|step|thing|"
+    "week|year|day)s?(?![a-z])"
+)
+
 ENGLISH = Vocabulary(
     months=(
         "january jan", "february feb", "march mar", "april apr", "may", "june jun", "july jul", "august aug",
@@ -26,9 +33,9 @@ ENGLISH = Vocabulary(
         "this (?:morning|afternoon|evening)": 0,
     },
     periods={
-        "last week": ("week", -1), "this week": ("week", 0), "last month": ("month", -1), "this month": ("month", 0),
-        "last quarter": ("quarter", -1), "this quarter": ("quarter", 0), "last year": ("year", -1),
-        "this year": ("year", 0),
+        "last week(?! of\\b)": ("week", -1), "this week": ("week", 0), "last month(?! of\\b)": ("month", -1),
+        "this month": ("month", 0), "last quarter(?! of\\b)": ("quarter", -1), "this quarter": ("quarter", 0),
+        "last year(?! of\\b)": ("year", -1), "this year": ("year", 0),
         "(?:the )?week before last": ("week", -2), "(?:the )?month before last": ("month", -2),
         "(?:the )?year before last": ("year", -2),
     },
@@ -48,7 +55,7 @@ ENGLISH = Vocabulary(
         "ago": ("{n} {unit} ago",),
         "past": ("(?:last|past) {n} {unit}", "past {unit}"),
         "weekday_of_week": ("{weekday} (?:of )?last week",),
-        "last_weekday": ("last {weekday}", "{weekday} last"),
+        "last_weekday": ("last {weekday}(?! of\\b)", "{weekday} last"),
         "this_weekday": ("this {weekday}",),
         "month": ("{month}",),
         "weekday": ("{weekday}",),
@@ -69,10 +76,29 @@ ENGLISH = Vocabulary(
     ),
     cues="yesterday night today tonight morning afternoon evening q",
     prepositions=(
-        "in|during|throughout|on|from|as of|early|late|mid|early in|late in|month of|year|"
+        "in|during|throughout|on|from|as of|early|late|mid|early in|late in|month of|year|in week|"
         "(?:start|beginning|middle|end) of"
     ),
     also_words=frozenset({"march", "mar", "may"}),
+    records=(
+        "(?:agreement|appointment|backup|bill|call|change|chat|check-?up|commit|contract|conversation|decision|deploy|"
+        "deployment|discussion|draft|e-?mail|estimate|incident|interview|invoice|letter|log|mail|measurement|meeting|"
+        "mention|message|note|offer|order|outage|payment|price|proposal|purchase|quote|reading|receipt|record|release|"
+        "report|result|retro|review|session|stand-?up|talk|trip|update|version|visit)s?|entry|entries|status"
+    ),
+    orders={
+        "newest": (
+            r"newest", r"(?<!:)(?<!at\sthe\s)latest(?! (?:possible|tag))", "most recent(?:ly)?(?! used)",
+            "last (?:time|known)",
+            rf"(?<!first\sand\s)(?<!first\sor\s)last(?! {_NOT_LAST})(?= (?:(?:{{n}}|few) )?(?:[a-z-]+ )?{{record}})",
+            f"when (?:did|was|were|has|have|had) (?:[a-z'’-]+ ){{1,4}}?(?P<words>last)(?! {_NOT_LAST})",
+        ),
+        "oldest": (
+            "(?:oldest|earliest)(?= (?:{n} )?(?:[a-z-]+ )?{record})", "first time",
+            f"first(?! {_NOT_FIRST})(?= (?:[a-z-]+ )?{{record}})",
+        ),
+    },
+    order_cues=("newest", "latest", "recent", "last", "oldest", "earliest", "first"),
 )  # fmt: skip
 
 GERMAN = Vocabulary(
@@ -120,6 +146,22 @@ GERMAN = Vocabulary(
     ),
     cues="gestern vorgestern heute quartal jahres",
     prepositions="im|in|am|vom|wahrend|anfang|mitte|ende|im jahr|im jahre|seit",
+    records=(
+        "[a-z]*(?:anderung|angebot|anruf|bericht|beschluss|besprechung|bestellung|besuch|call|eintrag|entscheidung|ergebnis|"
+        "gesprach|lieferung|mail|meeting|meldung|messung|nachricht|notiz|preis|protokoll|rechnung|release|sitzung|telefonat|"
+        "termin|treffen|untersuchung|update|vereinbarung|version|vertrag|zahlung)[a-z]{0,3}|(?:sach)?stand|reisen?|urlaube?"
+    ),
+    orders={
+        "newest": (
+            "(?:neueste|neuste|aktuellste)[mnrs]?", r"(?<!nicht\s)zuletzt", "letzte[ns]? mal",
+            "(?:letzte|jungste)[mnrs]?(?= (?:{n} )?(?:[a-z]+e[mnrs]? )?{record})",
+        ),
+        "oldest": (
+            "erste[ns]? mal", "erstmals", "ae?lteste[mnrs]?(?= (?:[a-z]+e[mnrs]? )?{record})",
+            "(?:erste|fruheste|fruehste|fruhste)[mnrs]?(?= (?:[a-z]+e[mnrs]? )?{record})",
+        ),
+    },
+    order_cues=("neuest", "neust", "aktuellst", "zuletzt", "letzte", "jungste", "erste", "erstmals", "lteste", "fru"),
 )  # fmt: skip
 
 FRENCH = Vocabulary(
@@ -162,6 +204,23 @@ FRENCH = Vocabulary(
     cues="hier aujourd hui matin soir trimestre t y dernier passe",
     prepositions="en|durant|pendant|au mois de|fin|debut|mi|le|depuis",
     also_words=frozenset({"mars"}),
+    # "Hier" is German, too.
+    not_among=frozenset("das der die eine gibt hat ich im ist nicht sind und von war was wer wie wir wo".split()),
+    records=(
+        "(?:achat|appel|changement|commande|compte-rendu|contrat|conversation|courriel|decision|discussion|echange|e-?mail|"
+        "entree|facture|lettre|livraison|mail|message|mesure|modification|note|offre|paiement|rapport|resultat|reunion|"
+        "seance|session|version|visite|voyage)s?|compte rendu|devis|mises? a jour|nouvelles|prix|rendez-?vous"
+    ),
+    orders={
+        "newest": (
+            "plus recente?s?", "plus recemment", "derniere fois", "derni(?:er|ere)s?(?= (?:{n} )?{record})",
+        ),
+        "oldest": (
+            "premiere fois", "premi(?:er|ere)s?(?= {record})", "plus ancien(?:ne)?s?(?= {record})",
+            "{record}(?: [a-z'’-]+){0,3} (?P<words>(?:le|la|les) plus ancien(?:ne)?s?)",
+        ),
+    },
+    order_cues=("plus", "derni", "premi"),
 )  # fmt: skip
 
 SPANISH = Vocabulary(
@@ -203,6 +262,21 @@ SPANISH = Vocabulary(
     cues="ayer anteayer anoche hoy manana tarde noche trimestre t",
     prepositions="en|durante|el|en el mes de|en el ano|a (?:principios|mediados|finales) de",
     also_words=frozenset({"mayo"}),
+    records=(
+        "(?:acuerdo|cambio|carta|charla|cita|compra|contrato|correo|e-?mail|entrada|entrega|factura|informe|llamada|"
+        "mensaje|nota|oferta|pago|pedido|precio|presupuesto|resultado|viaje|visita)s?|"
+        "(?:actualizacion|conversacion|decision|reunion|sesion|version)(?:es)?"
+    ),
+    orders={
+        "newest": (
+            "mas recientes?", "mas recientemente", "mas nuev[oa]s?", "ultima vez", "ultim[oa]s?(?= (?:{n} )?{record})",
+        ),
+        "oldest": (
+            "primera vez", "primer[oa]?s?(?= {record})", "mas antigu[oa]s?(?= {record})",
+            "{record}(?: [a-z-]+){0,3} (?P<words>mas antigu[oa]s?)",
+        ),
+    },
+    order_cues=("mas", "ultim", "primer"),
 )  # fmt: skip
 
 PORTUGUESE = Vocabulary(
@@ -246,4 +320,17 @@ PORTUGUESE = Vocabulary(
     cues="ontem anteontem hoje manha tarde noite trimestre t",
     prepositions="em|durante|na|no|no mes de|no ano de|(?:no inicio|em meados|no fim|no final) de",
     also_words=frozenset({"marco"}),
+    records=(
+        "(?:acordo|carta|chamada|compra|consulta|contrato|conversa|e-?mail|entrada|entrega|fatura|mudanca|nota|oferta|"
+        "pagamento|pedido|preco|relatorio|resultado|visita)s?|"
+        "(?:atualizac|decis|ligac|reuni|sess|vers)(?:ao|oes)|(?:mensage|viage)(?:m|ns)"
+    ),
+    orders={
+        "newest": ("mais recentes?", "mais recentemente", "ultima vez", "ultim[oa]s?(?= (?:{n} )?{record})"),
+        "oldest": (
+            "primeira vez", "primeir[oa]s?(?= {record})", "mais antig[oa]s?(?= {record})",
+            "{record}(?: [a-z-]+){0,3} (?P<words>mais antig[oa]s?)",
+        ),
+    },
+    order_cues=("mais", "ultim", "primeir"),
 )  # fmt: skip

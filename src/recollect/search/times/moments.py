@@ -26,7 +26,7 @@ class Moment(NamedTuple):
     end: int
     span: Span | None  # None: it looks like a date and is none, or could be two
     firmness: Firmness = "firm"
-    language: str = ""  # empty: digits, which every language shares
+    languages: frozenset[str] = frozenset()  # that say it so; empty: digits, which all of them share
     month: int = 0  # with `days`: a date that says no year, so that another date may lend it one
     days: tuple[int, int] | None = None
     may_be_word: bool = False  # the month is another word as well, and nothing but its capital tells them apart
@@ -56,6 +56,8 @@ def moments(folded: str, original: str, today: date) -> list[Moment]:
     for moment in found:
         if not chosen or moment.start >= chosen[-1].end:
             chosen.append(moment)
+        elif moment._replace(languages=chosen[-1].languages) == chosen[-1]:  # August is German, too
+            chosen[-1] = moment._replace(languages=moment.languages | chosen[-1].languages)
     return chosen
 
 
@@ -145,10 +147,10 @@ def _words_of(language: str) -> _Words:
     digit = r"(?<![\d.,])" if not vocabulary.spaced else ""
     holes = {
         "{month_number}": digit + r"(?P<month_number>1[0-2]|0?[1-9])",
-        "{month}": f"(?P<month>{_alternatives(months)})",
-        "{weekday}": f"(?P<weekday>{_alternatives(weekdays)})",
-        "{n}": digit + rf"(?P<n>\d{{1,4}}|{_alternatives(vocabulary.numbers)})",
-        "{unit}": f"(?P<unit>{_alternatives(vocabulary.units)})",
+        "{month}": f"(?P<month>{alternatives(months)})",
+        "{weekday}": f"(?P<weekday>{alternatives(weekdays)})",
+        "{n}": digit + rf"(?P<n>\d{{1,4}}|{alternatives(vocabulary.numbers)})",
+        "{unit}": f"(?P<unit>{alternatives(vocabulary.units)})",
         "{quarter}": "(?P<quarter>[1-4])",
         "{year}": digit + _YEAR + r"(?!\d)",
         "{days}": r"(?:(?P<first>\d\d?)\.?(?:st|nd|rd|th)? ?(?:-|–|to|and|bis|und|au|et|al|y|a|e) ?)?(?P<day>\d\d?)",
@@ -170,7 +172,8 @@ def _numbered(groups: tuple[str, ...], *, first: int) -> dict[str, int]:
     return {word: number for number, group in enumerate(groups, start=first) for word in group.split()}
 
 
-def _alternatives(words: Mapping[str, int] | Mapping[str, Unit]) -> str:
+def alternatives(words: Mapping[str, int] | Mapping[str, Unit]) -> str:
+    """Return the pattern of any of these words, the longest that fits."""
     longest_first = sorted(words, key=len, reverse=True)
     return "|".join(map(re.escape, longest_first)).replace(r"\ ", " ") or "(?!)"
 
@@ -188,7 +191,11 @@ def _languages_of(folded: str) -> list[str]:
     Compiling the phrases of one takes 4 ms, which a search in a cold process should not pay five times.
     """
     written = set(_LETTERS.findall(folded))
-    languages = [language for language, known in _cues().items() if not known.isdisjoint(written)]
+    languages = [
+        language
+        for language, known in _cues().items()
+        if not known.isdisjoint(written) and written.isdisjoint(LANGUAGES[language].not_among)
+    ]
     if _HAN_OR_KANA.search(folded):
         languages += ["zh", "ja"]
     return [*languages, "ko"] if _HANGUL.search(folded) else languages
@@ -216,15 +223,15 @@ _NO_CUES = frozenset({"an"})  # a French year and the commonest English article:
 def _moments_in_words(
     folded: str, original: str, today: date, language: str, vocabulary: Vocabulary
 ) -> Iterator[Moment]:
-    words = _words_of(language)
+    words, own = _words_of(language), frozenset({language})
     for pattern, unit, offset in words.fixed:
         for match in pattern.finditer(folded):
-            yield Moment(match.start(), match.end(), period(unit, offset, today), "firm", language)
+            yield Moment(match.start(), match.end(), period(unit, offset, today), "firm", own)
     for kind, pattern in words.phrases:
         for match in pattern.finditer(folded):
             said = READERS[kind](Phrase(match, today, vocabulary, words.months, words.weekdays))
             may_be_word = _may_be_word(kind, match, original, vocabulary)
-            yield Moment(*match.span(), said.span, said.firmness, language, said.month, said.days, may_be_word)
+            yield Moment(*match.span(), said.span, said.firmness, own, said.month, said.days, may_be_word)
 
 
 def _may_be_word(kind: Kind, match: re.Match[str], original: str, vocabulary: Vocabulary) -> bool:

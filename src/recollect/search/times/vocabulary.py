@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 Unit = Literal["day", "week", "month", "quarter", "year"]
 Bound = Literal["since", "after", "before", "until"]
+Order = Literal["newest", "oldest"]
 Kind = Literal[
     "day_month", "month_day", "month_year", "month_of_year", "last_month", "this_month", "quarter",
     "ago", "past", "weekday_of_week", "last_weekday", "this_weekday", "month", "weekday", "year",
@@ -34,3 +35,9 @@ class Vocabulary(NamedTuple):
     spaced: bool = True  # words are parted by blanks
     cues: str = ""  # beside months, weekdays and units: words of which every other phrase has at least one
     also_words: frozenset[str] = frozenset()  # months that are other words as well, in this language or in English
+    not_among: frozenset[str] = frozenset()  # words of another language: in their company these words mean other things
+    records: str = ""  # what is written down again and again, so that one of them is the last; fills `{record}`
+    orders: Mapping[Order, tuple[str, ...]] = MappingProxyType(
+        {}
+    )  # phrases; if a part is named `words`, only that counts
+    order_cues: tuple[str, ...] = ()  # beginnings of words of which every phrase in `orders` has at least one

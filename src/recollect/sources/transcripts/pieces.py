@@ -137,7 +137,7 @@ class _Gathered:
         """Take in a line; say whether it is enough for a piece."""
         self._last = line
         if message is not None:
-            self.said.append(SpokenLine(line.number, message.line))
+            self.said.append(SpokenLine(line.number, message.line, self._began.messages + len(self.said) + 1))
             self._chars += len(self.said[-1].text)
             at = moment_of(message.at)
             self._last_at = at.isoformat() if at else self._last_at

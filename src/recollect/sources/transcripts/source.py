@@ -64,7 +64,7 @@ class TranscriptSource:
     def read(self, stamp: FileStamp) -> Document:
         """Return the whole transcript as one document; `read_on` is for those that may be large."""
         pieces = list(self.read_on(stamp, None))
-        texts = {line: text for piece in pieces for line, text in piece.lines}
+        texts = {said.line: said.text for piece in pieces for said in piece.lines}
         end = pieces[-1]
         count = max(texts, default=0)
         text = "".join(f"{texts.get(number, '')}\n" for number in range(1, count + 1))

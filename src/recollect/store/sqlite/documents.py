@@ -21,13 +21,18 @@ class StoredRow:
     context_length: int
     first_line: int
     last_line: int
+    turn: int
+    parts: int
+
+
+STORED_ROW = "id, embedded_hash, context_length, first_line, last_line, turn, parts"  # the columns, in this order
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkChanges:
     """How the chunks of a document become the new ones."""
 
-    moved: tuple[tuple[int, PreparedChunk], ...]  # same content, other lines
+    moved: tuple[tuple[int, PreparedChunk], ...]  # same content in another place
     reworded: tuple[tuple[int, PreparedChunk], ...]  # same embedded text, split otherwise between context and text
     added: tuple[PreparedChunk, ...]
     removed: tuple[int, ...]
@@ -48,7 +53,7 @@ def plan_chunks(old: Sequence[StoredRow], new: Sequence[PreparedChunk]) -> Chunk
         row = same.popleft()
         if row.context_length != len(chunk.context):
             reworded.append((row.id, prepared))
-        if (row.first_line, row.last_line) != (chunk.first_line, chunk.last_line):
+        if (row.first_line, row.last_line, row.turn, row.parts) != _place(prepared):
             moved.append((row.id, prepared))
     removed = [row.id for rows in waiting.values() for row in rows]
     return ChunkChanges(tuple(moved), tuple(reworded), tuple(added), tuple(removed))
@@ -81,26 +86,22 @@ def touch_document_rows(db: Database, documents: Iterable[StoredDocument]) -> No
 def stored_rows(db: Database, document_id: int) -> list[StoredRow]:
     """Return the chunks of a document, oldest first."""
     return [
-        StoredRow(chunk_id, digest.hex(), context_length, first_line, last_line)
-        for chunk_id, digest, context_length, first_line, last_line in db.rows(
-            "SELECT id, embedded_hash, context_length, first_line, last_line FROM chunks"
-            " WHERE document_id = ? ORDER BY id",
+        StoredRow(chunk_id, digest.hex(), *rest)
+        for chunk_id, digest, *rest in db.rows(
+            f"SELECT {STORED_ROW} FROM chunks WHERE document_id = ? ORDER BY id",  # noqa: S608
             (document_id,),
         )
     ]
 
 
 def move_chunks(db: Database, changes: ChunkChanges) -> None:
-    """Give kept chunks their new lines and, where the split between heading and text changed, their new words."""
+    """Give kept chunks their new place and, where the split between heading and text changed, their new words."""
     db.run_many(
-        "UPDATE chunks SET first_line = ?, last_line = ? WHERE id = ?",
-        [(new.chunk.first_line, new.chunk.last_line, chunk_id) for chunk_id, new in changes.moved],
+        "UPDATE chunks SET first_line = ?, last_line = ?, turn = ?, parts = ? WHERE id = ?",
+        [(*_place(new), chunk_id) for chunk_id, new in changes.moved],
     )
     for chunk_id, new in changes.reworded:
-        db.rows(
-            "UPDATE chunks SET context_length = ?, term_count = ? WHERE id = ?",
-            (len(new.chunk.context), _term_count(new), chunk_id),
-        )
+        db.rows("UPDATE chunks SET context_length = ? WHERE id = ?", (len(new.chunk.context), chunk_id))
         db.rows(
             "UPDATE chunk_texts SET context = ?, text = ? WHERE chunk_id = ?",
             (new.chunk.context, new.chunk.text, chunk_id),
@@ -117,17 +118,15 @@ def insert_chunks(db: Database, document_id: int, added: Sequence[PreparedChunk]
     ids = list(range(last + 1, last + 1 + len(added)))
     db.run_many(
         "INSERT INTO chunks"
-        " (id, document_id, first_line, last_line, has_vector, embedded_hash, context_length, term_count)"
-        " VALUES (?, ?, ?, ?, 0, ?, ?, ?)",
+        " (id, document_id, first_line, last_line, turn, parts, has_vector, embedded_hash, context_length)"
+        " VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?)",
         [
             (
                 chunk_id,
                 document_id,
-                new.chunk.first_line,
-                new.chunk.last_line,
+                *_place(new),
                 bytes.fromhex(new.chunk.embedded_hash),
                 len(new.chunk.context),
-                _term_count(new),
             )
             for chunk_id, new in zip(ids, added, strict=True)
         ],
@@ -141,10 +140,9 @@ def insert_chunks(db: Database, document_id: int, added: Sequence[PreparedChunk]
     return ids
 
 
-def _term_count(prepared: PreparedChunk) -> int:
-    if prepared.stated is not None:
-        return prepared.stated
-    return prepared.text_terms.count(" ") + 1 if prepared.text_terms else 0
+def _place(prepared: PreparedChunk) -> tuple[int, int, int, int]:
+    chunk = prepared.chunk
+    return chunk.first_line, chunk.last_line, chunk.turn, prepared.parts
 
 
 def _insert_terms(db: Database, paired: Sequence[tuple[int, PreparedChunk]]) -> None:

@@ -35,15 +35,6 @@ def cursor_of(db: Database, source: str, path: str) -> str | None:
     return found
 
 
-def last_chunk(db: Database, document_id: int, embedded_hash: str) -> int | None:
-    """Return the last of a document's chunks with this hash."""
-    found: int | None = db.value(
-        "SELECT id FROM chunks WHERE document_id = ? AND embedded_hash = ? ORDER BY last_line DESC, id DESC LIMIT 1",
-        (document_id, bytes.fromhex(embedded_hash)),
-    )
-    return found
-
-
 class ChunkPairing:
     """Pairs a document's chunks with those it gets instead, handed over bit by bit; each at most once, in order."""
 
@@ -66,11 +57,11 @@ class ChunkPairing:
     def _rows(self, hashes: Collection[str]) -> list[StoredRow]:
         # The plus keeps SQLite from going through all chunks of the document instead of those with these hashes.
         found = self._db.rows(
-            "SELECT id, embedded_hash, context_length, first_line, last_line FROM chunks"
+            f"SELECT {rows.STORED_ROW} FROM chunks"  # noqa: S608
             " WHERE +document_id = ? AND embedded_hash IN (SELECT unhex(value) FROM json_each(?)) ORDER BY id",
             (self._document_id, as_json(hashes)),
         )
-        return [StoredRow(chunk_id, digest.hex(), *places) for chunk_id, digest, *places in found]
+        return [StoredRow(chunk_id, digest.hex(), *rest) for chunk_id, digest, *rest in found]
 
 
 class SqliteRewrite:

@@ -60,7 +60,15 @@ CREATE TABLE segment_blobs (segment_id INTEGER PRIMARY KEY, ids BLOB NOT NULL, c
 CREATE TABLE segment_slots (chunk_id INTEGER PRIMARY KEY, segment_id INTEGER NOT NULL, slot INTEGER NOT NULL);
 """.replace("@TOKENIZER", _TOKENIZER)
 
-MIGRATIONS: tuple[str, ...] = (FIRST_SCHEMA,)  # the script at position n makes version n + 1 of version n
+# Chunks know their message and how many parts it has. What an older index holds is replaced by its next rebuild.
+TURNS = """
+ALTER TABLE chunks DROP COLUMN term_count;
+ALTER TABLE chunks ADD COLUMN turn INTEGER NOT NULL DEFAULT 0;  -- message of a conversation, from 1; 0 in notes
+ALTER TABLE chunks ADD COLUMN parts INTEGER NOT NULL DEFAULT 1;  -- chunks of its message, or of its note
+CREATE INDEX chunks_by_turn ON chunks (document_id, turn) WHERE turn > 0;
+"""
+
+MIGRATIONS: tuple[str, ...] = (FIRST_SCHEMA, TURNS)  # the script at position n makes version n + 1 of version n
 TABLES = frozenset(
     {"meta", "totals", "documents", "chunks", "chunk_texts", "terms", "vectors", "vector_codec", "vector_segments"}
     | {"segment_blobs", "segment_slots", "vocabulary", "cursors"}

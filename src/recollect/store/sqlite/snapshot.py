@@ -12,14 +12,16 @@ from recollect.errors import IndexCorruptError, StoreError
 from recollect.store.sqlite import keyword
 from recollect.store.sqlite.connection import REBUILD_HINT, Database, as_json, damaged
 from recollect.store.sqlite.growing import cursor_of
-from recollect.store.sqlite.scopes import without_idle_filters
+from recollect.store.sqlite.scopes import document_condition, without_idle_filters
 from recollect.types import (
+    ChunkPlace,
     Counts,
     EmbedderIdentity,
     FileStamp,
     Match,
     Scope,
     SourceName,
+    SpokenLine,
     StoredChunk,
     StoredDocument,
     Term,
@@ -29,18 +31,13 @@ if TYPE_CHECKING:
     from recollect.protocols import Vector
     from recollect.store.sqlite.vectors.searching import VectorSearch
 
-_MOST_TERM_COUNTS = 100_000  # chunks, some 10 MB; then the memo starts afresh
-
 
 class SqliteSnapshot:
     """Implements `Snapshot` on a connection that is inside a read transaction."""
 
-    def __init__(
-        self, db: Database, vector_search: Callable[[], VectorSearch], term_counts: dict[int, int] | None = None
-    ) -> None:
+    def __init__(self, db: Database, vector_search: Callable[[], VectorSearch]) -> None:
         self._open_db: Database | None = db
         self._vector_search = vector_search  # asked for late: it imports NumPy
-        self._term_counts = {} if term_counts is None else term_counts  # shared by all snapshots of a store
 
     def end(self) -> None:
         """Cut the snapshot off its connection, which goes back to the pool."""
@@ -142,32 +139,51 @@ class SqliteSnapshot:
 
     def chunks(self, chunk_ids: Collection[int]) -> Mapping[int, StoredChunk]:
         found = {}
-        for chunk_id, source, path, dated, first_line, last_line, text, context in self._db.rows(
-            "SELECT chunks.id, source, path, dated, first_line, last_line, text, context FROM chunks"
+        for chunk_id, source, path, dated, first_line, last_line, text, context, turn, parts in self._db.rows(
+            "SELECT chunks.id, source, path, dated, first_line, last_line, text, context, turn, parts FROM chunks"
             " JOIN documents ON documents.id = document_id JOIN chunk_texts ON chunk_id = chunks.id"
             " WHERE chunks.id IN (SELECT value FROM json_each(?))",
             (as_json(chunk_ids),),
         ):
-            if not (_are(str, source, path, text, context) and _are(int, first_line, last_line)):
+            if not (_are(str, source, path, text, context) and _are(int, first_line, last_line, turn, parts)):
                 raise damaged(self._db.path, "the record of a chunk")
-            found[chunk_id] = StoredChunk(chunk_id, source, path, _day(dated), first_line, last_line, text, context)
+            found[chunk_id] = StoredChunk(
+                chunk_id, source, path, _day(dated), first_line, last_line, text, context, turn, parts
+            )
         return found
 
-    def term_counts(self, chunk_ids: Collection[int]) -> Mapping[int, int]:
-        remembered = self._term_counts
-        counts = {chunk_id: count for chunk_id in chunk_ids if (count := remembered.get(chunk_id)) is not None}
-        if len(counts) < len(chunk_ids):
-            read = self._db.rows(
-                "SELECT chunks.id, term_count FROM json_each(?) CROSS JOIN chunks ON chunks.id = value",
-                (as_json([chunk_id for chunk_id in chunk_ids if chunk_id not in counts]),),
-            )
-            if not all(isinstance(count, int) and count >= 0 for _, count in read):
-                raise damaged(self._db.path, "the number of words of a chunk")
-            counts.update(read)
-            if len(remembered) > _MOST_TERM_COUNTS:
-                remembered.clear()
-            remembered.update(read)
-        return counts
+    def messages(self, path: str, turns: Collection[int]) -> Sequence[SpokenLine]:
+        found = self._db.rows(
+            "SELECT first_line, text, turn FROM documents JOIN chunks ON document_id = documents.id"
+            " JOIN chunk_texts ON chunk_id = chunks.id WHERE source = 'sessions' AND path = ? AND turn > 0"
+            " AND turn IN (SELECT value FROM json_each(?)) ORDER BY turn, chunks.id",
+            (path, as_json(turns)),
+        )
+        messages: dict[int, SpokenLine] = {}
+        for line, text, turn in found:
+            if not (_are(str, text) and _are(int, line)):
+                raise damaged(self._db.path, "the record of a chunk")
+            messages.setdefault(turn, SpokenLine(line, text, turn))
+        return list(messages.values())
+
+    def newest_chunks(self, *, limit: int, scope: Scope) -> Sequence[int]:
+        condition, values = document_condition(scope)
+        where = f" WHERE {condition}" if condition else ""
+        found = self._db.rows(
+            f"SELECT chunks.id FROM chunks JOIN documents ON documents.id = document_id{where}"  # noqa: S608
+            " ORDER BY dated DESC NULLS LAST, document_id, first_line, chunks.id LIMIT ?",
+            (*values, limit),
+        )
+        return [chunk_id for (chunk_id,) in found]
+
+    def places(self, chunk_ids: Collection[int]) -> Mapping[int, ChunkPlace]:
+        found = self._db.rows(
+            "SELECT chunks.id, document_id, turn, parts FROM json_each(?) CROSS JOIN chunks ON chunks.id = value",
+            (as_json(chunk_ids),),
+        )
+        if not all(_are(int, *row) and row[2] >= 0 and row[3] > 0 for row in found):
+            raise damaged(self._db.path, "the place of a chunk")
+        return {chunk_id: ChunkPlace(*place) for chunk_id, *place in found}
 
     def known_vectors(self, embedded_hashes: Collection[str]) -> Mapping[str, Vector]:
         if not embedded_hashes or self._dimensions() is None:

@@ -42,7 +42,6 @@ class SqliteStore:
         self._read_only = read_only
         self._index: VectorIndex | None = None
         self._search: VectorSearch | None = None
-        self._term_counts: dict[int, int] = {}  # of chunks that answered lately; ids are never used again
         self._chunks_written = 0  # since the keyword segments were last merged by this object
 
     @property
@@ -54,7 +53,7 @@ class SqliteStore:
         with self._pool.reader() as db:
             db.rows("BEGIN")
             db.rows("SELECT vector_generation FROM totals")  # a deferred transaction starts with its first read
-            snapshot = SqliteSnapshot(db, self._vector_search, self._term_counts)
+            snapshot = SqliteSnapshot(db, self._vector_search)
             try:
                 with suspecting_damage(db):
                     yield snapshot
@@ -82,17 +81,11 @@ class SqliteStore:
         chunks: Sequence[PreparedChunk],
         vectors: Mapping[str, Vector],
         *,
-        replaces: str | None,
         cursor: str,
     ) -> None:
         with self._writing() as db:
             key, is_new = rows.put_document_row(db, document)
-            grown = growing.last_chunk(db, key, replaces) if replaces else None
-            kept = bool(grown) and bool(chunks) and chunks[0].chunk.embedded_hash == replaces
-            fresh = chunks[1:] if kept else chunks
-            removed = [grown] if grown and not kept else []
-            self._remove_chunks(db, removed)
-            self._insert_chunks(db, document.stamp.source, key, fresh, vectors)
+            self._insert_chunks(db, document.stamp.source, key, chunks, vectors)
             growing.put_cursor(db, key, cursor)
             _count(db, documents=int(is_new))
 

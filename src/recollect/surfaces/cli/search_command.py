@@ -13,7 +13,7 @@ from recollect.surfaces.text import search_lines
 
 if TYPE_CHECKING:
     from recollect.privacy import Chat
-    from recollect.search.fusion import Fusion
+    from recollect.search.scoring import Fusion
     from recollect.types import SearchMode, SourceName
 
 

@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.search.analysis import COMMON, LED_BY, MOST_TERMS, choose_terms, query_terms, weigh
+from recollect import Memory
+from recollect.search.query import choose_terms, common_from, keyword_query, query_terms, weigh
+from recollect.search.tuning import TUNING
 from recollect.types import Term
+
+MANY = 100_000
+COMMON = common_from(MANY, TUNING)
 
 
 def term(*tokens: str, prefix: bool = False) -> Term:
@@ -53,46 +58,106 @@ def test_rare_terms_weigh_more():
     assert rare.weight > common.weight > 0
 
 
+def chosen_from(weighed, *, common=COMMON):
+    return choose_terms(weighed, TUNING, common=common)
+
+
 def test_very_common_terms_go_while_rarer_ones_remain():
-    weighed = weigh([term("common"), term("rare")], [COMMON, 3], 100_000)
-    assert choose_terms(weighed).terms == (term("rare"),)
+    weighed = weigh([term("common"), term("rare")], [COMMON, 3], MANY)
+    assert chosen_from(weighed).terms == (term("rare"),)
 
 
 def test_very_common_terms_stay_when_there_is_nothing_else():
-    weighed = weigh([term("common")], [COMMON], 100_000)
-    assert choose_terms(weighed).terms == (term("common"),)
+    weighed = weigh([term("common")], [COMMON], MANY)
+    assert chosen_from(weighed).terms == (term("common"),)
 
 
 def test_the_rarest_terms_that_name_enough_chunks_lead():
-    weighed = weigh([term("often"), term("seldom"), term("now-and-then")], [900, 30, LED_BY], 100_000)
-    chosen = choose_terms(weighed)
+    weighed = weigh([term("often"), term("seldom"), term("now-and-then")], [900, 30, TUNING.led_by], MANY)
+    chosen = chosen_from(weighed)
     assert chosen.led_by == (term("seldom"), term("now-and-then"))
     assert chosen.terms == (*chosen.led_by, term("often"))
 
 
 def test_all_terms_lead_while_they_name_few_chunks():
-    chosen = choose_terms(weigh([term("one"), term("two")], [4, 3], 100))
+    chosen = chosen_from(weigh([term("one"), term("two")], [4, 3], 100))
     assert chosen.led_by == chosen.terms == (term("two"), term("one"))
-
-
-def test_terms_that_occur_nowhere_are_not_asked_for():
-    weighed = weigh([term("here"), term("nowhere")], [2, 0], 100)
-    chosen = choose_terms(weighed)
-    assert chosen.terms == (term("here"),)
-    assert weighed[0].weight < chosen.full_weight < weighed[0].weight + weighed[1].weight
-
-
-def test_what_a_small_memory_lacks_counts_no_more_than_what_all_of_it_holds():
-    everywhere, nowhere = weigh([term("everywhere"), term("nowhere")], [3, 0], 3)
-    assert choose_terms([everywhere, nowhere]).full_weight == pytest.approx(2 * everywhere.weight)
 
 
 def test_a_long_query_keeps_its_rarest_terms():
     terms = [term(f"t{i}") for i in range(200)]
-    chosen = choose_terms(weigh(terms, list(range(200, 0, -1)), 10_000))
-    assert len(chosen.terms) == MOST_TERMS
+    chosen = chosen_from(weigh(terms, list(range(200, 0, -1)), 10_000))
+    assert len(chosen.terms) == TUNING.most_terms
     assert term("t199") in chosen.terms
     assert term("t0") not in chosen.terms
+
+
+# --- asked of a store ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def memory(tmp_path):
+    notes = tmp_path / "memory"
+    notes.mkdir()
+    for number in range(40):
+        (notes / f"{number}.md").write_text(f"Entry {number} about the harbour crane, kept by the office.\n")
+    (notes / "vpn.md").write_text("WireGuard (WG) listens on port 51820.\n")
+    with Memory.open(tmp_path, provider="none") as opened:
+        opened.index()
+        yield opened
+
+
+def asked(memory, query, **given):
+    with memory.store() as store, store.reading() as snapshot:
+        return keyword_query(snapshot, query, TUNING, **given)
+
+
+def test_terms_that_occur_nowhere_are_not_asked_for_but_missed(memory):
+    known, more = asked(memory, "WireGuard"), asked(memory, "WireGuard zeppelin")
+    assert more.terms == known.terms
+    assert more.full_weight > known.full_weight
+
+
+def test_what_a_small_memory_lacks_counts_no_more_than_what_all_of_it_holds(memory):
+    known, more = asked(memory, "crane"), asked(memory, "crane zeppelin")
+    assert more.full_weight == pytest.approx(2 * known.full_weight)
+
+
+def test_words_that_say_when_are_not_looked_for(memory):
+    assert asked(memory, "crane in August", about_time="in August").terms == (term("crane"),)
+    assert not asked(memory, "crane in August", about_time="in August").only_time
+
+
+@pytest.mark.parametrize("query", ["what happened in August", "notes of August", "August?"])
+def test_a_question_may_ask_for_nothing_but_a_time(memory, query):
+    assert asked(memory, query, about_time="in August").only_time
+
+
+def test_a_word_typed_in_part_stands_for_what_begins_so(memory):
+    assert asked(memory, "wiregu").terms == (term("wiregu", prefix=True),)
+    assert asked(memory, '"wiregu"').terms == ()
+
+
+def test_function_words_are_kept_as_typed_beside_others(memory):
+    assert asked(memory, "Where is the crane?").function_words == ("where", "is", "the")
+    assert asked(memory, "the who").function_words == ()
+
+
+def test_neighbouring_content_words_are_pairs(memory):
+    assert asked(memory, "port of the harbour crane").pairs == (term("harbour", "crane"),)
+
+
+@pytest.mark.parametrize(
+    ("query", "guesses"),
+    [
+        pytest.param("wiregu", (), id="a word typed in part is no guess"),
+        pytest.param("wireguadr port", (("wireguadr", "wireguard"),), id="a typo"),
+        pytest.param('"wiregu"', (), id="in quotes it is meant as it is"),
+        pytest.param("crane", (), id="a word that is there"),
+    ],
+)
+def test_words_that_no_note_holds_are_guessed(memory, query, guesses):
+    assert asked(memory, query).guesses == guesses
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,104 @@
+"""Every number that changes a score or an order is in `Tuning`; each other number in `search` has a reason here."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
+
+import pytest
+
+import recollect.search
+from recollect.search.tuning import TUNING, Tuning
+
+SEARCH = Path(recollect.search.__file__).parent
+CALENDAR = {"times", "time_words.py", "day_phrases.py"}  # days of a month, months of a year, digits of a date
+COUNTING = {0, 1, -1, 2}  # first, last, both
+
+REASONS = {
+    "acronyms.py": {
+        6: "letters of the longest acronym",
+        8: "chunks read for an explanation",
+        50: "chunks: two letters in more of them are a word",
+        60: "characters between an acronym and its explanation",
+    },
+    "decay.py": {0.5: "what is left after a half-life"},
+    "diversity.py": {50: "chunks that MMR puts in order, when it is asked for"},
+    "heading_days.py": {
+        31: "days: a longer time in a heading says nothing",
+        2000: "any year: the day does not matter",
+        4096: "headings remembered",
+    },
+    "ordering.py": {
+        0.7: "default weight of a reranker; a setting",
+        20: "default candidates of a reranker; a setting",
+        24: "chunks read at a time",
+    },
+    "query.py": {0.5: "of BM25's idf", 1e-06: "floor of FTS5's idf", 4000: "characters of a question that are read"},
+    "query_embedding.py": {64: "question vectors remembered"},
+    "reranking.py": {0.5: "a reranker that gives all texts the same score"},
+    "scoring.py": {
+        0.3: "OpenClaw's text weight; a setting",
+        0.5: "of BM25's idf",
+        0.7: "OpenClaw's vector weight; a setting",
+        0.75: "b of BM25, as in the store",
+        1.2: "k1 of BM25, as in the store",
+    },
+    "searcher.py": {
+        0.35: "default threshold; a setting",
+        4: "digits of a shown score",
+        6: "default limit; a setting. Digits of an explained number",
+        200: "candidates a side at most; OpenClaw's cap",
+    },
+    "snippets.py": {
+        1e-09: "sums of the same weights in another order",
+        3: "quarters of a passage that must match",
+        4: "quarters; shortest stem whose last letter may change",
+        8: "places looked at for one word",
+        160: "characters shown of the beginning of a long message",
+        700: "characters of a snippet; OpenClaw's",
+    },
+    "spelling.py": {
+        3: "words of one question that are guessed",
+        4: "letters of the shortest word with a typo; letters two typos change",
+        5: "letters from which one may be missing",
+        6: "letters from which one may be wrong",
+        7: "letters of the shortest stem with two typos",
+        8: "letters of the shortest word with two typos",
+        24: "letters of the longest word",
+        1000: "chunks counted to choose between guesses",
+        20000: "terms compared",
+    },
+}
+
+
+def numbers_in(source: str) -> set[float]:
+    """Return the numbers of a module that are more than counting."""
+    constants = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
+    return {value for value in constants if type(value) in {int, float} and value not in COUNTING}
+
+
+def test_every_other_number_has_a_reason():
+    found = defaultdict(set)
+    for file in sorted(SEARCH.rglob("*.py")):
+        name = file.relative_to(SEARCH).parts[0]
+        if name not in CALENDAR and name != "tuning.py" and (numbers := numbers_in(file.read_text(encoding="utf-8"))):
+            found[name] |= numbers
+    assert dict(found) == {name: set(reasons) for name, reasons in REASONS.items()}
+
+
+def test_few_numbers_decide_an_order():
+    assert len(fields(Tuning)) <= 20
+
+
+def test_nobody_changes_them_on_the_way():
+    with pytest.raises(FrozenInstanceError):
+        TUNING.pairs = 1.0
+
+
+def test_every_number_says_what_it_is_for():
+    lines = (SEARCH / "tuning.py").read_text(encoding="utf-8").splitlines()
+    for field in fields(Tuning):
+        (line,) = [line for line in lines if line.strip().startswith(f"{field.name}:")]
+        assert "  # " in line
