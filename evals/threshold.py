@@ -1,99 +1,151 @@
-"""Measures the default threshold: how many answers it keeps, and what questions get that these notes cannot answer.
+"""Measures the default threshold: how many answers it keeps, and how many questions that cannot be answered it rejects.
 
     python -m evals.threshold FOLDER FOLDER... [--work FOLDER]
 
-Each FOLDER is a test set. Its own questions should find their answers above the threshold; questions of the other sets
-are foreign to its notes and should find nothing. A foreign question that shares a rare name or number with a note shows
-that note by design (an exact hit is never hidden); the last column leaves those out.
+Each FOLDER is a test set. A set is asked its own questions, questions of the other families (names of one family begin
+alike), and, where it has several scopes, in each scope the questions of the next one. Scores are recorded without a
+threshold and compared with the default one, then with the one that keeps 95 % of the answers in the mean over the sets.
 """
 
 from __future__ import annotations
 
 import argparse
-import random
+import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from evals.query_vectors import remembered_queries
+
 from recollect import Hit, Memory
+from recollect.evaluation.metrics import mean
 from recollect.evaluation.runner import open_memory
 from recollect.evaluation.test_sets import EvalQuery, EvalSet, load_set
 from recollect.evaluation.workspaces import ScopeWorkspace, write_workspaces
+from recollect.protocols import Embedder
+from recollect.settings import QuerySettings
 
-SEED = 20261116
-OWN, FOREIGN = 200, 60  # questions asked of each set, from its own and from those of every other set
-ROUNDING = 1e-4  # of shown scores
-DEEP = 10  # an answer that is not among the first ten is not the threshold's fault
+OWN = 200  # questions of its own that a set is asked
+FOREIGN = 60  # questions that it is asked from each set of another family
+NEXT_CHAT = 20  # questions of the next scope that a scope is asked
+SHOWN = 6  # hits of a default search; what comes later is not the threshold's fault
+KEPT = 0.95  # of the answers
+SCORE_DIGITS = 4  # that a hit's score is rounded to
 
 
-@dataclass
-class Counted:
-    """What was seen of one set."""
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What searches of one set scored without a threshold."""
 
-    answers: int = 0
-    kept: int = 0
-    foreign: int = 0
-    shown: int = 0
-    shown_by_more: int = 0  # than an exact hit at the floor
-    scopes: set[str] = field(default_factory=set)
+    name: str
+    answers: list[float] = field(default_factory=list)  # every answer among the first hits
+    foreign: list[float] = field(default_factory=list)  # the best hit of each question
+    next_chat: list[float] = field(default_factory=list)  # the same; empty where there is one scope only
 
 
 def main() -> None:
-    """Print one line a set."""
+    """Print what the default threshold does, and what one does that keeps 95 % of the answers."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--work", type=Path, help="keep the indexes here, so that the next run is quick")
     options = parser.parse_args()
     sets = [load_set(folder) for folder in options.folders]
-    print("| set | answers kept | foreign questions that show anything | more than an exact hit |\n|---|--:|--:|--:|")
-    with nullcontext(options.work) if options.work else tempfile.TemporaryDirectory() as work:
-        for eval_set in sets:
-            found = measured(eval_set, foreign_to(eval_set, sets), Path(work))
-            shares = (found.kept / found.answers, found.shown / found.foreign, found.shown_by_more / found.foreign)
-            print(f"| {eval_set.name} | {' | '.join(f'{share:.1%}' for share in shares)} |", flush=True)
+    kept = nullcontext(options.work) if options.work else tempfile.TemporaryDirectory()
+    with kept as work, remembered_queries(Path(work)) as embedder:
+        recorded = [record(eval_set, foreign_to(eval_set, sets), Path(work), embedder) for eval_set in sets]
+    default = QuerySettings().min_score
+    print(f"At {default}, the default:\n")
+    print("\n".join(table(recorded, default)))
+    threshold = threshold_keeping(KEPT, [each.answers for each in recorded])
+    print(f"\nAt {threshold:.3f}, which keeps {KEPT:.0%} of the answers in the mean:\n")
+    print("\n".join(table(recorded, threshold)))
 
 
-def foreign_to(eval_set: EvalSet, sets: list[EvalSet]) -> list[str]:
-    """Return questions of the sets that are made of other texts; names of one family begin alike."""
-    dice = random.Random(SEED)
-    family = eval_set.name.split("-")[0]
-    others = [other for other in sets if other.name.split("-")[0] != family]
-    return [q.text for other in others for q in dice.sample(other.queries, min(FOREIGN, len(other.queries)))]
+# --- asking ----------------------------------------------------------------------------------------
 
 
-def measured(eval_set: EvalSet, foreign: list[str], work: Path) -> Counted:
-    """Ask own and foreign questions, spread over the scopes."""
-    found = Counted()
+def foreign_to(eval_set: EvalSet, sets: Sequence[EvalSet]) -> list[str]:
+    """Return questions of the sets that are made of other texts."""
+    others = [other for other in sets if other.family != eval_set.family]
+    return [query.text for other in others for query in other.sample(FOREIGN).queries]
+
+
+def record(eval_set: EvalSet, foreign: Sequence[str], work: Path, embedder: Embedder | None) -> Recorded:
+    """Ask own and foreign questions, the foreign ones spread over the scopes."""
+    print(f"{eval_set.name}: asking", file=sys.stderr)
+    found = Recorded(eval_set.name)
     workspaces = write_workspaces(eval_set, work)
-    dice = random.Random(SEED)
-    own = dice.sample(eval_set.queries, min(OWN, len(eval_set.queries)))
+    own = eval_set.sample(OWN).queries
+    scopes = list(workspaces)
     for number, (scope, workspace) in enumerate(workspaces.items()):
         with open_memory(workspace.folder, {}) as memory:
             memory.index()
+        following = scopes[(number + 1) % len(scopes)] if len(scopes) > 1 else None
+        with open_memory(workspace.folder, {}, embedder=embedder) as memory:
             for query in own:
                 if query.scope == scope:
-                    _ask_own(memory, workspace, query, found)
-            for text in foreign[number :: len(workspaces)]:
-                hits = memory.search(text, sync=False, explain=True).hits
-                found.foreign += 1
-                found.shown += bool(hits)
-                floor = memory.settings.query.min_score  # an exact hit is lifted to just that
-                found.shown_by_more += any(_as_judged(hit) > floor + ROUNDING for hit in hits)
+                    found.answers.extend(_answer_scores(memory, workspace, query))
+            found.foreign.extend(_best_score(memory, text) for text in foreign[number :: len(scopes)])
+            next_chat = [query.text for query in eval_set.queries if query.scope == following][:NEXT_CHAT]
+            found.next_chat.extend(_best_score(memory, text) for text in next_chat)
     return found
 
 
-def _as_judged(hit: Hit) -> float:
-    """Return the score that met the threshold: what time or kind of answer add comes after it."""
+def _answer_scores(memory: Memory, workspace: ScopeWorkspace, query: EvalQuery) -> Iterator[float]:
+    for hit in _first_hits(memory, query.text):
+        if workspace.documents[hit.path] in query.grades:
+            yield _relevance(hit)
+
+
+def _best_score(memory: Memory, text: str) -> float:
+    return max(map(_relevance, _first_hits(memory, text)), default=0.0)
+
+
+def _first_hits(memory: Memory, text: str) -> Sequence[Hit]:
+    return memory.search(text, limit=SHOWN, min_score=0, explain=True, sync=False).hits
+
+
+def _relevance(hit: Hit) -> float:
+    """Return the score that is compared with the threshold: what age or a second look change comes after it."""
     return hit.score / float((hit.explanation or {}).get("order_factor", 1.0))
 
 
-def _ask_own(memory: Memory, workspace: ScopeWorkspace, query: EvalQuery, found: Counted) -> None:
-    shown = {hit.citation for hit in memory.search(query.text, limit=DEEP, sync=False).hits}
-    for hit in memory.search(query.text, limit=DEEP, min_score=0, sync=False).hits:
-        if query.grades.get(workspace.documents[hit.path], 0) > 0:
-            found.answers += 1
-            found.kept += hit.citation in shown
+# --- counting --------------------------------------------------------------------------------------
+
+
+def share_reaching(threshold: float, scores: Sequence[float]) -> float:
+    """Return the share of the scores that the threshold lets through."""
+    return mean([float(score >= threshold) for score in scores])
+
+
+def threshold_keeping(share: float, scores_by_set: Sequence[Sequence[float]]) -> float:
+    """Return the highest threshold that keeps this share of the scores in the mean over the sets, by bisection."""
+    low, high = 0.0, 1.0
+    while high - low > 10**-SCORE_DIGITS / 2:
+        middle = (low + high) / 2
+        if mean([share_reaching(middle, scores) for scores in scores_by_set]) >= share:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def table(recorded: Sequence[Recorded], threshold: float) -> Iterator[str]:
+    """Yield a Markdown table with one row a set, and the mean over the sets."""
+    yield "| set | answers kept | foreign questions with a hit | next-chat questions with a hit |"
+    yield "|---|--:|--:|--:|"
+    rows = [[each.answers, each.foreign, each.next_chat] for each in recorded]
+    shares = [[share_reaching(threshold, scores) if scores else None for scores in row] for row in rows]
+    for each, row in zip(recorded, shares, strict=True):
+        yield f"| {each.name} | {' | '.join(map(_percent, row))} |"
+    means = [[share for share in column if share is not None] for column in zip(*shares, strict=True)]
+    yield f"| mean | {' | '.join(_percent(mean(column) if column else None) for column in means)} |"
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.1%}"
 
 
 if __name__ == "__main__":

@@ -47,6 +47,15 @@ def test_halves_share_no_query_and_keep_conversations_together(folder):
     assert {query.scope for query in scoped.half("tuning").queries} == {"b"}
 
 
+def test_a_sample_is_the_same_every_time_and_in_the_order_of_the_set(folder):
+    whole = load_set(folder)
+    many = replace(whole, queries=tuple(EvalQuery(f"q{i:02}", "?", {}) for i in range(50)))
+    chosen = [query.id for query in many.sample(10).queries]
+    assert len(chosen) == 10
+    assert chosen == sorted(chosen) == [query.id for query in many.sample(10).queries]
+    assert many.sample(50) is many
+
+
 def test_a_half_without_a_query_is_an_error(folder, capsys):
     assert run(["eval", str(folder), "--half", "held-out", "--embedder", "none"]) == 1
     assert "holds no query in this half" in capsys.readouterr().err
@@ -57,6 +66,23 @@ def test_every_document_becomes_a_note_of_its_scope(folder, tmp_path):
     assert set(workspaces) == {"a", "b"}
     (path,) = [path for path, document in workspaces["b"].documents.items() if document == "d/1"]
     assert (workspaces["b"].folder / path).read_text() == "# Title 1\n\nThe text of 1.\n"
+
+
+@pytest.mark.parametrize(
+    ("date", "front_matter"),
+    [
+        pytest.param("2026-05-08", "---\ndate: 2026-05-08\n---\n", id="a day"),
+        pytest.param("20260508", "", id="without hyphens"),
+        pytest.param("2026-02-30", "", id="no day of the calendar"),
+        pytest.param("1:56 pm on 8 May, 2023", "", id="in words"),
+    ],
+)
+def test_only_dates_in_iso_form_date_the_note(folder, tmp_path, date, front_matter):
+    whole = load_set(folder)
+    dated = replace(whole, documents=(replace(whole.documents[0], date=date),))
+    workspace = write_workspaces(dated, tmp_path / "work")["a"]
+    (path,) = workspace.documents
+    assert (workspace.folder / path).read_text() == f"{front_matter}# Title 0\n\nThe text of 0.\n"
 
 
 @pytest.mark.parametrize(

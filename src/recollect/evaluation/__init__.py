@@ -1,1 +1,1 @@
-"""Retrieval quality: public test sets in, measured figures with their uncertainty out, through the real pipeline."""
+"""Measures retrieval quality on test sets, through the real pipeline."""

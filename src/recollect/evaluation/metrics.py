@@ -1,4 +1,4 @@
-"""A ranking and its judgements in, figures out; pure."""
+"""The measures of retrieval quality, computed from rankings and judgements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures in, a JSON document or a Markdown table out."""
+"""Shows measured figures as JSON or as a Markdown table."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ def figures_document(figures: Sequence[Figures]) -> dict[str, Any]:
 
 
 def figures_table(figures: Sequence[Figures]) -> Iterator[str]:
-    """Yield the lines of a Markdown table with half the 95 % interval; the best of each set is marked."""
-    metrics = list(figures[0].values)
+    """Yield the lines of a Markdown table with half the 95 % interval; the best of each set is marked.
+
+    A metric that was not measured on a set leaves its cell empty.
+    """
+    metrics = list(dict.fromkeys(metric for each in figures for metric in each.values))
     yield f"| set | search | {' | '.join(metrics)} | p50 ms |"
     yield f"|---|---|{'---|' * len(metrics)}---|"
     best = {(name, metric): _best(figures, name, metric) for name in _names(figures) for metric in metrics}
@@ -43,10 +46,12 @@ def _names(figures: Sequence[Figures]) -> list[str]:
 
 
 def _best(figures: Sequence[Figures], name: str, metric: str) -> float:
-    return max(each.values[metric] for each in figures if each.name == name)
+    return max(each.values.get(metric, 0.0) for each in figures if each.name == name)
 
 
 def _cell(figures: Figures, metric: str, best: float) -> str:
+    if metric not in figures.values:
+        return ""
     value = figures.values[metric]
     low, high = figures.intervals[metric]
     shown = f"{value:.3f} ±{(high - low) / 2:.3f}"

@@ -1,4 +1,4 @@
-"""Test sets in, figures out: documents become notes, notes an index, queries searches of the real memory."""
+"""Measures a test set through the real pipeline: documents become notes, queries searches of a real memory."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from recollect.evaluation.test_sets import EvalSet
     from recollect.evaluation.workspaces import ScopeWorkspace
+    from recollect.protocols import Embedder
+    from recollect.search.tuning import Tuning
     from recollect.types import ProgressCallback, SearchAnswer
 
 DEEPEST = 100  # documents ranked for a query; what lies beyond counts as not found
@@ -61,6 +63,7 @@ def evaluate(
     work: Path,
     variants: Sequence[str],
     flags: Mapping[str, object],
+    tuning: Tuning | None = None,
     progress: ProgressCallback | None = None,
     announce: Callable[[str], None] = lambda _: None,
 ) -> list[Figures]:
@@ -73,34 +76,40 @@ def evaluate(
     figures = []
     for variant in variants:
         announce(f"{eval_set.name}: asking {len(eval_set.queries):,} queries ({variant})")
-        figures.append(_figures(eval_set, workspaces, variant, flags))
+        figures.append(_figures(eval_set, workspaces, variant, flags, tuning))
     return figures
 
 
-def open_memory(folder: Path, flags: Mapping[str, object]) -> Memory:
-    """Open the memory of a workspace with these settings on top."""
-    return Memory(folder, load_settings(folder, flags=flags).settings)
+def open_memory(
+    folder: Path, flags: Mapping[str, object], *, embedder: Embedder | None = None, tuning: Tuning | None = None
+) -> Memory:
+    """Open the memory of a workspace with these settings on top, and with other numbers for the ranking if given."""
+    return Memory(folder, load_settings(folder, flags=flags).settings, embedder=embedder, tuning=tuning)
 
 
 def _figures(
-    eval_set: EvalSet, workspaces: Mapping[str, ScopeWorkspace], variant: str, flags: Mapping[str, object]
+    eval_set: EvalSet,
+    workspaces: Mapping[str, ScopeWorkspace],
+    variant: str,
+    flags: Mapping[str, object],
+    tuning: Tuning | None,
 ) -> Figures:
     per_query: defaultdict[str, list[float]] = defaultdict(list)
     milliseconds: list[float] = []
     for scope, workspace in workspaces.items():
-        with open_memory(workspace.folder, {**flags, **VARIANTS[variant]}) as memory:
+        with open_memory(workspace.folder, {**flags, **VARIANTS[variant]}, tuning=tuning) as memory:
             for query in (q for q in eval_set.queries if q.scope == scope):
                 started = time.perf_counter()
                 answer = memory.search(query.text, sync=False)
                 milliseconds.append((time.perf_counter() - started) * 1000)
                 deep = memory.search(query.text, limit=4 * DEEPEST, min_score=0, sync=False)
                 for metric, measure in METRICS.items():
-                    per_query[metric].append(measure(_documents(deep, workspace), query.grades))
-                for metric, value in kept_by_threshold(_documents(answer, workspace), query.grades).items():
+                    per_query[metric].append(measure(found_documents(deep, workspace), query.grades))
+                for metric, value in kept_by_threshold(found_documents(answer, workspace), query.grades).items():
                     per_query[metric].append(value)
     return summarise(eval_set, variant, per_query, milliseconds)
 
 
-def _documents(answer: SearchAnswer, workspace: ScopeWorkspace) -> list[str]:
+def found_documents(answer: SearchAnswer, workspace: ScopeWorkspace) -> list[str]:
     """Return the documents in the order of their best chunk."""
     return list(dict.fromkeys(workspace.documents[hit.path] for hit in answer.hits))[:DEEPEST]

@@ -1,8 +1,9 @@
-"""A folder in BEIR layout in, its documents, questions and judgements out; every fault in it is named."""
+"""Reads test sets in BEIR layout and names whatever is wrong with them."""
 
 from __future__ import annotations
 
 import json
+import random
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -60,6 +61,19 @@ class EvalSet:
     @property
     def scopes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(document.scope for document in self.documents))
+
+    @property
+    def family(self) -> str:
+        """Sets made of the same texts or questions have names that begin alike: `xquad-en`, `xquad-zh`."""
+        return self.name.split("-")[0]
+
+    def sample(self, most: int, *, seed: int = 0) -> EvalSet:
+        """Return the set with at most so many of its queries, the same ones for the same seed."""
+        if most >= len(self.queries):
+            return self
+        draw = random.Random(seed)  # noqa: S311  (statistics, not secrets)
+        chosen = sorted(draw.sample(range(len(self.queries)), most))
+        return replace(self, queries=tuple(self.queries[i] for i in chosen))
 
     def half(self, which: Half) -> EvalSet:
         """Return every second query, or those of every second conversation: constants are chosen on the one half only.

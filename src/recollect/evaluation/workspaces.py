@@ -1,9 +1,10 @@
-"""A test set in, real workspaces with its documents as notes out; one workspace a scope."""
+"""Writes the documents of a test set as notes into real workspaces, one for each scope."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING
 
 from recollect.types import hash_text
@@ -26,7 +27,7 @@ class ScopeWorkspace:
 
 
 def write_workspaces(eval_set: EvalSet, below: Path) -> dict[str, ScopeWorkspace]:
-    """Write every document as a note, unless it is there already, and return the workspaces by scope."""
+    """Write every document as a note, dated where its date is in ISO form, and return the workspaces by scope."""
     return {
         scope: _write(
             below / eval_set.name / (safe_name(scope) or "all"), [d for d in eval_set.documents if d.scope == scope]
@@ -41,12 +42,29 @@ def _write(folder: Path, documents: Sequence[EvalDocument]) -> ScopeWorkspace:
     paths: dict[str, str] = {}
     for document in documents:
         name = f"{safe_name(document.id)}.md"
-        text = f"# {document.title}\n\n{document.text}\n" if document.title else f"{document.text}\n"
-        file = notes / name
-        if not file.exists() or file.read_text(encoding="utf-8") != text:
-            file.write_text(text, encoding="utf-8", newline="\n")
+        write_if_changed(notes / name, _note(document))
         paths[f"memory/{name}"] = document.id
     return ScopeWorkspace(folder, paths)
+
+
+def _note(document: EvalDocument) -> str:
+    front_matter = f"---\ndate: {document.date}\n---\n" if is_iso_date(document.date) else ""
+    title = f"# {document.title}\n\n" if document.title else ""
+    return f"{front_matter}{title}{document.text}\n"
+
+
+def is_iso_date(text: str) -> bool:
+    """Say whether a text is a day as YYYY-MM-DD and nothing else."""
+    try:
+        return len(text) == 10 and date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def write_if_changed(file: Path, text: str) -> None:
+    """Write a file unless it says so already: one that is written again is indexed again."""
+    if not file.exists() or file.read_text(encoding="utf-8") != text:
+        file.write_text(text, encoding="utf-8", newline="\n")
 
 
 def safe_name(identifier: str) -> str:

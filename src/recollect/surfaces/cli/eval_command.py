@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     type=click.Choice(["documents", "evidence"]),
     default="documents",
     show_default=True,
-    help="Rank documents, or measure what an agent gets to read.",
+    help="Rank documents, or measure what an agent gets to read of conversations.",
 )
 @click.option(
     "--half",
@@ -49,7 +49,8 @@ def command(
 ) -> None:
     """Measure nDCG, recall, hits and latency on test sets in BEIR layout, each FOLDER one set.
 
-    Every document becomes a note of a real workspace and every query a real search.
+    Every document becomes a note of a real workspace and every query a real search. `--measure evidence` keeps the
+    turns of conversations as transcripts and notes instead.
     """
     from recollect.evaluation.evidence import evaluate_evidence
     from recollect.evaluation.report import figures_document, figures_table

@@ -1,0 +1,66 @@
+"""Every feature of the search earns its place on a set of its own, through the real pipeline with the real model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from recollect.evaluation.runner import evaluate
+from recollect.evaluation.test_sets import load_set
+from recollect.search.tuning import TUNING
+
+FEATURES = Path(__file__).parents[2] / "evals" / "features"
+FLOORS = {  # under nDCG@10
+    "typos": 0.5,
+    "phrases": 0.5,
+    "identifiers": 0.5,
+    "dates": 0.5,
+    "cjk": 0.5,
+    "prefixes": 0.5,
+    "acronyms": 0.5,
+}
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    return tmp_path_factory.mktemp("features")
+
+
+def ndcg_of(eval_set, work, *, tuning=None):
+    (figures,) = evaluate(eval_set, work=work, variants=["hybrid"], flags={}, tuning=tuning)
+    return figures.values["ndcg@10"]
+
+
+def test_every_feature_set_has_a_floor():
+    assert {folder.name for folder in FEATURES.iterdir() if folder.is_dir()} == set(FLOORS)
+
+
+@pytest.mark.parametrize("name", FLOORS)
+def test_a_feature_set_does_not_fall_below_its_floor(work, name):
+    assert ndcg_of(load_set(FEATURES / name), work) >= FLOORS[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "off"),
+    [
+        pytest.param("phrases", {"pairs": 0.0}, id="neighbouring words"),
+        pytest.param("dates", {"about_share": 1.0}, id="the newest and the oldest"),
+    ],
+)
+def test_a_rule_wins_on_the_set_of_its_feature(work, name, off):
+    eval_set = load_set(FEATURES / name)
+    assert ndcg_of(eval_set, work) > ndcg_of(eval_set, work, tuning=replace(TUNING, **off))
+
+
+def test_quotes_win_over_the_same_questions_without_them(work):
+    phrases = load_set(FEATURES / "phrases")
+    unquoted = tuple(replace(query, text=query.text.replace('"', "")) for query in phrases.queries)
+    assert ndcg_of(phrases, work) > ndcg_of(replace(phrases, queries=unquoted), work)
+
+
+def test_dated_notes_win_over_the_same_notes_without_dates(work):
+    dates = load_set(FEATURES / "dates")
+    undated = tuple(replace(document, date="") for document in dates.documents)
+    assert ndcg_of(dates, work) > ndcg_of(replace(dates, name="undated", documents=undated), work)
