@@ -14,7 +14,6 @@ from recollect.search.scoring import (
     Weights,
     function_word_scores,
     score_all,
-    score_one,
     with_neighbours,
 )
 from recollect.search.tuning import TUNING
@@ -38,6 +37,11 @@ candidates = st.lists(
     max_size=30,
     unique_by=lambda c: c.chunk_id,
 )
+
+
+def score_one(candidate, scale=SCALE):
+    (scored,) = score_all([candidate], scale)
+    return scored
 
 
 def order(found, scale=SCALE):

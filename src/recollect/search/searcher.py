@@ -102,6 +102,13 @@ class _Relevant(NamedTuple):
     note: str = ""
 
 
+class _Candidates(NamedTuple):
+    """The chunks that are scored, and where they stand."""
+
+    candidates: list[Candidate]
+    places: Mapping[int, ChunkPlace]
+
+
 @dataclass(frozen=True, slots=True)
 class _Question:
     """One question asked of one snapshot."""
@@ -137,34 +144,29 @@ class _Question:
             keywords.full_weight, self.cosine_range, self.tuning, request.mode, request.fusion, request.weights
         )
 
-    def _ranked(self, candidates: Sequence[Candidate], keywords: KeywordQuery, scale: Scale) -> list[Ranked]:
-        places = self.snapshot.places([candidate.chunk_id for candidate in candidates])
-        if any(each.chunk_id not in places for each in candidates):
-            raise missing_chunk()
-        placed = [each._replace(parts=places[each.chunk_id].parts) for each in candidates]
-        scored = score_all(placed, scale)
-        if self.request.fusion == "balanced":
-            scored = self._looked_at_closely(scored, keywords, scale, places)
-        return [Ranked(each, each.score) for each in scored if each.score >= self.request.min_score]
+    def _ranked(self, found: _Candidates, keywords: KeywordQuery, scale: Scale) -> list[Ranked]:
+        scored = score_all(found.candidates, scale)
+        chunks: Mapping[int, StoredChunk] = {}
+        if self.request.fusion == "balanced" and not (self.vector is not None and self.request.mode == "semantic"):
+            pool = self.tuning.pool
+            if keywords.function_words and self.tuning.function_words:
+                chunks = self.snapshot.chunks([each.candidate.chunk_id for each in scored[:pool]])
+                scored = self._by_function_words(scored[:pool], keywords, scale, chunks) + scored[pool:]
+            scored = with_neighbours(scored, found.places, self.tuning.neighbour_turns)
+        least = self.request.min_score
+        return [Ranked(each, each.score, chunks.get(each.candidate.chunk_id)) for each in scored if each.score >= least]
 
-    def _looked_at_closely(
-        self, scored: Sequence[Scored], keywords: KeywordQuery, scale: Scale, places: Mapping[int, ChunkPlace]
+    def _by_function_words(
+        self, best: Sequence[Scored], keywords: KeywordQuery, scale: Scale, chunks: Mapping[int, StoredChunk]
     ) -> list[Scored]:
-        """Let function words and neighbouring messages tell the best apart; they add, so the others stay behind."""
-        if self.vector is not None and self.request.mode == "semantic":
-            return list(scored)
-        best, others = list(scored[: self.tuning.pool]), list(scored[self.tuning.pool :])
-        if keywords.function_words and self.tuning.function_words:
-            chunks = self.snapshot.chunks([each.candidate.chunk_id for each in best])
-            texts = [chunks[each.candidate.chunk_id].text for each in best]
-            words = function_word_scores(keywords.function_words, texts)
-            candidates = [
-                each.candidate._replace(function_words=score) for each, score in zip(best, words, strict=True)
-            ]
-            best = score_all(candidates, scale)
-        return with_neighbours(best, places, self.tuning.neighbour_turns) + others
+        """Let function words tell the best apart; they add, so the others stay behind."""
+        texts = [chunks[each.candidate.chunk_id].text for each in best]
+        words = function_word_scores(keywords.function_words, texts)
+        return score_all(
+            [each.candidate._replace(function_words=score) for each, score in zip(best, words, strict=True)], scale
+        )
 
-    def _candidates(self, keywords: KeywordQuery, *scopes: Scope) -> list[Candidate]:
+    def _candidates(self, keywords: KeywordQuery, *scopes: Scope) -> _Candidates:
         """Ask both sides in each scope, then complete the score that each side alone would leave out."""
         limit = self.request.candidates_per_side
         cosine: dict[int, float] = {}
@@ -182,10 +184,15 @@ class _Question:
         if self.vector is not None and (by_keyword_only := bm25.keys() - cosine.keys()):
             cosine.update(self.snapshot.vector_scores(self.vector, by_keyword_only))
         pairs = self.snapshot.keyword_scores(keywords.pairs, bm25) if keywords.pairs and bm25 else {}
-        return [
-            Candidate(chunk_id, cosine.get(chunk_id), bm25.get(chunk_id), pairs.get(chunk_id, 0.0))
-            for chunk_id in bm25 | cosine
+        found = bm25 | cosine
+        places = self.snapshot.places(found)
+        if len(places) < len(found):
+            raise missing_chunk()
+        candidates = [
+            Candidate(chunk_id, cosine.get(chunk_id), bm25.get(chunk_id), pairs.get(chunk_id, 0.0), 0.0, place.parts)
+            for chunk_id, place in places.items()
         ]
+        return _Candidates(candidates, places)
 
     # --- questions about a time ---
 

@@ -21,12 +21,12 @@ class Tuning:
     pairs: float = 0.5  # weight of neighbouring words of the question that are neighbours in the text
     function_words: float = 0.5  # weight of "I", "did", "the"; they never find a chunk, they only tell the best apart
     part_share: float = 0.06  # what a chunk loses, at most, because its note or message is cut into many
-    neighbour_turns: float = 0.3  # how much the messages before and after lend to a message
+    neighbour_turns: float = 0.4  # how much the messages before and after lend to a message
     ordinary_weight: float = 1.0  # mean weight of the known words below which unknown ones count no more than they do
     absent_pairs: float = 0.5  # weight of two Chinese, Japanese or Korean characters that never stand together
 
     # --- which chunks are scored
-    pool: int = 50  # the best so many are read for function words, neighbours, time and joining
+    pool: int = 40  # the best so many are read for function words, neighbours, time and joining
     most_terms: int = 48  # of one question, rarest first; a long question has 10 to 20
     common: int = 4_000  # a term in so many chunks is dropped while rarer ones remain,
     common_share: float = 0.2  # and so is one in this share of the chunks,

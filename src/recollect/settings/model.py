@@ -180,7 +180,8 @@ class HybridSettings:
     text_weight: float = option(0.3, "Share of words", low=0, workspace="yes")
     candidate_multiplier: int = option(
         4,
-        "Candidates considered a side: 16 times this, at most 200, or as many as results are asked for, if those are more",
+        "Candidates considered a side: 16 times this, at most 200, or as many as results are asked for, if those are "
+        "more",
         low=1,
         high=20,
         workspace="yes",
