@@ -34,13 +34,13 @@ def main() -> None:
         sizes.append(MILLION)
     names = [name for name in NAMES if name not in options.skip.split(",") and _can_run(name)]
     results: dict[str, Any] = {"machine": _machine(), "sizes": {}}
-    folder = Path(tempfile.mkdtemp(prefix="recollect-bench-", dir=options.folder))
+    folder = Path(tempfile.mkdtemp(prefix="notewell-bench-", dir=options.folder))
     try:
         for size in sizes:
             results["sizes"][size] = _measure_size(size, names, folder / str(size))
             print(size_table(size, results["sizes"][size]), end="\n\n", flush=True)
             shutil.rmtree(folder / str(size))
-        if "recollect" in names and _can_embed():
+        if "notewell" in names and _can_embed():
             _say("small workspace: the command with the real model")
             results["small"] = small_workspace(folder / "small")
             print(small_table(results["small"]), flush=True)
@@ -82,7 +82,7 @@ def _measure_size(size: int, names: list[str], folder: Path) -> dict[str, Any]:
 def _can_run(name: str) -> bool:
     missing = [module for module in NEEDS.get(name, ()) if importlib.util.find_spec(module) is None]
     if missing:
-        _say(f"{name} is left out: {', '.join(missing)} not installed (pip install 'recollect[bench]')")
+        _say(f"{name} is left out: {', '.join(missing)} not installed (pip install 'notewell[bench]')")
     return not missing
 
 
@@ -91,7 +91,7 @@ def _can_embed() -> bool:
 
 
 def _machine() -> dict[str, Any]:
-    known = ("recollect", "apsw", "numpy", "sqlite-vec", "lancedb")
+    known = ("notewell", "apsw", "numpy", "sqlite-vec", "lancedb")
     versions = {}
     for name in known:
         if importlib.util.find_spec(name.replace("-", "_")):

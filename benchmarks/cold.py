@@ -1,4 +1,4 @@
-"""A workspace in, the cost of a single search from a cold process out: the command itself for recollect."""
+"""A workspace in, the cost of a single search from a cold process out: the command itself for notewell."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SMALL = 50  # chunks; the real model embeds them in some seconds
 
 def cold_searches(name: str, folder: Path) -> dict[str, Any]:
     """Return what one search costs from nothing: start, imports, opening, answer."""
-    if name != "recollect":
+    if name != "notewell":
         run_phase("one-search", name, folder)
         return medians([run_phase("one-search", name, folder)[1] for _ in range(REPEATS)], "cold_ready")
     numbers = _command_searches(folder, "keyword", "--keyword-only")

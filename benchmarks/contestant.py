@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from benchmarks.corpus import Question
-    from recollect.protocols import Vector
-    from recollect.types import EmbedderIdentity
+    from notewell.protocols import Vector
+    from notewell.types import EmbedderIdentity
 
 MAX_RESULTS = 6
 CANDIDATES = 24  # four times the results, as the OpenClaw's layout asks for

@@ -1,4 +1,4 @@
-"""The notes in, answers out of LanceDB: one table of recollect's chunks with a full-text index, merged as elsewhere."""
+"""The notes in, answers out of LanceDB: one table of notewell's chunks with a full-text index, merged as elsewhere."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from benchmarks.contestant import CANDIDATES, Ground, Place, merged
-from recollect.indexing.preparation import Preparation
-from recollect.sources.notes import NotesSource
+from notewell.indexing.preparation import Preparation
+from notewell.sources.notes import NotesSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from recollect.protocols import Vector
-    from recollect.types import FileStamp
+    from notewell.protocols import Vector
+    from notewell.types import FileStamp
 
 ROWS_A_WRITE = 4_096  # chunks; every write makes files of its own, so one a note would be unfair
 INDEX_FROM = 256_000  # rows; below some hundred thousand its manual calls an exact scan fast enough
@@ -34,7 +34,7 @@ _SCHEMA = pa.schema(
 
 
 class LanceDb:
-    """Implements `Contestant`. Cutting notes into chunks is recollect's own, so that both keep the same rows."""
+    """Implements `Contestant`. Cutting notes into chunks is notewell's own, so that both keep the same rows."""
 
     name = "lancedb"
 

@@ -1,6 +1,6 @@
 """`python -m benchmarks.mcp`: what the MCP server costs, from a cold start to many clients; Markdown on stdout.
 
-A copy of the example workspace is searched through `recollect mcp` on stdio by a client of a few lines, so that what is
+A copy of the example workspace is searched through `notewell mcp` on stdio by a client of a few lines, so that what is
 measured is the server. CPU is that of the server's process, as Linux tells it; elsewhere there is only wall time.
 """
 
@@ -46,14 +46,14 @@ class Moment:
 
 
 class Server:
-    """`recollect mcp` as a process, and the line to it."""
+    """`notewell mcp` as a process, and the line to it."""
 
     def __init__(self, workspace: Path, provider: str) -> None:
-        quiet = {key: value for key, value in os.environ.items() if not key.startswith("RECOLLECT_")}
-        environment = quiet | {"RECOLLECT_CONFIG": os.devnull, "RECOLLECT_PROVIDER": provider}
+        quiet = {key: value for key, value in os.environ.items() if not key.startswith("NOTEWELL_")}
+        environment = quiet | {"NOTEWELL_CONFIG": os.devnull, "NOTEWELL_PROVIDER": provider}
         self._started = time.perf_counter()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "recollect", "mcp", "-w", str(workspace)],
+            [sys.executable, "-m", "notewell", "mcp", "-w", str(workspace)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
@@ -125,8 +125,8 @@ def warm(workspace: Path, provider: str, calls: int) -> dict[str, Any]:
 
     The three take turns, so that whatever else the machine does meanwhile slows all of them alike.
     """
-    from recollect import Memory
-    from recollect.tools import MemoryTools
+    from notewell import Memory
+    from notewell.tools import MemoryTools
 
     questions = cycle(QUESTIONS)
     through, ours, empty, busy = [], [], [], 0.0
@@ -223,13 +223,13 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=300, help="warm searches")
     asked = parser.parse_args()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command does
-    with tempfile.TemporaryDirectory(prefix="recollect-mcp-") as folder:
+    with tempfile.TemporaryDirectory(prefix="notewell-mcp-") as folder:
         rows = []
         for provider in ("none", "local"):
             workspace = Path(folder) / provider
-            shutil.copytree(ROOT / "examples" / "workspace", workspace, ignore=shutil.ignore_patterns(".recollect"))
+            shutil.copytree(ROOT / "examples" / "workspace", workspace, ignore=shutil.ignore_patterns(".notewell"))
             words = ["index", "-w", str(workspace), "--set", f"provider={provider}"]
-            subprocess.run([sys.executable, "-m", "recollect", *words], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([sys.executable, "-m", "notewell", *words], check=True, stdout=subprocess.DEVNULL)
             began = cold(workspace, provider, asked.repeats)
             print(f"{provider}: cold done", file=sys.stderr)
             calls = warm(workspace, provider, asked.calls)

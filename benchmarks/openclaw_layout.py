@@ -1,4 +1,4 @@
-"""The notes in, answers out of the layout recollect started from: text ids, vectors as JSON, FTS5 with its own text.
+"""The notes in, answers out of the layout notewell started from: text ids, vectors as JSON, FTS5 with its own text.
 
 It is written down as it is described, with one kindness: each file is written in one transaction.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from recollect.protocols import Vector
+    from notewell.protocols import Vector
 
 MODEL = "mixture"
 PROVIDER = "bench"

@@ -1,29 +1,29 @@
-"""The notes in, answers out of recollect itself: `Memory` as any program uses it, with the vectors of the benchmark."""
+"""The notes in, answers out of notewell itself: `Memory` as any program uses it, with the vectors of the benchmark."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from benchmarks.contestant import Ground, Place
-from recollect import Memory, Settings
-from recollect.search.query import keyword_query
-from recollect.search.tuning import TUNING
-from recollect.types import EVERYTHING
+from notewell import Memory, Settings
+from notewell.search.query import keyword_query
+from notewell.search.tuning import TUNING
+from notewell.types import EVERYTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from recollect.protocols import Vector
-    from recollect.types import EmbedderIdentity
+    from notewell.protocols import Vector
+    from notewell.types import EmbedderIdentity
 
 EVERY_SIDE = Settings().query.hybrid.candidates_per_side  # what a leg gives to the hybrid search by default
 
 
-class Recollect:
+class Notewell:
     """Implements `Contestant`. The index is in the workspace, where the command looks for it, too."""
 
-    name = "recollect"
+    name = "notewell"
 
     def __init__(self, ground: Ground) -> None:
         self.embedder = ground.embedder(local_identity())
@@ -103,8 +103,8 @@ def local_identity() -> EmbedderIdentity | None:
     The benchmark's vectors are stored under it, so that the command can search the same index with the real model: what
     it finds means nothing, what it costs is true.
     """
-    from recollect.embedding.selection import select_embedder
-    from recollect.errors import EmbedderError
+    from notewell.embedding.selection import select_embedder
+    from notewell.errors import EmbedderError
 
     try:
         embedder = select_embedder(Settings()).embedder

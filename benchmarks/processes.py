@@ -60,10 +60,10 @@ def run_phase(phase: str, name: str, folder: Path) -> tuple[dict[str, Any], Cost
 
 
 def run_command(arguments: Sequence[str], home: Path) -> tuple[Any, Cost]:
-    """Run `recollect` with these arguments as a user without settings of their own; return its JSON and cost."""
-    quiet = {key: value for key, value in os.environ.items() if not key.startswith("RECOLLECT_")}
+    """Run `notewell` with these arguments as a user without settings of their own; return its JSON and cost."""
+    quiet = {key: value for key, value in os.environ.items() if not key.startswith("NOTEWELL_")}
     environment = quiet | {"HOME": str(home), "XDG_CONFIG_HOME": str(home), "APPDATA": str(home)}
-    output, cost = run_measured(["-m", "recollect", *arguments, "--json"], environment=environment, from_folder=home)
+    output, cost = run_measured(["-m", "notewell", *arguments, "--json"], environment=environment, from_folder=home)
     return json.loads(output), cost
 
 

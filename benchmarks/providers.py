@@ -66,7 +66,7 @@ def main() -> None:
         folder, force, provider = options.worker
         work(Path(folder), provider, force=force == "force")
         return
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="notewell-bench-") as folder:
         print(table(measure(options.chunks, Path(folder) / "notes")))
 
 
@@ -84,9 +84,9 @@ def measure(chunks: int, workspace: Path) -> dict[str, dict[str, Any]]:
 
 def _run(server: Server, workspace: Path, provider: str, *, force: bool = False) -> dict[str, Any]:
     before = server.counts()
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")} | {
-        "RECOLLECT_CONFIG": os.devnull,
-        "RECOLLECT_REMOTE__BASE_URL": server.address["base_url"],
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NOTEWELL_")} | {
+        "NOTEWELL_CONFIG": os.devnull,
+        "NOTEWELL_REMOTE__BASE_URL": server.address["base_url"],
         "OPENAI_API_KEY": server.address["key"],
         "OPENBLAS_NUM_THREADS": "1",
     }
@@ -105,7 +105,7 @@ def _run(server: Server, workspace: Path, provider: str, *, force: bool = False)
 
 def work(workspace: Path, provider: str, *, force: bool) -> None:
     """Index once and print what it took; importing is not counted, the first connection is."""
-    from recollect import Memory
+    from notewell import Memory
 
     with Memory.open(workspace, provider=provider) as memory:
         started, cpu, waited = time.perf_counter(), time.process_time(), _waited_for_a_core()
@@ -145,7 +145,7 @@ def table(results: dict[str, dict[str, Any]]) -> str:
         "wall time, s": [f"{run['wall_s']:.2f}" for run in runs],
         "of it, the main thread waited for a core, s": [f"{run['waited_s']:.2f}" for run in runs],
         f"the least it could be (requests / {AT_ONCE} x {LATENCY_S * 1000:.0f} ms), s": [f"{ideal_s:.2f}", "", ""],
-        "CPU of recollect, s": [f"{run['cpu_s']:.2f}" for run in runs],
+        "CPU of notewell, s": [f"{run['cpu_s']:.2f}" for run in runs],
         "the same a chunk, ms": [f"{run['cpu_s'] / chunks * 1000:.2f}" for run in runs],
         "CPU of the fake, s": [f"{run['server_cpu_s']:.2f}" for run in runs],
         "peak memory, MB": ["-" if run["peak_bytes"] is None else f"{run['peak_bytes'] / 1e6:.0f}" for run in runs],

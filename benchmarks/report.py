@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 TITLES = {
-    "recollect": "recollect",
+    "notewell": "notewell",
     "openclaw-json": "OpenClaw's layout",
     "openclaw-blob": "OpenClaw's layout, blobs",
     "lancedb": "LanceDB",
@@ -32,10 +32,10 @@ ROWS: tuple[tuple[str, str, float, int, bool], ...] = (
     ("its keyword leg p50, ms CPU", "keyword_leg_cpu_p50_s", MILLI, 2, True),
     ("its vector leg p50, ms CPU", "vector_leg_cpu_p50_s", MILLI, 2, True),
     ("cold search, query vector ready, s CPU", "cold_ready_cpu_s", 1, 2, True),
-    ("cold `recollect search --keyword-only`, s CPU", "cold_keyword_cpu_s", 1, 2, True),
+    ("cold `notewell search --keyword-only`, s CPU", "cold_keyword_cpu_s", 1, 2, True),
     ("the same, s wall", "cold_keyword_wall_s", 1, 2, True),
     ("the same, peak MB", "cold_keyword_peak_bytes", MEGA, 0, True),
-    ("cold `recollect search` with the local model, s CPU", "cold_hybrid_cpu_s", 1, 2, True),
+    ("cold `notewell search` with the local model, s CPU", "cold_hybrid_cpu_s", 1, 2, True),
     ("the same, s wall", "cold_hybrid_wall_s", 1, 2, True),
     ("the same, peak MB", "cold_hybrid_peak_bytes", MEGA, 0, True),
     ("disk, MB", "disk_bytes", MEGA, 1, True),
@@ -47,10 +47,10 @@ ROWS: tuple[tuple[str, str, float, int, bool], ...] = (
 
 
 def size_table(size: int, results: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the table of one size: a column a contestant, and the baseline as a multiple of recollect."""
+    """Return the table of one size: a column a contestant, and the baseline as a multiple of notewell."""
     names = [name for name in TITLES if name in results]
-    compared = "recollect" in results and BASELINE in results
-    header = ["", *(TITLES[name] for name in names), *(["OpenClaw's layout / recollect"] if compared else [])]
+    compared = "notewell" in results and BASELINE in results
+    header = ["", *(TITLES[name] for name in names), *(["OpenClaw's layout / notewell"] if compared else [])]
     lines = [f"### {size:,} chunks", "", _line(header), _line(["---", *("--:" for _ in header[1:])])]
     counts = [f"{results[name]['chunks']:,}" for name in names]
     lines.append(_line(["chunks, as each cuts them", *counts, *([""] if compared else [])]))
@@ -60,7 +60,7 @@ def size_table(size: int, results: Mapping[str, Mapping[str, Any]]) -> str:
             continue
         cells = ["-" if value is None else f"{value * factor:,.{decimals}f}" for value in values]
         if compared:
-            cells.append(_ratio(results[BASELINE].get(key), results["recollect"].get(key)) if has_ratio else "")
+            cells.append(_ratio(results[BASELINE].get(key), results["notewell"].get(key)) if has_ratio else "")
         lines.append(_line([label, *cells]))
     return "\n".join(lines)
 
@@ -76,11 +76,11 @@ def small_table(numbers: Mapping[str, Any]) -> str:
     lines += [_line(["from a cold process", "s CPU", "s wall", "peak MB"]), _line(["---", "--:", "--:", "--:"])]
     for label, prefix in rows:
         if f"{prefix}_wall_s" not in numbers:
-            lines.append(_line([f"`recollect {label}`", "-", "-", "-"]))
+            lines.append(_line([f"`notewell {label}`", "-", "-", "-"]))
             continue
         cpu, peak = numbers[f"{prefix}_cpu_s"], numbers[f"{prefix}_peak_bytes"]
         cells = [_number(cpu, 1, 2), _number(numbers[f"{prefix}_wall_s"], 1, 2), _number(peak, MEGA, 0)]
-        lines.append(_line([f"`recollect {label}`", *cells]))
+        lines.append(_line([f"`notewell {label}`", *cells]))
     return "\n".join(lines)
 
 

@@ -22,7 +22,7 @@ GIGABYTE = 1_000_000_000
 TOOL_SHARE = 0.6  # of the bytes: about what coding agents' transcripts hold
 STEP = """
 import json, sys
-from recollect import Memory
+from notewell import Memory
 with Memory.open(sys.argv[1], provider="none", sources=["memory", "sessions"], experimental__session_memory=True,
                  sessions__paths=[sys.argv[2]]) as memory:
     report = memory.index(force=sys.argv[3] == "rebuild")
@@ -116,7 +116,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=1, help="in how many transcripts (default: 1)")
     parser.add_argument("--folder", type=Path, help="where to work (default: the system's temporary folder)")
     options = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="recollect-transcripts-", dir=options.folder))
+    folder = Path(tempfile.mkdtemp(prefix="notewell-transcripts-", dir=options.folder))
     try:
         measure(folder, int(options.gigabytes * GIGABYTE), options.files)
     finally:

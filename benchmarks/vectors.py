@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from benchmarks.words import TOPICS, vocabulary
-from recollect.types import EmbedderIdentity
+from notewell.types import EmbedderIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from recollect.protocols import Matrix, Vector
+    from notewell.protocols import Matrix, Vector
 
 DIMENSIONS = 384
 COMMON_SHARE = 0.55  # cosine of unrelated texts; sentence encoders give 0.5 to 0.6

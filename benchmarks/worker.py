@@ -12,15 +12,15 @@ from benchmarks.contestant import Ground
 if TYPE_CHECKING:
     from benchmarks.contestant import Contestant
 
-NAMES = ("recollect", "openclaw-json", "openclaw-blob", "lancedb")
+NAMES = ("notewell", "openclaw-json", "openclaw-blob", "lancedb")
 
 
 def open_contestant(name: str, ground: Ground) -> Any:
     """Return the contestant; only its own libraries are imported."""
-    if name == "recollect":
-        from benchmarks.ours import Recollect
+    if name == "notewell":
+        from benchmarks.ours import Notewell
 
-        return Recollect(ground)
+        return Notewell(ground)
     if name == "lancedb":
         from benchmarks.lance import LanceDb
 

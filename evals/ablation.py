@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from evals.query_vectors import remembered_queries
 
-from recollect.evaluation.evidence import TRANSCRIPT
-from recollect.evaluation.metrics import mean, ndcg
-from recollect.evaluation.runner import found_documents, open_memory
-from recollect.evaluation.test_sets import EvalSet, load_set
-from recollect.evaluation.workspaces import write_workspaces
-from recollect.protocols import Embedder
-from recollect.search.tuning import TUNING, Tuning
+from notewell.evaluation.evidence import TRANSCRIPT
+from notewell.evaluation.metrics import mean, ndcg
+from notewell.evaluation.runner import found_documents, open_memory
+from notewell.evaluation.test_sets import EvalSet, load_set
+from notewell.evaluation.workspaces import write_workspaces
+from notewell.protocols import Embedder
+from notewell.search.tuning import TUNING, Tuning
 
 RESAMPLES = 2_000  # of the bootstrap
 RANKED = 100  # hits a question: enough for ten documents, also where each has many chunks

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from recollect.embedding.selection import select_embedder
-from recollect.settings import load_settings
-from recollect.types import EmbedderIdentity, hash_text
+from notewell.embedding.selection import select_embedder
+from notewell.settings import load_settings
+from notewell.types import EmbedderIdentity, hash_text
 
 if TYPE_CHECKING:
-    from recollect.protocols import Embedder, Matrix, Vector
+    from notewell.protocols import Embedder, Matrix, Vector
 
 
 @contextmanager

@@ -19,13 +19,13 @@ from pathlib import Path
 
 from evals.query_vectors import remembered_queries
 
-from recollect import Hit, Memory
-from recollect.evaluation.metrics import mean
-from recollect.evaluation.runner import open_memory
-from recollect.evaluation.test_sets import EvalQuery, EvalSet, load_set
-from recollect.evaluation.workspaces import ScopeWorkspace, write_workspaces
-from recollect.protocols import Embedder
-from recollect.settings import QuerySettings
+from notewell import Hit, Memory
+from notewell.evaluation.metrics import mean
+from notewell.evaluation.runner import open_memory
+from notewell.evaluation.test_sets import EvalQuery, EvalSet, load_set
+from notewell.evaluation.workspaces import ScopeWorkspace, write_workspaces
+from notewell.protocols import Embedder
+from notewell.settings import QuerySettings
 
 OWN = 200  # questions of its own that a set is asked
 FOREIGN = 60  # questions that it is asked from each set of another family

@@ -18,12 +18,12 @@ GOLDEN = REPOSITORY.parent / "shared" / "golden"
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch, tmp_path_factory):
     """No setting of the person who runs the tests gets in."""
-    for name in [name for name in os.environ if name.startswith("RECOLLECT_")]:
+    for name in [name for name in os.environ if name.startswith("NOTEWELL_")]:
         monkeypatch.delenv(name)
     for provider in ("OPENAI", "GEMINI", "GOOGLE", "VOYAGE", "MISTRAL"):
         monkeypatch.delenv(f"{provider}_API_KEY", raising=False)
-    monkeypatch.setenv("RECOLLECT_CONFIG", os.devnull)
-    monkeypatch.setenv("RECOLLECT_REDACTION_KEY_FILE", str(tmp_path_factory.getbasetemp() / "redaction.key"))
+    monkeypatch.setenv("NOTEWELL_CONFIG", os.devnull)
+    monkeypatch.setenv("NOTEWELL_REDACTION_KEY_FILE", str(tmp_path_factory.getbasetemp() / "redaction.key"))
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def workspace(tmp_path) -> Path:
 def example(tmp_path) -> Path:
     """A copy of the example workspace."""
     folder = tmp_path / "example"
-    shutil.copytree(REPOSITORY / "examples" / "workspace", folder, ignore=shutil.ignore_patterns(".recollect"))
+    shutil.copytree(REPOSITORY / "examples" / "workspace", folder, ignore=shutil.ignore_patterns(".notewell"))
     return folder
 
 

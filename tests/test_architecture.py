@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parent.parent / "src" / "recollect"
+SOURCE = Path(__file__).parent.parent / "src" / "notewell"
 
 LAYERS = {
     "types": 0,
@@ -62,7 +62,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 
 def part_of(module: str) -> str:
-    """Return the part of recollect that a dotted name belongs to."""
+    """Return the part of notewell that a dotted name belongs to."""
     pieces = module.split(".")
     return pieces[1] if len(pieces) > 1 else "__init__"
 
@@ -74,7 +74,7 @@ def imports_of(path: Path) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.add(node.module)
-    return {name for name in found if name.split(".")[0] == "recollect"}
+    return {name for name in found if name.split(".")[0] == "notewell"}
 
 
 def own_part(path: Path) -> str:
@@ -116,7 +116,7 @@ def test_surfaces_use_the_public_api_only():
     of_the_process = {"remote.retry_hooks"}  # what only the owner of the process decides
     for path in (SOURCE / "surfaces").rglob("*.py"):
         for name in imports_of(path):
-            short = name.removeprefix("recollect.")
+            short = name.removeprefix("notewell.")
             assert part_of(name) in allowed or short in type_only | of_the_process, f"{path.name}: {name}"
 
 
@@ -140,17 +140,17 @@ def test_every_module_says_what_it_holds():
 @pytest.mark.parametrize(
     ("code", "unwanted"),
     [
-        pytest.param("import recollect", {"numpy", "apsw", "click", "onnxruntime"}, id="the package alone"),
+        pytest.param("import notewell", {"numpy", "apsw", "click", "onnxruntime"}, id="the package alone"),
         pytest.param(
-            "import recollect.memory", {"numpy", "onnxruntime", "tokenizers", "rich", "filelock"}, id="the library"
+            "import notewell.memory", {"numpy", "onnxruntime", "tokenizers", "rich", "filelock"}, id="the library"
         ),
         pytest.param(
-            "import recollect.surfaces.cli.search_command", {"numpy", "onnxruntime", "rich"}, id="the search command"
+            "import notewell.surfaces.cli.search_command", {"numpy", "onnxruntime", "rich"}, id="the search command"
         ),
-        pytest.param("import recollect.tools", {"numpy", "apsw", "mcp", "pydantic", "httpx"}, id="the agent tools"),
-        pytest.param("import recollect.surfaces.cli.mcp_command", {"numpy", "mcp", "pydantic"}, id="the mcp command"),
-        pytest.param("import recollect.adapters", {"anthropic", "agents", "langchain_core"}, id="the adapters"),
-        pytest.param("import recollect.surfaces.cli.hook_command", {"numpy", "pyjson5", "mcp"}, id="the hook command"),
+        pytest.param("import notewell.tools", {"numpy", "apsw", "mcp", "pydantic", "httpx"}, id="the agent tools"),
+        pytest.param("import notewell.surfaces.cli.mcp_command", {"numpy", "mcp", "pydantic"}, id="the mcp command"),
+        pytest.param("import notewell.adapters", {"anthropic", "agents", "langchain_core"}, id="the adapters"),
+        pytest.param("import notewell.surfaces.cli.hook_command", {"numpy", "pyjson5", "mcp"}, id="the hook command"),
     ],
 )
 def test_imports_stay_cheap(code, unwanted):

@@ -4,12 +4,12 @@ How a page is read:
 
 - ```console: lines that begin with `$ ` are run in order, in a copy of the example workspace that is indexed already,
   and the lines after each are what it prints, stdout and stderr together. ```console empty: in an empty folder instead.
-  `recollect` runs in this process; `2>/dev/null` and `; echo $?` mean what they do in a shell.
+  `notewell` runs in this process; `2>/dev/null` and `; echo $?` mean what they do in a shell.
 - A ```json block right after a command without output is the document that the command prints.
-- ```sh followed by ```text: of each line the parts that call `recollect` are run, where the README expects them.
+- ```sh followed by ```text: of each line the parts that call `notewell` are run, where the README expects them.
 - ```python: run in order, all blocks of a page share their names; a ```text block right after is what is printed.
 - ```markdown memory/x.md, ```jsonl ..., ```tsv ...: the file is written into the empty folder.
-- ```toml: loads as a user's settings file, or as a workspace's if its first line is `# recollect.toml`. ```toml x.toml
+- ```toml: loads as a user's settings file, or as a workspace's if its first line is `# notewell.toml`. ```toml x.toml
   is some other file and has to be valid TOML.
 
 What varies is masked on both sides: seconds, megabytes, milliseconds in the last column of a table, times in names of
@@ -39,9 +39,9 @@ from pathlib import Path
 import click
 import pytest
 
-import recollect
-from recollect.settings import load_settings
-from recollect.surfaces.cli.main import cli, run
+import notewell
+from notewell.settings import load_settings
+from notewell.surfaces.cli.main import cli, run
 
 REPOSITORY = Path(__file__).parent.parent
 EXAMPLE = REPOSITORY / "examples" / "workspace"
@@ -157,7 +157,7 @@ class PageRun:
         self.empty.mkdir()
         if page == README:
             self.notes = root
-            shutil.copytree(EXAMPLE, root / "examples" / "workspace", ignore=shutil.ignore_patterns(".recollect"))
+            shutil.copytree(EXAMPLE, root / "examples" / "workspace", ignore=shutil.ignore_patterns(".notewell"))
         else:
             self.notes = root / "notes"
             shutil.copytree(indexed_example, self.notes)
@@ -193,14 +193,14 @@ class PageRun:
 
     def _shell(self, block: Block, after: Block) -> Shown:
         parts = [part.strip() for line in block.lines for part in line.split("&&")]
-        ours = [part.removeprefix(".venv/bin/") for part in parts if part.startswith(".venv/bin/recollect ")]
+        ours = [part.removeprefix(".venv/bin/") for part in parts if part.startswith(".venv/bin/notewell ")]
         printed = [line for part in ours for line in self._run(part, self.notes)]
         return Shown(" && ".join(ours), after.lines, tuple(printed), after.first)
 
     def _run(self, command: str, folder: Path) -> tuple[str, ...]:
         command, asks_code, _ = command.partition("; echo $?")
         words = shlex.split(command)
-        assert words[0] == "recollect", f"{self.page.name}: do not know how to run {command!r}"
+        assert words[0] == "notewell", f"{self.page.name}: do not know how to run {command!r}"
         quiet = words[-1] == "2>/dev/null"
         with contextlib.chdir(folder), captured() as printed, with_stderr(shown=not quiet):
             code = run(words[1 : len(words) - quiet])
@@ -241,8 +241,8 @@ def with_stderr(*, shown: bool) -> contextlib.AbstractContextManager[object]:
 
 def index_example(folder: Path) -> Path:
     """Make a copy of the example workspace and index it with the packaged model."""
-    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns(".recollect"))
-    with recollect.Memory.open(folder) as memory:
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns(".notewell"))
+    with notewell.Memory.open(folder) as memory:
         report = memory.index()
         assert report.complete, report
     return folder
@@ -258,10 +258,10 @@ def indexed_example(tmp_path_factory) -> Path:
 
 
 def prepare_environment(patch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("RECOLLECT_")]:
+    for name in [name for name in os.environ if name.startswith("NOTEWELL_")]:
         patch.delenv(name)
-    patch.setenv("RECOLLECT_CONFIG", os.devnull)
-    patch.setenv("RECOLLECT_SYNC__SEARCH_BUDGET_MS", "60000")
+    patch.setenv("NOTEWELL_CONFIG", os.devnull)
+    patch.setenv("NOTEWELL_SYNC__SEARCH_BUDGET_MS", "60000")
 
 
 # --- the tests -----------------------------------------------------------------------------------
@@ -293,8 +293,8 @@ def test_settings_and_json_on_the_page_are_valid(page, tmp_path):
         elif block.kind == "toml":
             workspace, own_file = tmp_path / f"line-{block.first}", tmp_path / f"line-{block.first}.toml"
             workspace.mkdir()
-            is_shared = block.lines[0].startswith("# recollect.toml")
-            (workspace / "recollect.toml").write_text(text if is_shared else "", encoding="utf-8")
+            is_shared = block.lines[0].startswith("# notewell.toml")
+            (workspace / "notewell.toml").write_text(text if is_shared else "", encoding="utf-8")
             own_file.write_text("" if is_shared else text, encoding="utf-8")
             resolved = load_settings(workspace, user_file=own_file, environ={})
             assert set(resolved.origins.values()) != {"default"}, f"{page.name}:{block.first} sets nothing"
@@ -321,7 +321,7 @@ def test_every_page_is_on_the_map():
 def test_every_part_of_the_source_is_described():
     architecture = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
     index = (REPOSITORY / "docs" / "index.md").read_text(encoding="utf-8")
-    for part in (REPOSITORY / "src" / "recollect").iterdir():
+    for part in (REPOSITORY / "src" / "notewell").iterdir():
         if part.is_dir() and (part / "__init__.py").exists():
             assert f"`{part.name}/`" in architecture, part.name
             assert f"| `{part.name}` |" in index, part.name
@@ -340,7 +340,7 @@ def test_the_commands_of_the_readme_are_those_that_ci_runs():
 def commands() -> Iterator[tuple[str, click.Command | None]]:
     context = click.Context(cli)
     for name in cli.list_commands(context):
-        yield f"recollect {name}", cli.get_command(context, name)
+        yield f"notewell {name}", cli.get_command(context, name)
 
 
 COMMANDS = dict(commands())
@@ -361,7 +361,7 @@ def test_every_command_and_option_is_described(name):
 
 def test_every_public_name_is_described():
     text = (REPOSITORY / "docs" / "python.md").read_text(encoding="utf-8")
-    assert [name for name in recollect.__all__ if not re.search(rf"(?<!\w){name}\b", text)] == []
+    assert [name for name in notewell.__all__ if not re.search(rf"(?<!\w){name}\b", text)] == []
 
 
 def prose_of(page: Path) -> str:

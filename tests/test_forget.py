@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from recollect import (
+from notewell import (
     ConversationStore,
     Memory,
     NoteNotFoundError,
@@ -19,12 +19,12 @@ from recollect import (
     QueryError,
     SessionNotFoundError,
 )
-from recollect.embedding.batch_jobs.ledger import Ledger, new_record
-from recollect.embedding.hashing import HashingEmbedder
-from recollect.faults import planted
-from recollect.lexicon import index_terms
-from recollect.surfaces.cli.main import run
-from recollect.types import hash_text
+from notewell.embedding.batch_jobs.ledger import Ledger, new_record
+from notewell.embedding.hashing import HashingEmbedder
+from notewell.faults import planted
+from notewell.lexicon import index_terms
+from notewell.surfaces.cli.main import run
+from notewell.types import hash_text
 
 CANARY = "flamingoquux"
 SENTENCE = f"The {CANARY} sleeps in the blue shed."

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from recollect import Memory, NoteNotFoundError, PathRefusedError, QueryError
+from notewell import Memory, NoteNotFoundError, PathRefusedError, QueryError
 
 CHUNKS = 60  # more than the golden workspace has under our chunking
 DAY = "2026-01-05"

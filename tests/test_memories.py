@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from recollect import Settings, close_shared_memories, shared_memory
+from notewell import Settings, close_shared_memories, shared_memory
 
 
 @pytest.fixture(autouse=True)

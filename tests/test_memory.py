@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from recollect import (
+from notewell import (
     AsyncMemory,
     Memory,
     NoteNotFoundError,
@@ -227,7 +227,7 @@ def test_other_chunking_rebuilds_the_index(memory, workspace):
 
 
 def test_vectors_of_two_embedders_are_never_mixed(memory, workspace):
-    from recollect.embedding.hashing import HashingEmbedder
+    from notewell.embedding.hashing import HashingEmbedder
 
     with Memory.open(workspace, embedder=HashingEmbedder(dimensions=128)) as other:
         answer = other.search("printer")
@@ -337,7 +337,7 @@ def test_get_beyond_the_end_is_empty(memory):
     assert (note.text, note.line_count, note.next_first_line) == ("", 0, None)
 
 
-@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "memory/../../x.md", "recollect.toml", "memory", ""])
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "memory/../../x.md", "notewell.toml", "memory", ""])
 def test_get_refuses_what_is_not_memory(memory, path):
     with pytest.raises(PathRefusedError, match="not a memory file"):
         memory.get(path)
@@ -412,7 +412,7 @@ class EnglishOnly:
     """An embedder that knows Latin writing only, as the packaged model does."""
 
     def __init__(self):
-        from recollect.embedding.hashing import HashingEmbedder
+        from notewell.embedding.hashing import HashingEmbedder
 
         self._inner = HashingEmbedder()
         self.seen = []
@@ -443,7 +443,7 @@ def test_text_in_a_writing_the_embedder_does_not_know_is_found_by_words(workspac
 def test_a_newer_index_is_refused_until_a_rebuild_is_asked_for(workspace):
     import apsw
 
-    from recollect import IndexTooNewError
+    from notewell import IndexTooNewError
 
     with Memory.open(workspace, provider="none") as memory:
         memory.index()
@@ -520,7 +520,7 @@ def test_semantic_search_asks_no_words(memory, workspace):
     assert paths(memory.search("qwertz", sync=False)) == ["memory/words.md"]
     answer = memory.search("qwertz", mode="semantic", sync=False)
     assert (answer.mode, "memory/words.md" in paths(answer)) == ("semantic", False)
-    assert answer.notes == ("chunks without a vector (1 of 8) are not found by semantic search; run `recollect index`",)
+    assert answer.notes == ("chunks without a vector (1 of 8) are not found by semantic search; run `notewell index`",)
 
 
 def test_semantic_search_says_what_the_model_could_not_embed(workspace):
@@ -538,7 +538,7 @@ def test_semantic_search_falls_back_to_keywords_where_nothing_is_embedded(worksp
     with Memory.open(workspace, provider="hashing") as memory:
         answer = memory.search("printer", mode="semantic", sync=False)
     assert (answer.mode, paths(answer)) == ("keyword", ["memory/network.md"])
-    assert answer.notes == ("only keywords were searched: nothing is embedded yet: run `recollect index`",)
+    assert answer.notes == ("only keywords were searched: nothing is embedded yet: run `notewell index`",)
 
 
 @pytest.mark.parametrize(
@@ -574,7 +574,7 @@ def test_the_older_setting_is_still_accepted(memory, workspace, settings, mode):
 
 
 def test_memory_that_is_turned_off_says_so(workspace):
-    from recollect import MemoryDisabledError
+    from notewell import MemoryDisabledError
 
     with Memory.open(workspace, enabled=False) as memory:
         for call in (lambda: memory.search("x"), memory.index, lambda: memory.get("MEMORY.md")):
@@ -631,7 +631,7 @@ def test_a_reranker_takes_a_second_look(diary):
 
 
 def test_a_reranker_that_is_not_configured_is_an_error_with_the_next_step(diary):
-    from recollect import RerankerError
+    from notewell import RerankerError
 
     with pytest.raises(RerankerError, match="no reranker is chosen") as caught:
         diary.search("harbour crane", rerank=True)

@@ -11,8 +11,8 @@ import pytest
 from faults.stages import fingerprint
 from indexing.contents import contents_of, faults_of, fresh_contents
 from indexing.embedders import WatchedEmbedder
-from recollect import Memory
-from recollect.indexing.verification import self_check
+from notewell import Memory
+from notewell.indexing.verification import self_check
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_changes_that_are_not_indexed_yet_are_told_by_path(indexed):
 
 def test_nothing_indexed_and_missing_vectors_are_not_equal(workspace):
     with Memory.open(workspace, provider="hashing") as memory:
-        assert memory.verify().findings == ("nothing is indexed yet: run `recollect index`",)
+        assert memory.verify().findings == ("nothing is indexed yet: run `notewell index`",)
     with Memory.open(workspace, provider="none") as memory:
         memory.index()
         assert memory.verify().equal

@@ -7,11 +7,11 @@ import json
 
 import pytest
 
-from recollect import AsyncMemory, ConversationStore, Memory, NoteNotFoundError, QueryError
-from recollect.embedding.hashing import HashingEmbedder
-from recollect.privacy import Audience, audience_of, is_private
-from recollect.surfaces.cli.main import run
-from recollect.tools import MemoryTools
+from notewell import AsyncMemory, ConversationStore, Memory, NoteNotFoundError, QueryError
+from notewell.embedding.hashing import HashingEmbedder
+from notewell.privacy import Audience, audience_of, is_private
+from notewell.surfaces.cli.main import run
+from notewell.tools import MemoryTools
 
 SESSIONS = {"sources": ["memory", "sessions"], "experimental__session_memory": True}
 # Where each canary lies, and which audiences may see it.
@@ -227,7 +227,7 @@ def test_a_rebuild_keeps_it_so(workspace):
     ],
 )
 def test_what_is_private(path, front, private):
-    from recollect.sources.front_matter import split_front_matter
+    from notewell.sources.front_matter import split_front_matter
 
     text = f"{front}# Note\n"
     assert is_private(path, split_front_matter(text)[0], text) is private

@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from indexing.contents import contents_of, faults_of, fresh_contents
-from recollect import Memory
-from recollect.chunking import chunk_document
-from recollect.lexicon import index_terms
-from recollect.search.query import query_terms
-from recollect.sources.notes import NotesSource
+from notewell import Memory
+from notewell.chunking import chunk_document
+from notewell.lexicon import index_terms
+from notewell.search.query import query_terms
+from notewell.sources.notes import NotesSource
 
 BOUNDED = settings(
     max_examples=50,
@@ -130,7 +130,7 @@ def memories(tmp_path_factory):
     """The example workspace, once for each of the settings that shape the order; they share one index."""
     folder = tmp_path_factory.mktemp("order") / "workspace"
     source = Path(__file__).parent.parent / "examples" / "workspace"
-    shutil.copytree(source, folder, ignore=shutil.ignore_patterns(".recollect"))
+    shutil.copytree(source, folder, ignore=shutil.ignore_patterns(".notewell"))
     with Memory.open(folder, provider="hashing") as memory:
         memory.index()
     opened = {name: Memory.open(folder, provider="hashing", **more) for name, more in SEARCH_SETTINGS.items()}
@@ -246,5 +246,5 @@ def test_every_chunk_of_ten_thousand_is_found(tmp_path):
 def test_every_chunk_of_the_example_is_found_by_its_rarest_token(tmp_path):
     folder = tmp_path / "example"
     source = Path(__file__).parent.parent / "examples" / "workspace"
-    shutil.copytree(source, folder, ignore=shutil.ignore_patterns(".recollect"))
+    shutil.copytree(source, folder, ignore=shutil.ignore_patterns(".notewell"))
     assert [miss for miss in findings(folder) if miss[1] == "rarest token"] == []

@@ -22,7 +22,7 @@ from fakes.providers import FakeGemini, FakeMistral, FakeOllama, FakeOpenAI, Fak
 from test_docs import EXAMPLE, REPOSITORY, Block, PageRun, Shown, blocks_of, prepare_environment
 
 PAGE = REPOSITORY / "docs" / "providers.md"
-SHOWN_MODELS = "/home/you/.cache/recollect/models"
+SHOWN_MODELS = "/home/you/.cache/notewell/models"
 Variables = dict[str, str]
 
 
@@ -39,7 +39,7 @@ class KeylessOpenAI(FakeOpenAI):
 def provider(fake: type[FakeProvider], variable: str = "") -> Iterator[Variables]:
     """Run a fake; its key is in the provider's own variable."""
     with fake() as server:
-        variables = {"RECOLLECT_REMOTE__BASE_URL": server.base_url, "RECOLLECT_REMOTE__BATCH__POLL_INTERVAL_MS": "100"}
+        variables = {"NOTEWELL_REMOTE__BASE_URL": server.base_url, "NOTEWELL_REMOTE__BATCH__POLL_INTERVAL_MS": "100"}
         yield variables | ({variable: server.key} if variable else {})
         assert server.requests, "the example called nobody"
 
@@ -51,8 +51,8 @@ def hub() -> Iterator[Variables]:
         content = write_embedding_gemma(Path(folder) / "tiny.gguf").read_bytes()
         with serving(Hub(content)) as served:
             yield {
-                "RECOLLECT_LOCAL__HUB_URL": served.address,
-                "RECOLLECT_LOCAL__MODEL_CACHE_DIR": str(Path(folder) / "models"),
+                "NOTEWELL_LOCAL__HUB_URL": served.address,
+                "NOTEWELL_LOCAL__MODEL_CACHE_DIR": str(Path(folder) / "models"),
             }
 
 
@@ -89,7 +89,7 @@ class SectionRun(PageRun):
         self.names = {}
         self.notes = self.empty = root / "notes"
         self._models = models
-        shutil.copytree(EXAMPLE, self.notes, ignore=shutil.ignore_patterns(".recollect"))
+        shutil.copytree(EXAMPLE, self.notes, ignore=shutil.ignore_patterns(".notewell"))
 
     def _as_shown(self, printed: str, folder: Path) -> tuple[str, ...]:
         if self._models:
@@ -112,10 +112,10 @@ def run_section(title: str, root: Path, patch: pytest.MonkeyPatch) -> list[Shown
     settings.write_text("\n".join(blocks[0].lines), encoding="utf-8")
     with WORLDS[title]() as variables:
         prepare_environment(patch)
-        patch.setenv("RECOLLECT_CONFIG", str(settings))
+        patch.setenv("NOTEWELL_CONFIG", str(settings))
         for name, value in variables.items():
             patch.setenv(name, value)
-        return list(SectionRun(blocks, root, variables.get("RECOLLECT_LOCAL__MODEL_CACHE_DIR", "")).shown())
+        return list(SectionRun(blocks, root, variables.get("NOTEWELL_LOCAL__MODEL_CACHE_DIR", "")).shown())
 
 
 def missing_packages(title: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect import Memory
+from notewell import Memory
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ anthropic = pytest.importorskip("anthropic", reason="needs the extra `anthropic`
 from anthropic.tools import ToolError  # noqa: E402
 from anthropic.tools.memory import BetaLocalFilesystemMemoryTool  # noqa: E402
 
-from recollect import Memory, MemoryDisabledError, QueryError  # noqa: E402
-from recollect.adapters.anthropic_memory import AsyncWorkspaceMemoryTool, WorkspaceMemoryTool  # noqa: E402
+from notewell import Memory, MemoryDisabledError, QueryError  # noqa: E402
+from notewell.adapters.anthropic_memory import AsyncWorkspaceMemoryTool, WorkspaceMemoryTool  # noqa: E402
 from surfaces.test_bad_input import escapes  # noqa: E402
 
 SEQUENCES, CALLS = 40, 40
@@ -231,7 +231,7 @@ def test_a_path_that_is_not_plainly_below_memories_is_refused(path, memory):
         with pytest.raises(ToolError):
             tool.call(command)
     after = {
-        path: content for path, content in files_below(memory.workspace).items() if not path.startswith(".recollect")
+        path: content for path, content in files_below(memory.workspace).items() if not path.startswith(".notewell")
     }
     assert after == before
 
@@ -264,7 +264,7 @@ def test_three_hundred_escapes_lead_nowhere(tmp_path):
     for name in guarded:
         assert (tmp_path / name).read_text() == "pelican\n", name
     for file in set(tmp_path.rglob("*")) - {tmp_path / name for name in guarded}:
-        if file.is_file() and ".recollect" not in file.parts:
+        if file.is_file() and ".notewell" not in file.parts:
             below = file.relative_to(tmp_path / "workspace" / "memory").parts
             assert below[-1].lower().endswith(".md")
             assert not any(part.startswith(".") for part in below)

@@ -16,9 +16,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.store.base import GetOp, InvalidNamespaceError, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 
-from recollect import Memory, NoteUnreadableError, QueryError, RecollectError
-from recollect.adapters.langgraph import MemoryStore
-from recollect.adapters.store_notes import note_name
+from notewell import Memory, NoteUnreadableError, NotewellError, QueryError
+from notewell.adapters.langgraph import MemoryStore
+from notewell.adapters.store_notes import note_name
 
 NAMESPACES = [
     ("users",),
@@ -91,7 +91,7 @@ def test_an_item_is_a_note_that_people_can_read_and_edit(memory):
     store.put(("users", "dana"), "food", {"text": "likes gunpowder tea"})
     note = memory.workspace / "memory" / "store" / "users" / "dana" / "food.md"
     text = note.read_text(encoding="utf-8")
-    assert text.startswith("---\nrecollect-item: 1\n")
+    assert text.startswith("---\nnotewell-item: 1\n")
     assert "# food" in text
     first = store.get(("users", "dana"), "food")
     note.write_text(text.replace("gunpowder", "oolong"), encoding="utf-8")
@@ -173,7 +173,7 @@ def test_a_damaged_note_is_told_of_and_stops_no_other(memory, caplog):
 
 def test_what_cannot_be_kept_is_refused_before_anything_is_written(memory):
     store = MemoryStore(memory)
-    with pytest.raises(RecollectError, match="cannot be written as JSON"):
+    with pytest.raises(NotewellError, match="cannot be written as JSON"):
         store.batch([PutOp(("n",), "good", {"v": 1}), PutOp(("n",), "bad", {"v": object()})])
     assert store.search(("n",)) == []
     with pytest.raises(InvalidNamespaceError):

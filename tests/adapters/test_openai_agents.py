@@ -21,10 +21,10 @@ from openai.types.responses import (
     ResponseOutputText,
 )
 
-from recollect import Memory
-from recollect.adapters.openai_agents import ConversationSession, memory_function_tools
-from recollect.conversations import Message
-from recollect.tools import MemoryTools
+from notewell import Memory
+from notewell.adapters.openai_agents import ConversationSession, memory_function_tools
+from notewell.conversations import Message
+from notewell.tools import MemoryTools
 
 pytest.importorskip("pyjson5", reason="needs the extra `sessions`")
 

@@ -67,14 +67,14 @@ def test_every_page_is_there_and_linked():
 
 MISSING = """
 import importlib, sys
-from recollect import RecollectError
+from notewell import NotewellError
 for name, package, extra in {modules!r}:
     sys.modules[package] = None  # as if it were not installed
     try:
-        importlib.import_module(f"recollect.adapters.{{name}}")
-    except RecollectError as error:
+        importlib.import_module(f"notewell.adapters.{{name}}")
+    except NotewellError as error:
         assert package in error.message, error.message
-        assert error.hint == f"pip install 'recollect[{{extra}}]'", error.hint
+        assert error.hint == f"pip install 'notewell[{{extra}}]'", error.hint
     else:
         raise AssertionError(f"{{name}} needs no {{package}}")
 """

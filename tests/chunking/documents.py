@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from recollect.chunking.weight import weigh
-from recollect.sources.front_matter import split_front_matter
-from recollect.types import Chunk, Document, FileStamp
+from notewell.chunking.weight import weigh
+from notewell.sources.front_matter import split_front_matter
+from notewell.types import Chunk, Document, FileStamp
 
 
 def document_of(text: str, *, metadata: Mapping[str, str] | None = None, body_first_line: int = 1) -> Document:

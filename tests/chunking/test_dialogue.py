@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.chunking import chunk_dialogue, chunk_document, chunk_message
-from recollect.chunking.weight import QUARTERS, weigh
-from recollect.types import Chunk, Document, FileStamp, SpokenLine
+from notewell.chunking import chunk_dialogue, chunk_document, chunk_message
+from notewell.chunking.weight import QUARTERS, weigh
+from notewell.types import Chunk, Document, FileStamp, SpokenLine
 
 
 def conversation(*lines: str) -> Document:

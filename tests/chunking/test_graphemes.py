@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.chunking.graphemes import cut_at_or_after, cut_at_or_before, may_cut
-from recollect.chunking.long_lines import cut_line
-from recollect.chunking.weight import weigh
+from notewell.chunking.graphemes import cut_at_or_after, cut_at_or_before, may_cut
+from notewell.chunking.long_lines import cut_line
+from notewell.chunking.weight import weigh
 
 CHARACTERS = {
     "letter": "a",

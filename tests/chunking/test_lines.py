@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect.chunking import chunk_lines
-from recollect.sources.notes import NotesSource
-from recollect.types import hash_text
+from notewell.chunking import chunk_lines
+from notewell.sources.notes import NotesSource
+from notewell.types import hash_text
 
 from .documents import document_of
 

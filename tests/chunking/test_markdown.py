@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from recollect.chunking import chunk_document, chunk_markdown
-from recollect.chunking.weight import weigh
+from notewell.chunking import chunk_document, chunk_markdown
+from notewell.chunking.weight import weigh
 
 from .documents import (
     assert_covers_body,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recollect.chunking import chunk_document, chunk_lines, chunk_markdown
-from recollect.sources.decoding import decode_note
+from notewell.chunking import chunk_document, chunk_lines, chunk_markdown
+from notewell.sources.decoding import decode_note
 
 from .documents import (
     assert_covers_body,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.chunking.weight import fitting_end, fitting_start, weigh
+from notewell.chunking.weight import fitting_end, fitting_start, weigh
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.protocols import Store
-from recollect.store.sqlite import open_index
+from notewell.protocols import Store
+from notewell.store.sqlite import open_index
 
 
 def sqlite_segments(folder: Path) -> Store:

@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 
 from fakes.openai import FakeOpenAI
-from recollect.embedding.file_facts import FileFacts
-from recollect.embedding.gguf import GgufEmbedder
-from recollect.embedding.granite import GraniteEmbedder
-from recollect.embedding.hashing import HashingEmbedder
-from recollect.embedding.local import packaged_model_file
-from recollect.embedding.onnx_folder import OnnxFolderEmbedder
-from recollect.embedding.remote.openai import open_openai
-from recollect.errors import EmbedderUnavailableError
-from recollect.protocols import Embedder
-from recollect.remote.service import missing_packages
-from recollect.settings import RemoteSettings, Settings
+from notewell.embedding.file_facts import FileFacts
+from notewell.embedding.gguf import GgufEmbedder
+from notewell.embedding.granite import GraniteEmbedder
+from notewell.embedding.hashing import HashingEmbedder
+from notewell.embedding.local import packaged_model_file
+from notewell.embedding.onnx_folder import OnnxFolderEmbedder
+from notewell.embedding.remote.openai import open_openai
+from notewell.errors import EmbedderUnavailableError
+from notewell.protocols import Embedder
+from notewell.remote.service import missing_packages
+from notewell.settings import RemoteSettings, Settings
 
 TINY_GGUF = Path(__file__).parent.parent / "embedding" / "tiny_gguf.py"
 SENTENCE_FOLDER = Path(__file__).parent.parent / "embedding" / "sentence_folder.py"

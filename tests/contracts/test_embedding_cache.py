@@ -11,9 +11,9 @@ import apsw
 import numpy as np
 import pytest
 
-from recollect.errors import BadVectorError
-from recollect.store.sqlite import SqliteEmbeddingCache, open_index
-from recollect.types import EmbedderIdentity, hash_text
+from notewell.errors import BadVectorError
+from notewell.store.sqlite import SqliteEmbeddingCache, open_index
+from notewell.types import EmbedderIdentity, hash_text
 from store.builders import DIMENSIONS, IDENTITY, chunks_of, document, vector_for
 from store.other_user import run_as_other_user
 
@@ -134,8 +134,8 @@ def test_a_cache_of_the_first_release_is_used_on(older_cache):
 
 def test_a_cache_of_the_first_release_that_cannot_be_written(older_cache):
     script = (
-        "import sys; from pathlib import Path; from recollect.store.sqlite import SqliteEmbeddingCache as Cache;"
-        "from recollect.types import EmbedderIdentity as Identity, hash_text;"
+        "import sys; from pathlib import Path; from notewell.store.sqlite import SqliteEmbeddingCache as Cache;"
+        "from notewell.types import EmbedderIdentity as Identity, hash_text;"
         "cache = Cache(Path(sys.argv[1]) / 'cache.sqlite', max_entries=5);"
         "print(len(cache.get_many(Identity('test', 'directions', 'k' * 64, 32), [hash_text('one')])));"
         "print(cache.stats().hits, cache.notes); cache.close()"
@@ -268,8 +268,8 @@ def test_someone_elses_database_is_not_written_into(tmp_path):
 READ_ONLY_USE = """
 import sys
 from pathlib import Path
-from recollect.store.sqlite import SqliteEmbeddingCache
-from recollect.types import EmbedderIdentity, hash_text
+from notewell.store.sqlite import SqliteEmbeddingCache
+from notewell.types import EmbedderIdentity, hash_text
 import numpy as np
 folder = Path(sys.argv[1])
 identity = EmbedderIdentity("test", "directions", "k" * 64, 32)
@@ -316,8 +316,8 @@ def test_threads_share_a_cache(cache):
 
 def test_looking_costs_no_numpy_when_nothing_is_there(tmp_path):
     script = (
-        "import sys; from pathlib import Path; from recollect.store.sqlite import SqliteEmbeddingCache as Cache;"
-        "from recollect.types import EmbedderIdentity as Identity;"
+        "import sys; from pathlib import Path; from notewell.store.sqlite import SqliteEmbeddingCache as Cache;"
+        "from notewell.types import EmbedderIdentity as Identity;"
         f"cache = Cache(Path({os.fspath(tmp_path)!r}) / 'c.sqlite', max_entries=5); cache.stats();"
         "cache.get_many(Identity('a', 'b', 'c', 4), ['ab' * 32]); print('numpy' in sys.modules)"
     )

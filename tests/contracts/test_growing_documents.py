@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.errors import RecollectError
-from recollect.types import Counts
+from notewell.errors import NotewellError
+from notewell.types import Counts
 from store.builders import IDENTITY, chunks_of, document, embed_pending, ids_by_text, prepared, vector_for, vectors_of
 
 PATH = "sessions/a.jsonl"
@@ -140,7 +140,7 @@ def test_a_rewrite_that_is_cut_short_changes_nothing(way, grown):
             if way == "an exception":
                 raise OSError("the disk is gone")
 
-    with pytest.raises((OSError, RecollectError)):
+    with pytest.raises((OSError, NotewellError)):
         rewrite()
     assert (ids_by_text(grown), cursor(grown)) == (before, "one")
     assert grown.verify() == []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.store.sqlite.vectors.segments import EXACT_LIMIT
-from recollect.types import EVERYTHING, Scope
+from notewell.store.sqlite.vectors.segments import EXACT_LIMIT
+from notewell.types import EVERYTHING, Scope
 from store.builders import IDENTITY, chunks_of, document, terms, vector_for, vectors_of
 
 GROUP = Scope(public_only=True)

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from recollect.reranking.selection import BUILT_IN, open_reranker
-from recollect.settings import QuerySettings, RerankSettings, Settings
+from notewell.reranking.selection import BUILT_IN, open_reranker
+from notewell.settings import QuerySettings, RerankSettings, Settings
 from reranking.provider import running
 
 pytest.importorskip("httpx", reason="the extra `remote` is not installed")

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect.errors import BadVectorError, IndexMismatchError, RecollectError
-from recollect.types import EVERYTHING, Chunk, ChunkPlace, Counts, EmbedderIdentity, PreparedChunk, Scope, Term
+from notewell.errors import BadVectorError, IndexMismatchError, NotewellError
+from notewell.types import EVERYTHING, Chunk, ChunkPlace, Counts, EmbedderIdentity, PreparedChunk, Scope, Term
 from store.builders import (
     DIMENSIONS,
     IDENTITY,
@@ -562,7 +562,7 @@ def test_a_bad_query_vector_is_refused(store, bad):
 
 def test_vectors_need_an_embedder_first(store):
     store.put_document(document(), chunks_of("one"), {})
-    with pytest.raises(RecollectError, match="embedder"):
+    with pytest.raises(NotewellError, match="embedder"):
         store.put_vectors({store.pending(1)[0].id: vector_for("one")})
 
 
@@ -632,15 +632,15 @@ def test_a_snapshot_sees_nothing_that_is_committed_later(store):
 def test_a_snapshot_cannot_be_used_after_its_end(store):
     with store.reading() as snapshot:
         snapshot.counts()
-    with pytest.raises(RecollectError):
+    with pytest.raises(NotewellError):
         snapshot.counts()
 
 
 def test_a_closed_store_says_so(store):
     store.close()
-    with pytest.raises(RecollectError), store.reading():
+    with pytest.raises(NotewellError), store.reading():
         pass
-    with pytest.raises(RecollectError):
+    with pytest.raises(NotewellError):
         store.put_document(document(), [], {})
 
 

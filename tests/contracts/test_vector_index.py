@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recollect.store.sqlite import open_index
-from recollect.store.sqlite.vectors import VECTOR_DRIVERS
-from recollect.store.sqlite.vectors.segments import EXACT_LIMIT
-from recollect.types import EVERYTHING, Chunk, EmbedderIdentity, PreparedChunk, Scope
+from notewell.store.sqlite import open_index
+from notewell.store.sqlite.vectors import VECTOR_DRIVERS
+from notewell.store.sqlite.vectors.segments import EXACT_LIMIT
+from notewell.types import EVERYTHING, Chunk, EmbedderIdentity, PreparedChunk, Scope
 from store.builders import document
 
 pytest.importorskip("sqlite_vec", reason="sqlite-vec is not installed, so there is nothing to compare")

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from recollect import Memory, SessionInputError, SessionNotFoundError
-from recollect.conversations import agent_prompt, flush, flush_prompt, plain_notes, plain_summary
-from recollect.conversations.model import Message
-from recollect.fences import fence
-from recollect.session_flush import _NoteWriter, flush_session
+from notewell import Memory, SessionInputError, SessionNotFoundError
+from notewell.conversations import agent_prompt, flush, flush_prompt, plain_notes, plain_summary
+from notewell.conversations.model import Message
+from notewell.fences import fence
+from notewell.session_flush import _NoteWriter, flush_session
 
 NOON = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 

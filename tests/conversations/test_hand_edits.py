@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyjson5
 import pytest
 
-from recollect import SessionDamagedError
+from notewell import SessionDamagedError
 
 from .conftest import texts
 
@@ -200,7 +200,7 @@ def test_a_damaged_session_is_said_saved_and_alone(store, chat, damage, saved):
     with pytest.raises(SessionDamagedError, match="the file of session 'chat-1' cannot be read") as raised:
         store.get(chat)
     assert raised.value.path == path
-    assert "recollect sessions repair chat-1" in raised.value.hint
+    assert "notewell sessions repair chat-1" in raised.value.hint
     assert path.read_bytes() == broken  # reading repairs nothing
     assert {entry.session_id: bool(entry.damage) for entry in store.list()}[other] is False
     store.append(other, {"role": "user", "content": "fine"})

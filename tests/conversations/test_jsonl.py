@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from recollect import SessionExistsError, SessionInputError
-from recollect.conversations import Message, ToolCall, export_lines, import_lines
-from recollect.conversations.transfer import import_file
+from notewell import SessionExistsError, SessionInputError
+from notewell.conversations import Message, ToolCall, export_lines, import_lines
+from notewell.conversations.transfer import import_file
 
 from .conftest import texts
 

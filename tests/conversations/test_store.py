@@ -13,17 +13,17 @@ from pathlib import Path
 import pyjson5
 import pytest
 
-from recollect import (
+from notewell import (
     ConversationError,
     ConversationStore,
-    RecollectError,
+    NotewellError,
     SessionBusyError,
     SessionExistsError,
     SessionInputError,
     SessionNotFoundError,
     SessionTooNewError,
 )
-from recollect.conversations import Message, ToolCall
+from notewell.conversations import Message, ToolCall
 
 from .conftest import texts
 
@@ -369,7 +369,7 @@ def test_without_the_extra_it_says_what_to_install(store, monkeypatch):
     assert store.list() == []
     with pytest.raises(ConversationError, match="need pyjson5") as raised:
         store.create("x")
-    assert "recollect[sessions]" in raised.value.hint
+    assert "notewell[sessions]" in raised.value.hint
     assert not store.folder.exists()
 
 
@@ -418,7 +418,7 @@ def test_a_listener_that_fails_does_not_make_the_append_fail(store, chat, caplog
     seen = []
     store.on_update(fail)
     store.on_update(seen.append)
-    with caplog.at_level(logging.ERROR, "recollect.conversations"):
+    with caplog.at_level(logging.ERROR, "notewell.conversations"):
         store.append(chat, {"role": "user", "content": "x"})
     assert len(seen) == 1
     assert "no room" in caplog.text
@@ -516,5 +516,5 @@ def test_only_the_owner_may_look_into_the_store(store, chat):
 
 def test_a_file_in_the_way_is_said(tmp_path):
     (tmp_path / "sessions").write_text("x", encoding="utf-8")
-    with pytest.raises(RecollectError, match="a file is in the way"):
+    with pytest.raises(NotewellError, match="a file is in the way"):
         ConversationStore(tmp_path / "sessions").create()

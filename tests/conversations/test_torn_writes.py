@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect import DiskFullError, faults
-from recollect.conversations import ConversationStore
-from recollect.conversations.files import is_unfinished, overwrite_end, recover
+from notewell import DiskFullError, faults
+from notewell.conversations import ConversationStore
+from notewell.conversations.files import is_unfinished, overwrite_end, recover
 
 from .conftest import texts
 

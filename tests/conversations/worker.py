@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from recollect.conversations import ConversationStore
+from notewell.conversations import ConversationStore
 
 
 def append(store: ConversationStore, session: str, name: str, count: str) -> None:

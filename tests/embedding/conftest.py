@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from recollect.embedding.granite import PACK_SHA256, GraniteEmbedder
-from recollect.embedding.local import packaged_model_file
-from recollect.embedding.pack import ModelPack, load_pack
-from recollect.errors import EmbedderUnavailableError
+from notewell.embedding.granite import PACK_SHA256, GraniteEmbedder
+from notewell.embedding.local import packaged_model_file
+from notewell.embedding.pack import ModelPack, load_pack
+from notewell.errors import EmbedderUnavailableError
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.embedding.byte_pairs import MOST_CHARACTERS, ShortTextTokenizer, is_short_and_plain
-from recollect.embedding.windows import WindowTokenizer
+from notewell.embedding.byte_pairs import MOST_CHARACTERS, ShortTextTokenizer, is_short_and_plain
+from notewell.embedding.windows import WindowTokenizer
 
 ALPHABET = st.sampled_from([*string.printable, "\x00", "\x1c", "\x1f", "\x7f"])
 WORDS = st.sampled_from(

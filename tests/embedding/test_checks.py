@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recollect.embedding.checks import unit_rows
-from recollect.errors import BadVectorError
+from notewell.embedding.checks import unit_rows
+from notewell.errors import BadVectorError
 
 
 @pytest.mark.parametrize(

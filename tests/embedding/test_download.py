@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from recollect.embedding import download
-from recollect.embedding.download import download_model
-from recollect.embedding.hub import HubFile, hub_file
-from recollect.errors import EmbedderUnavailableError
-from recollect.settings import LocalSettings, Settings
+from notewell.embedding import download
+from notewell.embedding.download import download_model
+from notewell.embedding.hub import HubFile, hub_file
+from notewell.errors import EmbedderUnavailableError
+from notewell.settings import LocalSettings, Settings
 
 from .loopback_hub import Hub, serving
 

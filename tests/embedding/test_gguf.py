@@ -13,16 +13,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recollect import Memory
-from recollect.embedding import file_facts
-from recollect.embedding.file_facts import FileFacts
-from recollect.embedding.gguf import GgufEmbedder, Prefixes, prefixes_of
-from recollect.embedding.gguf_header import GgufHeader, read_header
-from recollect.embedding.hub import hub_file
-from recollect.embedding.local import open_local
-from recollect.embedding.selection import select_embedder
-from recollect.errors import EmbedderError, EmbedderUnavailableError
-from recollect.settings import LocalSettings, Settings, load_settings
+from notewell import Memory
+from notewell.embedding import file_facts
+from notewell.embedding.file_facts import FileFacts
+from notewell.embedding.gguf import GgufEmbedder, Prefixes, prefixes_of
+from notewell.embedding.gguf_header import GgufHeader, read_header
+from notewell.embedding.hub import hub_file
+from notewell.embedding.local import open_local
+from notewell.embedding.selection import select_embedder
+from notewell.errors import EmbedderError, EmbedderUnavailableError
+from notewell.settings import LocalSettings, Settings, load_settings
 
 from .tiny_gguf import SIZE, write_bert, write_embedding_gemma, write_gguf
 
@@ -150,7 +150,7 @@ def test_without_the_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "llama_cpp", None)
     with pytest.raises(EmbedderUnavailableError, match=r"tiny.gguf needs llama-cpp-python, not installed") as raised:
         open_local(local(write_bert(tmp_path / "tiny.gguf"), tmp_path))
-    assert raised.value.hint == 'run `pip install "recollect[gguf]"`'
+    assert raised.value.hint == 'run `pip install "notewell[gguf]"`'
 
 
 def test_without_the_file(tmp_path, llama):
@@ -189,7 +189,7 @@ def test_a_model_of_the_hub_is_found_where_it_was_downloaded(tmp_path, llama, wh
     chosen = load_settings(tmp_path, flags={"provider": "local", where: name, "local.model_cache_dir": str(tmp_path)})
     with pytest.raises(EmbedderUnavailableError, match=r"the model hf:\S+ is not downloaded yet") as raised:
         open_local(chosen.settings)
-    assert raised.value.hint == "run `recollect download`"
+    assert raised.value.hint == "run `notewell download`"
     write_bert(hub_file(name).kept_at(tmp_path))
     assert open_local(chosen.settings).identity.model == "tiny"
 

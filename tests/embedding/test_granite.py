@@ -11,14 +11,14 @@ import weakref
 import numpy as np
 import pytest
 
-from recollect.embedding.forward import NumpyForward
-from recollect.embedding.granite import PACK_SHA256, GraniteEmbedder
-from recollect.embedding.granite_graph import GraniteSession, granite_graph
-from recollect.embedding.granite_model import MAX_TOKENS, MOST_TOKENS_WITHOUT_SESSION, GraniteModel
-from recollect.embedding.local import packaged_model_file
-from recollect.embedding.pack import load_pack
-from recollect.embedding.windows import WindowTokenizer
-from recollect.errors import EmbedderUnavailableError
+from notewell.embedding.forward import NumpyForward
+from notewell.embedding.granite import PACK_SHA256, GraniteEmbedder
+from notewell.embedding.granite_graph import GraniteSession, granite_graph
+from notewell.embedding.granite_model import MAX_TOKENS, MOST_TOKENS_WITHOUT_SESSION, GraniteModel
+from notewell.embedding.local import packaged_model_file
+from notewell.embedding.pack import load_pack
+from notewell.embedding.windows import WindowTokenizer
+from notewell.errors import EmbedderUnavailableError
 
 TEXTS = {
     "empty": "",
@@ -142,7 +142,7 @@ def test_a_cold_query_imports_neither_onnxruntime_nor_tokenizers(pack):
     program = """
 import sys
 from pathlib import Path
-from recollect.embedding.granite import GraniteEmbedder
+from notewell.embedding.granite import GraniteEmbedder
 embedder = GraniteEmbedder(Path(sys.argv[1]))
 print(embedder.identity, embedder.knows("wifi"))
 before = sorted({"numpy", "onnxruntime", "tokenizers"} & set(sys.modules))

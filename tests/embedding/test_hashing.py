@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recollect.embedding.hashing import HashingEmbedder, open_hashing
-from recollect.settings import Settings
+from notewell.embedding.hashing import HashingEmbedder, open_hashing
+from notewell.settings import Settings
 
 RECORDED = Path(__file__).parents[3] / "shared" / "golden" / "openclaw-2026.2"
 

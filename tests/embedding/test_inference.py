@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from recollect.embedding import inference
-from recollect.embedding.inference import on_all_cores, usable_cores
+from notewell.embedding import inference
+from notewell.embedding.inference import on_all_cores, usable_cores
 
 
 @pytest.fixture(params=[1, 3], ids=["one core", "three cores"])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.embedding.latin import is_mostly_latin
+from notewell.embedding.latin import is_mostly_latin
 
 
 @pytest.mark.parametrize(

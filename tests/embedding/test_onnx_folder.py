@@ -6,9 +6,9 @@ import shutil
 import numpy as np
 import pytest
 
-from recollect.embedding.cosines import LEAST_SPAN
-from recollect.embedding.onnx_folder import OnnxFolderEmbedder
-from recollect.errors import EmbedderUnavailableError
+from notewell.embedding.cosines import LEAST_SPAN
+from notewell.embedding.onnx_folder import OnnxFolderEmbedder
+from notewell.errors import EmbedderUnavailableError
 
 from .sentence_folder import DIMENSIONS, token_ids, word_vectors, write_sentence_folder
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.embedding.hashing import HashingEmbedder
-from recollect.embedding.prices import LIST_PRICES, estimate, price_of
-from recollect.embedding.selection import open_provider
-from recollect.errors import SettingsError
-from recollect.settings import CostSettings, RemoteSettings, Settings
+from notewell.embedding.hashing import HashingEmbedder
+from notewell.embedding.prices import LIST_PRICES, estimate, price_of
+from notewell.embedding.selection import open_provider
+from notewell.errors import SettingsError
+from notewell.settings import CostSettings, RemoteSettings, Settings
 
 PROVIDERS = ("openai", "gemini", "voyage", "mistral", "ollama")
 

@@ -7,12 +7,12 @@ from importlib.metadata import entry_points
 
 import pytest
 
-from recollect.embedding import extra
-from recollect.embedding.hashing import HashingEmbedder
-from recollect.embedding.local import open_local
-from recollect.embedding.selection import BUILT_IN, ENTRY_POINT_GROUP, select_embedder
-from recollect.errors import EmbedderUnavailableError
-from recollect.settings import LocalSettings, Settings
+from notewell.embedding import extra
+from notewell.embedding.hashing import HashingEmbedder
+from notewell.embedding.local import open_local
+from notewell.embedding.selection import BUILT_IN, ENTRY_POINT_GROUP, select_embedder
+from notewell.errors import EmbedderUnavailableError
+from notewell.settings import LocalSettings, Settings
 
 from .sentence_folder import write_sentence_folder
 
@@ -37,7 +37,7 @@ def test_auto_without_packages_says_what_mends_it(without_onnxruntime):
     selection = select_embedder(asking_for("auto"))
     assert selection.embedder is None
     assert "onnxruntime_that_is_not_installed" in selection.reason
-    assert 'pip install "recollect[local]"' in selection.hint
+    assert 'pip install "notewell[local]"' in selection.hint
 
 
 def test_none_is_a_choice():
@@ -54,7 +54,7 @@ def test_hashing_by_name():
 def test_local_that_was_named_and_cannot_run_is_an_error(without_onnxruntime):
     with pytest.raises(EmbedderUnavailableError, match="onnxruntime_that_is_not_installed") as caught:
         select_embedder(asking_for("local"))
-    assert 'pip install "recollect[local]"' in caught.value.hint
+    assert 'pip install "notewell[local]"' in caught.value.hint
 
 
 @pytest.mark.parametrize("provider", ["local", "auto"])
@@ -94,7 +94,7 @@ def test_built_ins_are_the_package_s_own_entry_points():
 
 
 PLUG_IN = """
-from recollect.embedding.hashing import HashingEmbedder
+from notewell.embedding.hashing import HashingEmbedder
 
 def open_mine(settings):
     return HashingEmbedder(dimensions=32)
@@ -127,8 +127,8 @@ def test_a_plug_in_that_does_not_load_is_named(plug_in):
 def test_choosing_loads_nothing(pack):
     program = """
 import sys
-from recollect.embedding.selection import select_embedder
-from recollect.settings import Settings
+from notewell.embedding.selection import select_embedder
+from notewell.settings import Settings
 selection = select_embedder(Settings())
 print(selection.embedder.identity.dimensions)
 print(sorted({"numpy", "onnxruntime", "tokenizers", "importlib.metadata"} & set(sys.modules)))

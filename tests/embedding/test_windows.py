@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recollect.embedding.windows import WindowTokenizer, vectors_of
+from notewell.embedding.windows import WindowTokenizer, vectors_of
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("recollect.search.tuning")
+pytest.importorskip("notewell.search.tuning")
 
 from evals.ablation import (
     Asked,
@@ -19,8 +19,8 @@ from evals.ablation import (
     stays,
 )
 
-from recollect.evaluation.test_sets import EvalSet
-from recollect.search.tuning import TUNING
+from notewell.evaluation.test_sets import EvalSet
+from notewell.search.tuning import TUNING
 
 PAIRS = Rule("pairs", 0, (0.3, 0.5, 0.7))
 MIX = Rule("text_weight", None, (0.5, 0.6, 0.7))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect.evaluation.runner import evaluate
-from recollect.evaluation.test_sets import load_set
-from recollect.search.tuning import TUNING
+from notewell.evaluation.runner import evaluate
+from notewell.evaluation.test_sets import load_set
+from notewell.search.tuning import TUNING
 
 FEATURES = Path(__file__).parents[2] / "evals" / "features"
 FLOORS = {  # under nDCG@10; without its feature each set falls below

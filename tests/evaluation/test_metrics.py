@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from recollect.evaluation.metrics import hit, interval, kept_by_threshold, mean, ndcg, recall, reciprocal_rank
+from notewell.evaluation.metrics import hit, interval, kept_by_threshold, mean, ndcg, recall, reciprocal_rank
 
 GRADES = {"a": 2.0, "b": 1.0}
 

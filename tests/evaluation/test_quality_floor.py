@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect.evaluation.report import figures_document, figures_table
-from recollect.evaluation.runner import evaluate
-from recollect.evaluation.test_sets import load_set
+from notewell.evaluation.report import figures_document, figures_table
+from notewell.evaluation.runner import evaluate
+from notewell.evaluation.test_sets import load_set
 
 CORPUS = Path(__file__).parents[2] / "evals" / "corpus"
 FLOORS = {"hybrid": 0.80, "keyword": 0.70, "weighted": 0.72, "rrf": 0.70}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from evals.threshold import Recorded, foreign_to, share_reaching, table, threshold_keeping
 
-from recollect.evaluation.test_sets import EvalQuery, EvalSet
+from notewell.evaluation.test_sets import EvalQuery, EvalSet
 
 
 @pytest.mark.parametrize(

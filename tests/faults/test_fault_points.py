@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import recollect
-from recollect import DiskFullError, IndexReadOnlyError, Memory, RecollectError, StoreError
-from recollect.faults import POINTS, failing, planted, reach
+import notewell
+from notewell import DiskFullError, IndexReadOnlyError, Memory, NotewellError, StoreError
+from notewell.faults import POINTS, failing, planted, reach
 
 ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EACCES": errno.EACCES}
 EXPECTED = {"ENOSPC": DiskFullError, "EACCES": IndexReadOnlyError, "EIO": StoreError}
@@ -48,7 +48,7 @@ CASES = [
 ]
 
 
-def run_everything(memory: Memory) -> list[RecollectError]:
+def run_everything(memory: Memory) -> list[NotewellError]:
     """Index, rebuild and search, going on after each failure; anything but an error of ours ends the test."""
     met = []
     for step in (
@@ -59,7 +59,7 @@ def run_everything(memory: Memory) -> list[RecollectError]:
     ):
         try:
             step()
-        except RecollectError as error:
+        except NotewellError as error:
             met.append(error)
     return met
 
@@ -137,7 +137,7 @@ def test_a_search_answers_from_the_old_index_and_says_what_is_wrong(stage, tmp_p
 
 
 def test_every_point_of_indexing_is_reached_somewhere_and_no_other():
-    source = Path(recollect.__file__).parent
+    source = Path(notewell.__file__).parent
     named = set()
     for path in source.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -8,27 +8,27 @@ import random
 import pytest
 
 from faults.file_layer import OPERATIONS, Fault, FaultyLayer
-from recollect import Memory, RecollectError
-from recollect.store.sqlite.connection import through_file_layer
+from notewell import Memory, NotewellError
+from notewell.store.sqlite.connection import through_file_layer
 
 CALLS_TRIED = 2  # of each operation, chosen by chance; `python -m tests.soak faults` tries them all
 
 
 @pytest.fixture(scope="module")
 def layer():
-    made = FaultyLayer("recollect-faulty")
+    made = FaultyLayer("notewell-faulty")
     yield made
     made.unregister()
 
 
-def run_everything(folder) -> list[RecollectError]:
+def run_everything(folder) -> list[NotewellError]:
     """Index, rebuild and search; errors of ours are collected, any other ends the test."""
     met = []
     with Memory.open(folder, provider="hashing") as memory:
         for step in (memory.index, lambda: memory.index(force=True), lambda: memory.search("subject5", sync=False)):
             try:
                 step()
-            except RecollectError as error:
+            except NotewellError as error:
                 met.append(error)
     return met
 
@@ -56,7 +56,7 @@ def test_a_failing_operation_costs_the_work_in_flight_only(stage, layer, counted
         try:
             with through_file_layer(layer.name):
                 met = run_everything(folder)
-        except RecollectError:  # also closing may fail, in words of ours
+        except NotewellError:  # also closing may fail, in words of ours
             met = []
         layer.plant(None)
         assert all(each.message and each.hint for each in met)

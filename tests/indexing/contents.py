@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from recollect import Memory
-from recollect.embedding.hashing import HashingEmbedder
+from notewell import Memory
+from notewell.embedding.hashing import HashingEmbedder
 
 MOST_CHUNK_IDS = 5_000  # more than any test makes, deleted ones counted
 PROBE = "a b c d e f g h note subject harbour 1 2 3 4 5 6 7 8 9"  # shares words with everything the tests write

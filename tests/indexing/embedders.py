@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from recollect.embedding.hashing import HashingEmbedder
+from notewell.embedding.hashing import HashingEmbedder
 
 
 class WatchedEmbedder(HashingEmbedder):

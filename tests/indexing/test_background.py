@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from recollect import EmbedderError, IndexReport, Memory
-from recollect.indexing.background import BackgroundSync
+from notewell import EmbedderError, IndexReport, Memory
+from notewell.indexing.background import BackgroundSync
 
 from .contents import contents_of, faults_of, fresh_contents
 from .embedders import WatchedEmbedder
@@ -194,7 +194,7 @@ def test_closing_stops_what_goes_on_behind_and_the_next_one_finishes_it(many, tm
     with Memory.open(many, embedder=embedder) as memory:
         memory.begin_session()
         assert closing.wait(PATIENCE_S)
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("recollect")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("notewell")]
     with Memory.open(many, provider="hashing") as memory:
         assert faults_of(memory) == []
         memory.index()

@@ -8,7 +8,7 @@ import shutil
 import apsw
 import pytest
 
-from recollect import Memory
+from notewell import Memory
 
 from .contents import contents_of, faults_of, fresh_contents
 
@@ -42,7 +42,7 @@ def test_force_replaces_a_damaged_index(workspace, tmp_path, damage):
     with Memory.open(workspace, provider="hashing") as memory:
         memory.index()
         path = memory.state.current()
-    state = workspace / ".recollect"
+    state = workspace / ".notewell"
     shutil.copytree(state, tmp_path / "healthy")
     raw = path.read_bytes()
     for seed in range(10):
@@ -60,7 +60,7 @@ def test_a_search_and_an_index_run_mend_what_is_damaged(workspace, tmp_path, dam
     with Memory.open(workspace, provider="hashing") as memory:
         memory.index()
         path = memory.state.current()
-    state = workspace / ".recollect"
+    state = workspace / ".notewell"
     shutil.copytree(state, tmp_path / "healthy")
     raw = path.read_bytes()
     for seed in range(12):

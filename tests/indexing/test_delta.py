@@ -10,11 +10,11 @@ import pytest
 
 from indexing.contents import contents_of, faults_of
 from indexing.transcripts import append, documents_of, lines, open_memory, position_of
-from recollect import Memory
-from recollect.errors import PathRefusedError, SettingsError
-from recollect.fences import fence
-from recollect.indexing.deadline import Deadline
-from recollect.sources.transcripts import pieces
+from notewell import Memory
+from notewell.errors import PathRefusedError, SettingsError
+from notewell.fences import fence
+from notewell.indexing.deadline import Deadline
+from notewell.sources.transcripts import pieces
 
 
 @pytest.fixture

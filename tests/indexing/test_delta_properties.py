@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from indexing.contents import contents_of, faults_of
 from indexing.transcripts import append, documents_of, lines, open_memory
-from recollect import Memory
-from recollect.chunking import chunk_dialogue, chunk_message
-from recollect.chunking.weight import QUARTERS, weigh
-from recollect.indexing.deadline import Deadline
-from recollect.types import Document, FileStamp, SpokenLine
+from notewell import Memory
+from notewell.chunking import chunk_dialogue, chunk_message
+from notewell.chunking.weight import QUARTERS, weigh
+from notewell.indexing.deadline import Deadline
+from notewell.types import Document, FileStamp, SpokenLine
 
 BOUNDED = settings(
     max_examples=25,

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from indexing.contents import contents_of, faults_of
-from recollect import Memory
+from notewell import Memory
 
 pytest.importorskip("pyjson5", reason="the session store needs the extra `sessions`")
 
@@ -33,7 +33,7 @@ def said(first: int, stop: int) -> list[dict[str, object]]:
 
 def settle() -> None:
     """Wait until what was announced is indexed."""
-    thread = next((each for each in threading.enumerate() if each.name == "recollect-follower"), None)
+    thread = next((each for each in threading.enumerate() if each.name == "notewell-follower"), None)
     if thread is not None:
         thread.join(WAIT_S)
         assert not thread.is_alive()

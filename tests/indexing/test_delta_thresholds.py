@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from indexing.transcripts import append, lines, open_memory
-from recollect import Memory
-from recollect.errors import PathRefusedError, StoreError
-from recollect.following import MOST_DELAYS, Follower
+from notewell import Memory
+from notewell.errors import PathRefusedError, StoreError
+from notewell.following import MOST_DELAYS, Follower
 
 NEVER_QUIET = {"sync__sessions__debounce_ms": 600_000}
 AT_ONCE = {"sync__sessions__debounce_ms": 0}
@@ -94,7 +94,7 @@ def test_new_and_shortened_conversations_do_not_wait(tmp_path, talks):
 
 def settle(memory: Memory) -> None:
     """Wait until the follower has nothing more to do."""
-    thread = next((each for each in threading.enumerate() if each.name == "recollect-follower"), None)
+    thread = next((each for each in threading.enumerate() if each.name == "notewell-follower"), None)
     if thread is not None:
         thread.join(WAIT_S)
         assert not thread.is_alive()
@@ -125,10 +125,10 @@ def test_closing_does_not_wait_for_quiet(tmp_path, talks):
     memory = open_memory(tmp_path / "workspace", talks, **NEVER_QUIET)
     memory.on_transcript_update(talks / "a.jsonl")
     memory.close()
-    assert not [each for each in threading.enumerate() if each.name == "recollect-follower"]
+    assert not [each for each in threading.enumerate() if each.name == "notewell-follower"]
     memory.on_transcript_update(talks / "a.jsonl")
     memory.close()
-    assert not [each for each in threading.enumerate() if each.name == "recollect-follower"]
+    assert not [each for each in threading.enumerate() if each.name == "notewell-follower"]
 
 
 def test_strangers_are_refused_and_without_conversations_nothing_is_done(tmp_path, talks):
@@ -186,7 +186,7 @@ def test_a_failure_is_kept_until_it_goes_well():
     follower = Follower(lambda paths: (_ for _ in ()).throw(outcome) if (outcome := outcomes.pop(0)) else None, 0)
     for trouble in ("a conversation could not be indexed: no room", ""):
         follower.announce("a")
-        thread = next((each for each in threading.enumerate() if each.name == "recollect-follower"), None)
+        thread = next((each for each in threading.enumerate() if each.name == "notewell-follower"), None)
         if thread:
             thread.join(WAIT_S)
         assert follower.trouble == trouble

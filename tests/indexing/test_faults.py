@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from recollect import BadVectorError, EmbedderError, Memory
-from recollect.faults import planted
-from recollect.indexing import text_run
-from recollect.indexing.embedding_run import EMBED_BATCH
+from notewell import BadVectorError, EmbedderError, Memory
+from notewell.faults import planted
+from notewell.indexing import text_run
+from notewell.indexing.embedding_run import EMBED_BATCH
 
 from .contents import contents_of, faults_of, fresh_contents
 from .embedders import WatchedEmbedder, failing_at_call

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from recollect import IndexCorruptError, Memory, StoreError
-from recollect.store.live_index import LiveIndex
-from recollect.store.sqlite import open_index
-from recollect.store.state_folder import StateFolder
+from notewell import IndexCorruptError, Memory, StoreError
+from notewell.store.live_index import LiveIndex
+from notewell.store.sqlite import open_index
+from notewell.store.state_folder import StateFolder
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.indexing.plan import COARSE_TICK_NS, FINE_TICK_NS, plan_changes, trusted_stamp
-from recollect.types import FileStamp, StoredDocument
+from notewell.indexing.plan import COARSE_TICK_NS, FINE_TICK_NS, plan_changes, trusted_stamp
+from notewell.types import FileStamp, StoredDocument
 
 NOW_NS = 1_795_000_000_123_456_789
 

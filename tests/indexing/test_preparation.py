@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from recollect import Memory
-from recollect.indexing.preparation import SEARCHED_METADATA, Preparation
-from recollect.redaction import REDACTION_VERSION
-from recollect.sources.notes import NotesSource
-from recollect.types import SpokenLine
+from notewell import Memory
+from notewell.indexing.preparation import SEARCHED_METADATA, Preparation
+from notewell.redaction import REDACTION_VERSION
+from notewell.sources.notes import NotesSource
+from notewell.types import SpokenLine
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_an_index_from_before_more_secrets_were_known_is_built_anew(tmp_path, mo
     with Memory.open(tmp_path, provider="none") as memory:
         memory.index()
         assert not memory.index().rebuilt
-    monkeypatch.setattr("recollect.indexing.preparation.REDACTION_VERSION", REDACTION_VERSION + 1)
+    monkeypatch.setattr("notewell.indexing.preparation.REDACTION_VERSION", REDACTION_VERSION + 1)
     with Memory.open(tmp_path, provider="none") as memory:
         assert memory.index().rebuilt
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect import Memory, PathRefusedError
+from notewell import Memory, PathRefusedError
 from sources.transcripts.records import jsonl, openclaw
 
 

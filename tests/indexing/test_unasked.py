@@ -9,8 +9,8 @@ import pytest
 
 from fakes.providers import FakeOpenAI
 from indexing.embedders import WatchedEmbedder
-from recollect import AsyncMemory, Memory
-from recollect.tools import MemoryTools
+from notewell import AsyncMemory, Memory
+from notewell.tools import MemoryTools
 
 SMALL, LARGE = "text-embedding-3-small", "text-embedding-3-large"
 DEAR = {f"openai/{SMALL}": "10000", f"openai/{LARGE}": "10000"}  # a workspace of 7 short notes costs some dollars
@@ -18,7 +18,7 @@ LONG_AGO = 1_780_000_000  # seconds; any time that is past
 CHEAP = {f"openai/{SMALL}": "0.02"}
 NOTE = re.compile(
     r"(\d+) chunks wait for their vectors and are found by words: embedding them would cost about \$([\d.]+), "
-    r"more than cost\.confirm_above_usd allows without asking; run `recollect index`"
+    r"more than cost\.confirm_above_usd allows without asking; run `notewell index`"
 )
 
 

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from fakes.providers import PROVIDERS, FakeOpenAI
-from recollect import Memory
+from notewell import Memory
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_from_one_model_to_another_and_back(workspace, provider):
 
 
 def forget_index(workspace):
-    for file in (workspace / ".recollect" / "main").iterdir():
+    for file in (workspace / ".notewell" / "main").iterdir():
         if file.name.startswith(("index", "CURRENT")):
             file.unlink()
 
@@ -67,7 +67,7 @@ def test_another_key_is_the_same_space(workspace, name):
         forget_index(workspace)
         report, _, calls = index(workspace, provider)
         assert (report.reused, calls) == (first.embedded, 0)
-    for file in (workspace / ".recollect").rglob("*"):
+    for file in (workspace / ".notewell").rglob("*"):
         assert not (file.is_file() and any(key.encode() in file.read_bytes() for key in keys)), file
 
 

@@ -10,10 +10,10 @@ import time
 
 import pytest
 
-from recollect import Memory
-from recollect.faults import failing
-from recollect.indexing import watch
-from recollect.sources.watching import EventsUnavailableError, FileEvents, watched_places
+from notewell import Memory
+from notewell.faults import failing
+from notewell.indexing import watch
+from notewell.sources.watching import EventsUnavailableError, FileEvents, watched_places
 
 from .contents import contents_of, fresh_contents
 
@@ -35,7 +35,7 @@ def watched(request, workspace, monkeypatch):
             watching = memory.watch()
         assert watching.mode == request.param
         yield memory
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("recollect")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("notewell")]
 
 
 def until(memory, wanted) -> None:
@@ -114,8 +114,8 @@ def test_files_that_are_no_notes_start_nothing(workspace):
         (workspace / "memory/picture.png").write_bytes(b"png")
         (workspace / "memory/.hidden.md").write_text("x", encoding="utf-8")
         (workspace / "main.py").write_text("x", encoding="utf-8")
-        (workspace / ".recollect").mkdir()
-        (workspace / ".recollect/index.sqlite").write_bytes(b"x")
+        (workspace / ".notewell").mkdir()
+        (workspace / ".notewell/index.sqlite").write_bytes(b"x")
         (workspace / "memory/last.md").write_text("x", encoding="utf-8")
         deadline = time.monotonic() + PATIENCE_S
         while not events.changed():  # only the last one counts, and it comes after the others
@@ -126,7 +126,7 @@ def test_files_that_are_no_notes_start_nothing(workspace):
 def test_without_watchfiles_it_looks_every_few_seconds(workspace, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "watchfiles._rust_notify", None)
     events = FileEvents(lambda: watched_places(workspace, ()))
-    with pytest.raises(EventsUnavailableError, match=r"recollect\[watch\]"):
+    with pytest.raises(EventsUnavailableError, match=r"notewell\[watch\]"):
         events.start()
 
 

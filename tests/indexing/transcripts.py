@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from recollect import Memory
-from recollect.types import StoredDocument
+from notewell import Memory
+from notewell.types import StoredDocument
 
 WORDS = "harbour boat printer network queue postgres backup garden tea Lisbon 数据库 バックアップ".split()
 

@@ -1,4 +1,4 @@
-"""`recollect install`: every client's settings, written, kept and taken away again."""
+"""`notewell install`: every client's settings, written, kept and taken away again."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect.installing import CLIENTS
-from recollect.installing.json_edits import values_of
-from recollect.surfaces.cli.main import run
+from notewell.installing import CLIENTS
+from notewell.installing.json_edits import values_of
+from notewell.surfaces.cli.main import run
 
 FILES = {
     "claude-code": ".claude.json",
@@ -120,14 +120,14 @@ def test_a_move_changes_the_entry_and_keeps_what_people_added_to_it(home, worksp
     install("claude-code", "-w", workspace)
     file = home / ".claude.json"
     values = json.loads(file.read_text())
-    values["mcpServers"]["memory"]["env"] = {"RECOLLECT_PROVIDER": "none"}
+    values["mcpServers"]["memory"]["env"] = {"NOTEWELL_PROVIDER": "none"}
     file.write_text(json.dumps(values, indent=2))
     other = tmp_path / "other"
     (other / "memory").mkdir(parents=True)
     install("claude-code", "-w", other, "--agent", "helper", "--append")
     entry = servers_in("claude-code", file)["memory"]
     assert entry["args"][-6:] == ["mcp", "--workspace", str(other), "--agent", "helper", "--append"]
-    assert entry["env"] == {"RECOLLECT_PROVIDER": "none"}
+    assert entry["env"] == {"NOTEWELL_PROVIDER": "none"}
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_move_changes_the_entry_and_keeps_what_people_added_to_it(home, worksp
 def test_a_projects_settings_hold_no_path_of_this_machine(client, name, args, home, workspace):
     install(client, "--scope", "project", cwd=workspace)
     entry = servers_in(client, workspace / name)["memory"]
-    assert (entry["command"], entry["args"]) == ("recollect", args)
+    assert (entry["command"], entry["args"]) == ("notewell", args)
     assert str(home) not in (workspace / name).read_text(encoding="utf-8")
 
 
@@ -154,7 +154,7 @@ def test_a_projects_settings_hold_no_path_of_this_machine(client, name, args, ho
             ["claude-code"],
             '{"mcpServers": {"memory": {"command": "npx", "args": ["-y", "server-memory"]}}}',
             "another server called 'memory'",
-            "--name recollect",
+            "--name notewell",
             id="somebody else's server",
         ),
         pytest.param(
@@ -215,6 +215,6 @@ def test_visual_studio_code_keeps_its_settings_elsewhere_on_each_system(platform
 
 
 def test_it_works_as_a_process_of_its_own(home, workspace):
-    words = [sys.executable, "-m", "recollect", "install", "cursor", "-w", str(workspace)]
+    words = [sys.executable, "-m", "notewell", "install", "cursor", "-w", str(workspace)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, f"memory written to {home / '.cursor' / 'mcp.json'}\n")

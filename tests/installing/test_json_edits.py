@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from recollect.installing.json_edits import values_of, with_member, without_member
-from recollect.installing.json_nodes import JsonTextError, parse_json
+from notewell.installing.json_edits import values_of, with_member, without_member
+from notewell.installing.json_nodes import JsonTextError, parse_json
 
-ENTRY = {"command": "recollect", "args": ["mcp"]}
+ENTRY = {"command": "notewell", "args": ["mcp"]}
 KEYS = ("mcpServers", "memory")
 
 COMMENTED = """\

@@ -9,16 +9,16 @@ from pathlib import Path
 import click
 import pytest
 
-import recollect
-from recollect.sources.front_matter import split_front_matter
-from recollect.surfaces.cli.main import cli
+import notewell
+from notewell.sources.front_matter import split_front_matter
+from notewell.surfaces.cli.main import cli
 
 PLUGIN = Path(__file__).parent.parent.parent / "plugins" / "claude-code"
 
 
 def test_the_version_is_that_of_the_package():
     manifest = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text(encoding="utf-8"))
-    assert manifest["version"] == recollect.__version__
+    assert manifest["version"] == notewell.__version__
     market = json.loads((PLUGIN.parent.parent / ".claude-plugin" / "marketplace.json").read_text(encoding="utf-8"))
     [listed] = market["plugins"]
     assert listed["name"] == manifest["name"]
@@ -35,7 +35,7 @@ def called() -> list[str]:
 @pytest.mark.parametrize("command", called())
 def test_what_it_calls_is_a_command_of_ours(command):
     program, *words = shlex.split(command)
-    assert program == "recollect"
+    assert program == "notewell"
     found: click.Command | None = cli
     for word in words:
         assert isinstance(found, click.Group)

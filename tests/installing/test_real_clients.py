@@ -1,4 +1,4 @@
-"""The clients themselves, where Node and npm are there: they read what `recollect install` writes; the plugin works."""
+"""The clients themselves, where Node and npm are there: they read what `notewell install` writes; the plugin works."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Memory
+from notewell import Memory
 
 pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 pytest.importorskip("pyjson5", reason="needs the extra `sessions`")
@@ -43,7 +43,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 
 def install(client: str, workspace: Path, env: dict[str, str]) -> None:
-    words = [sys.executable, "-m", "recollect", "install", client, "-w", str(workspace)]
+    words = [sys.executable, "-m", "notewell", "install", client, "-w", str(workspace)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, env=env)
     assert done.returncode == 0, done.stderr
 
@@ -90,7 +90,7 @@ def test_the_plugin_is_valid(home):
 
 def test_a_session_with_the_plugin_recalls_searches_and_is_kept(home, workspace):
     need(node.CLAUDE_CODE)
-    tool = "mcp__plugin_recollect_memory__memory_search"
+    tool = "mcp__plugin_notewell_memory__memory_search"
     with fake_model("what did we decide about PostgreSQL for billing?") as model:
         done = node.run(
             node.CLAUDE_CODE,

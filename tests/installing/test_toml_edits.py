@@ -6,10 +6,10 @@ import tomllib
 
 import pytest
 
-from recollect.installing.toml_edits import with_table, without_table
+from notewell.installing.toml_edits import with_table, without_table
 
 KEYS = ("mcp_servers", "memory")
-ENTRY = {"command": 'C:\\Program "x"\\recollect.exe', "args": ["mcp", "--workspace", "/höme/you"]}
+ENTRY = {"command": 'C:\\Program "x"\\notewell.exe', "args": ["mcp", "--workspace", "/höme/you"]}
 
 FULL = """\
 # my settings

@@ -40,7 +40,7 @@ class Worker:
     """A process that indexes on command and survives the killing of its children."""
 
     def __init__(self) -> None:
-        env = {**os.environ, "RECOLLECT_CONFIG": os.devnull, "OPENBLAS_NUM_THREADS": "1"}
+        env = {**os.environ, "NOTEWELL_CONFIG": os.devnull, "OPENBLAS_NUM_THREADS": "1"}
         script = str(Path(__file__).with_name("worker.py"))
         self._process = subprocess.Popen(
             [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env

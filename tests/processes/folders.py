@@ -25,14 +25,14 @@ def _bound_by_permissions() -> None:
 
 
 def as_plain_user(*words: object, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run `recollect` as somebody whom file permissions bind: as this user, or as a root without its privileges."""
+    """Run `notewell` as somebody whom file permissions bind: as this user, or as a root without its privileges."""
     if not hasattr(os, "geteuid"):
         pytest.skip("file permissions do not work like this on Windows")
     if os.geteuid() == 0 and not sys.platform.startswith("linux"):
         pytest.skip("permissions do not bind root, and only Linux lets it give that up")
-    env = {**os.environ, "RECOLLECT_PROVIDER": "hashing", "RECOLLECT_CONFIG": os.devnull, **environ}
+    env = {**os.environ, "NOTEWELL_PROVIDER": "hashing", "NOTEWELL_CONFIG": os.devnull, **environ}
     done = subprocess.run(
-        [sys.executable, "-m", "recollect", *map(str, words)],
+        [sys.executable, "-m", "notewell", *map(str, words)],
         capture_output=True,
         text=True,
         check=False,

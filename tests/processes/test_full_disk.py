@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from indexing.contents import contents_of, faults_of, fresh_contents
-from recollect import Memory
+from notewell import Memory
 
 from .conftest import write_note
 from .folders import small_disk
@@ -24,10 +24,10 @@ def fingerprint(folder):
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.rglob("*.md"))}
 
 
-def run_recollect(*words, preexec=None, **environ):
-    env = {**os.environ, "RECOLLECT_PROVIDER": "hashing", "RECOLLECT_CONFIG": os.devnull, **environ}
+def run_notewell(*words, preexec=None, **environ):
+    env = {**os.environ, "NOTEWELL_PROVIDER": "hashing", "NOTEWELL_CONFIG": os.devnull, **environ}
     return subprocess.run(
-        [sys.executable, "-m", "recollect", *map(str, words)],
+        [sys.executable, "-m", "notewell", *map(str, words)],
         capture_output=True,
         text=True,
         check=False,
@@ -47,23 +47,23 @@ def fill(disk, *, leave_bytes):
 def test_a_disk_that_fills_up_between_two_runs(notes, tmp_path, leave_kb):
     with small_disk(tmp_path / "disk", 8_192) as disk:
         store = f"store.path={disk / 'state'}"
-        assert run_recollect("index", "-w", notes, "--set", store).returncode == 0
+        assert run_notewell("index", "-w", notes, "--set", store).returncode == 0
         for number in range(24, 120):
             write_note(notes / "memory", number)
         before = fingerprint(notes)
         fill(disk, leave_bytes=leave_kb * 1024)
-        failed = run_recollect("index", "-w", notes, "--set", store, "--json")
+        failed = run_notewell("index", "-w", notes, "--set", store, "--json")
         assert (failed.returncode, json.loads(failed.stdout)["error"]["kind"]) == (1, "disk_full"), failed.stderr
         assert "free some space" in failed.stderr
         assert "Traceback" not in failed.stderr
         assert fingerprint(notes) == before
-        answered = run_recollect("search", "subject5x2", "-w", notes, "--set", store, "--no-sync", "--json")
+        answered = run_notewell("search", "subject5x2", "-w", notes, "--set", store, "--no-sync", "--json")
         if leave_kb * 1024 < SHARED_MEMORY_BYTES and answered.returncode:
             assert json.loads(answered.stdout)["error"]["kind"] == "disk_full"
         else:
             assert json.loads(answered.stdout)["hits"][0]["path"] == "memory/note5.md", answered.stderr
         (disk / "filler").unlink()
-        assert run_recollect("index", "-w", notes, "--set", store).returncode == 0
+        assert run_notewell("index", "-w", notes, "--set", store).returncode == 0
         with Memory.open(notes, provider="hashing", store__path=str(disk / "state")) as memory:
             assert faults_of(memory) == []
             assert contents_of(memory) == fresh_contents(notes, tmp_path / "fresh")
@@ -73,11 +73,11 @@ def test_a_disk_that_fills_up_between_two_runs(notes, tmp_path, leave_kb):
 def test_a_disk_too_small_for_the_first_index(notes, tmp_path, size_kb):
     before = fingerprint(notes)
     with small_disk(tmp_path / "disk", size_kb) as disk:
-        failed = run_recollect("index", "-w", notes, "--set", f"store.path={disk}", "--json")
+        failed = run_notewell("index", "-w", notes, "--set", f"store.path={disk}", "--json")
         assert (failed.returncode, json.loads(failed.stdout)["error"]["kind"]) == (1, "disk_full"), failed.stderr
         assert "Traceback" not in failed.stderr
         subprocess.run(["mount", "-o", "remount,size=16m", str(disk)], check=True)
-        assert run_recollect("index", "-w", notes, "--set", f"store.path={disk}").returncode == 0
+        assert run_notewell("index", "-w", notes, "--set", f"store.path={disk}").returncode == 0
         with Memory.open(notes, provider="hashing", store__path=str(disk)) as memory:
             assert faults_of(memory) == []
             assert contents_of(memory) == fresh_contents(notes, tmp_path / "fresh")
@@ -87,14 +87,14 @@ def test_a_disk_too_small_for_the_first_index(notes, tmp_path, size_kb):
 def test_a_rebuild_without_room_leaves_the_old_index_in_use(notes, tmp_path):
     with small_disk(tmp_path / "disk", 8_192) as disk:
         store = f"store.path={disk / 'state'}"
-        assert run_recollect("index", "-w", notes, "--set", store).returncode == 0
+        assert run_notewell("index", "-w", notes, "--set", store).returncode == 0
         fill(disk, leave_bytes=100_000)
-        failed = run_recollect("index", "--force", "-w", notes, "--set", store, "--json")
+        failed = run_notewell("index", "--force", "-w", notes, "--set", store, "--json")
         assert (failed.returncode, json.loads(failed.stdout)["error"]["kind"]) == (1, "disk_full"), failed.stderr
-        answered = run_recollect("search", "subject5x2", "-w", notes, "--set", store, "--json")
+        answered = run_notewell("search", "subject5x2", "-w", notes, "--set", store, "--json")
         assert json.loads(answered.stdout)["hits"][0]["path"] == "memory/note5.md", answered.stderr
         (disk / "filler").unlink()
-        rebuilt = run_recollect("index", "--force", "-w", notes, "--set", store, "--json")
+        rebuilt = run_notewell("index", "--force", "-w", notes, "--set", store, "--json")
         assert json.loads(rebuilt.stdout)["rebuilt"]
         with Memory.open(notes, provider="hashing", store__path=str(disk / "state")) as memory:
             assert faults_of(memory) == []
@@ -117,7 +117,7 @@ def test_files_that_may_not_grow(notes, tmp_path, limit_kb):
     def limited():
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit_kb * 1024, limit_kb * 1024))
 
-    failed = run_recollect("index", "--force", "-w", notes, "--json", preexec=limited)
+    failed = run_notewell("index", "--force", "-w", notes, "--json", preexec=limited)
     assert failed.returncode in {1, 3}
     assert json.loads(failed.stdout)["error"]["message"]
     assert "Traceback" not in failed.stderr

@@ -12,8 +12,8 @@ import time
 import pytest
 
 from indexing.contents import contents_of, faults_of, fresh_contents
-from recollect import Memory
-from recollect.indexing.embedding_run import EMBED_BATCH
+from notewell import Memory
+from notewell.indexing.embedding_run import EMBED_BATCH
 
 from .plug_in import install
 
@@ -39,15 +39,15 @@ def many_notes(tmp_path):
 
 @pytest.fixture
 def slow_index(many_notes, tmp_path):
-    """Start `recollect index` with an embedder that waits in its third batch; return once it waits."""
+    """Start `notewell index` with an embedder that waits in its third batch; return once it waits."""
     site = install(tmp_path, "waiting", before=WAIT_AT_THIRD_BATCH)
     flag = tmp_path / "waits"
-    env = {**os.environ, "RECOLLECT_CONFIG": os.devnull, "RECOLLECT_PROVIDER": "waiting", "PYTHONPATH": str(site)}
+    env = {**os.environ, "NOTEWELL_CONFIG": os.devnull, "NOTEWELL_PROVIDER": "waiting", "PYTHONPATH": str(site)}
     started = []
 
     def start(*words: str) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "recollect", "index", "-w", str(many_notes), *words],
+            [sys.executable, "-m", "notewell", "index", "-w", str(many_notes), *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**env, "WAIT": str(flag)},
@@ -60,7 +60,7 @@ def slow_index(many_notes, tmp_path):
 
     def again() -> dict[str, object]:
         done = subprocess.run(
-            [sys.executable, "-m", "recollect", "index", "-w", str(many_notes), "--json"],
+            [sys.executable, "-m", "notewell", "index", "-w", str(many_notes), "--json"],
             capture_output=True,
             env=env,
             check=True,
@@ -116,4 +116,4 @@ def test_while_another_process_indexes_a_search_answers_at_once_and_says_so(slow
         assert answer.hits[0].path == "memory/n42.md"
         assert answer.index.stale
         assert any("another process is indexing" in note for note in answer.notes)
-        assert any("until `recollect index` has embedded them" in note for note in answer.notes)
+        assert any("until `notewell index` has embedded them" in note for note in answer.notes)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from indexing.contents import contents_of, faults_of, fresh_contents
-from recollect import Memory
+from notewell import Memory
 
 from .conftest import write_note
 

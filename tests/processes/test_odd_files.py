@@ -13,7 +13,7 @@ import pytest
 
 from indexing.contents import contents_of, faults_of, fresh_contents
 from indexing.embedders import WatchedEmbedder
-from recollect import Memory
+from notewell import Memory
 
 REWRITER = """
 import itertools, sys, time
@@ -158,7 +158,7 @@ def test_the_state_folder_deleted_under_an_open_memory(workspace):
     with Memory.open(workspace, provider="hashing") as memory:
         memory.index()
         memory.close()  # Windows does not let open files go
-        shutil.rmtree(workspace / ".recollect")
+        shutil.rmtree(workspace / ".notewell")
         assert memory.search("printer").hits[0].path == "memory/network.md"
         assert memory.index().unchanged == 7
 
@@ -168,7 +168,7 @@ def test_an_open_memory_goes_on_when_another_process_deletes_the_index(workspace
         pytest.skip("Windows does not let open files go")
     with Memory.open(workspace, provider="hashing") as memory:
         memory.index()
-        shutil.rmtree(workspace / ".recollect")
+        shutil.rmtree(workspace / ".notewell")
         answers = []
         threads = [
             threading.Thread(target=lambda: answers.append(memory.search("printer", keyword_only=True).hits))

@@ -11,9 +11,9 @@ import pytest
 
 from indexing.contents import contents_of, faults_of, fresh_contents
 from indexing.embedders import WatchedEmbedder
-from recollect import Memory
-from recollect.faults import planted
-from recollect.indexing.embedding_run import EMBED_BATCH
+from notewell import Memory
+from notewell.faults import planted
+from notewell.indexing.embedding_run import EMBED_BATCH
 
 from .conftest import write_note
 
@@ -149,7 +149,7 @@ def test_a_storm_of_checkouts_ends_like_a_fresh_index(notes, tmp_path):
 
 READER = """
 import sys
-from recollect import Memory
+from notewell import Memory
 with Memory.open(sys.argv[1], provider="hashing") as memory, memory.store() as store:
     with store.reading() as snapshot:
         print(snapshot.counts().chunks, flush=True)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from recollect import Memory
+from notewell import Memory
 
 from .folders import as_plain_user, with_mode
 
@@ -58,7 +58,7 @@ def test_index_is_refused_with_the_next_step(indexed, words):
 
 def test_a_read_only_state_folder_in_a_workspace_that_can_be_written(indexed):
     (indexed / "memory/new.md").write_text("The zebra protocol.\n", encoding="utf-8")
-    with with_mode(0o555, *everything(indexed / ".recollect")):
+    with with_mode(0o555, *everything(indexed / ".notewell")):
         found = as_plain_user("search", "printer", "-w", indexed, "--json")
         refused = as_plain_user("index", "-w", indexed, "--json")
     assert json.loads(found.stdout)["hits"][0]["path"] == "memory/network.md"

@@ -8,13 +8,13 @@ import subprocess
 import sys
 
 from indexing.contents import contents_of, faults_of, fresh_contents
-from recollect import Memory
+from notewell import Memory
 from soak.readers import measure
 
 WRITER = """
 import sys
 from pathlib import Path
-from recollect import Memory
+from notewell import Memory
 
 folder, name, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 with Memory.open(folder, provider="hashing") as memory:
@@ -26,7 +26,7 @@ with Memory.open(folder, provider="hashing") as memory:
 READER = """
 import json, sys
 from pathlib import Path
-from recollect import Memory
+from notewell import Memory
 
 folder, stop = sys.argv[1], Path(sys.argv[2])
 asked = 0
@@ -41,7 +41,7 @@ ROUNDS = 12
 
 
 def start(script, *arguments):
-    env = {**os.environ, "RECOLLECT_CONFIG": os.devnull, "OPENBLAS_NUM_THREADS": "1"}
+    env = {**os.environ, "NOTEWELL_CONFIG": os.devnull, "OPENBLAS_NUM_THREADS": "1"}
     return subprocess.Popen(
         [sys.executable, "-c", script, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
     )
@@ -80,8 +80,8 @@ def test_two_writers_and_several_readers_never_see_an_error_and_lose_nothing(wor
 
 
 def test_first_runs_that_start_together_make_one_index(workspace, tmp_path):
-    env = {**os.environ, "RECOLLECT_CONFIG": os.devnull, "RECOLLECT_PROVIDER": "hashing"}
-    command = [sys.executable, "-m", "recollect", "index", "-w", str(workspace), "--json"]
+    env = {**os.environ, "NOTEWELL_CONFIG": os.devnull, "NOTEWELL_PROVIDER": "hashing"}
+    command = [sys.executable, "-m", "notewell", "index", "-w", str(workspace), "--json"]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) for _ in range(4)]
     reports = [json.loads(end(process)) for process in processes]
     assert sum(report["added"] for report in reports) == 7

@@ -15,9 +15,9 @@ import time
 
 import numpy as np
 
-from recollect import Memory
-from recollect.embedding.hashing import HashingEmbedder
-from recollect.sources.transcripts import pieces
+from notewell import Memory
+from notewell.embedding.hashing import HashingEmbedder
+from notewell.sources.transcripts import pieces
 
 
 def index(request) -> None:

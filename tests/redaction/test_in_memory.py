@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from recollect import Memory
-from recollect.embedding.hashing import HashingEmbedder
+from notewell import Memory
+from notewell.embedding.hashing import HashingEmbedder
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 KEY = "\n".join(
@@ -57,7 +57,7 @@ def test_with_the_setting_no_secret_of_a_note_gets_anywhere(noted):
         shown = memory.get("memory/keys.md").text
         (hit, *_) = memory.search("orchid printer").hits
         token = memory.search("deploy token").hits[0].snippet
-    assert holders(noted / ".recollect") == []
+    assert holders(noted / ".notewell") == []
     assert TOKEN not in "".join(embedder.heard)
     assert "[secret:github-token:" in shown
     assert "[secret:github-token:" in token
@@ -73,7 +73,7 @@ def test_turning_it_on_builds_the_index_anew(noted):
         assert memory.index().rebuilt
         assert TOKEN not in memory.search("deploy token").hits[0].snippet
         memory.forget(match="a text that is nowhere")  # which also wipes what the cache knew
-    assert holders(noted / ".recollect") == []
+    assert holders(noted / ".notewell") == []
 
 
 def test_secrets_of_conversations_never_get_anywhere(workspace, tmp_path):

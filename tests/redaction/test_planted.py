@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from recollect.redaction import Redactor
-from recollect.redaction.kinds import BASE64, MARKED, PREFIXED
+from notewell.redaction import Redactor
+from notewell.redaction.kinds import BASE64, MARKED, PREFIXED
 
 from .planted import FORMS, VALUES, left_over, planted, private_keys, wrapped
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.redaction import Finding, Redactor, redact
-from recollect.redaction.marks import KEY_BYTES, key_file, mark_of
+from notewell.redaction import Finding, Redactor, redact
+from notewell.redaction.marks import KEY_BYTES, key_file, mark_of
 
 from .planted import secrets_of
 
@@ -158,7 +158,7 @@ def test_text_of_one_long_run_takes_no_time():
 
 def test_the_key_is_made_once_and_is_for_the_user_alone(monkeypatch, tmp_path):
     path = tmp_path / "data" / "redaction.key"
-    monkeypatch.setenv("RECOLLECT_REDACTION_KEY_FILE", str(path))
+    monkeypatch.setenv("NOTEWELL_REDACTION_KEY_FILE", str(path))
     first = redact(TOKEN).text
     key = path.read_bytes()
     assert len(key) == KEY_BYTES
@@ -171,8 +171,8 @@ def test_the_key_is_made_once_and_is_for_the_user_alone(monkeypatch, tmp_path):
 
 def test_processes_that_start_together_share_one_key(tmp_path):
     path = tmp_path / "redaction.key"
-    script = f"from recollect.redaction import redact; print(redact({TOKEN!r}).text)"
-    environ = {**os.environ, "RECOLLECT_REDACTION_KEY_FILE": str(path)}
+    script = f"from notewell.redaction import redact; print(redact({TOKEN!r}).text)"
+    environ = {**os.environ, "NOTEWELL_REDACTION_KEY_FILE": str(path)}
     started = [
         subprocess.Popen([sys.executable, "-c", script], env=environ, stdout=subprocess.PIPE, text=True)
         for _ in range(4)
@@ -183,19 +183,19 @@ def test_processes_that_start_together_share_one_key(tmp_path):
 
 def test_without_a_place_for_the_key_secrets_are_hidden_all_the_same(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv("RECOLLECT_REDACTION_KEY_FILE", str(tmp_path / "file" / "redaction.key"))
+    monkeypatch.setenv("NOTEWELL_REDACTION_KEY_FILE", str(tmp_path / "file" / "redaction.key"))
     assert redact(TOKEN).text.startswith("[secret:github-token:")
 
 
 def test_a_torn_key_is_replaced(monkeypatch, tmp_path):
     path = tmp_path / "redaction.key"
     path.write_bytes(b"short")
-    monkeypatch.setenv("RECOLLECT_REDACTION_KEY_FILE", str(path))
+    monkeypatch.setenv("NOTEWELL_REDACTION_KEY_FILE", str(path))
     redact(TOKEN)
     assert len(path.read_bytes()) == KEY_BYTES
 
 
 def test_the_key_is_kept_with_the_user_s_data(monkeypatch):
-    monkeypatch.delenv("RECOLLECT_REDACTION_KEY_FILE")
+    monkeypatch.delenv("NOTEWELL_REDACTION_KEY_FILE")
     assert key_file().name == "redaction.key"
-    assert "recollect" in key_file().parent.as_posix()
+    assert "notewell" in key_file().parent.as_posix()

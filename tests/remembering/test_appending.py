@@ -12,17 +12,17 @@ from datetime import date, datetime, timedelta, timezone
 
 import pytest
 
-from recollect.errors import (
+from notewell.errors import (
     DiskFullError,
     NotesBusyError,
     NoteUnreadableError,
+    NotewellError,
     PathRefusedError,
-    RecollectError,
     RememberError,
 )
-from recollect.faults import planted
-from recollect.fences import fence
-from recollect.remembering import Provenance, append_note, daily_note, notes_lock
+from notewell.faults import planted
+from notewell.fences import fence
+from notewell.remembering import Provenance, append_note, daily_note, notes_lock
 
 WHEN = datetime(2026, 11, 16, 9, 5, tzinfo=timezone(timedelta(hours=2)))
 PROVENANCE = Provenance("main", "the command line", WHEN)
@@ -120,13 +120,13 @@ def test_nothing_to_remember_is_an_error(folder, text):
         "../x.md", "/etc/x.md", "memory/../../x.md", "notes/x.md", "memory/x.txt", "memory/.hidden.md",
         "memory/a/../x.md",
         "memory\\x.md", "memory/x.md\0", "memory/con.md", "memory/x.md/", "", "memory/%2e%2e/x.md",
-        ".recollect/main/x.md", "memory/node_modules/x.md", "memory/a:b.md", "memory/‥/x.md",
+        ".notewell/main/x.md", "memory/node_modules/x.md", "memory/a:b.md", "memory/‥/x.md",
     ],
 )  # fmt: skip
 def test_paths_that_are_no_notes_are_refused(folder, path):
     with pytest.raises(PathRefusedError):
         append_note(folder, path, "text")
-    assert sorted(p.name for p in folder.iterdir()) == [".recollect", "memory"] or not (folder / ".recollect").exists()
+    assert sorted(p.name for p in folder.iterdir()) == [".notewell", "memory"] or not (folder / ".notewell").exists()
 
 
 def test_links_are_not_written_through(folder, tmp_path_factory):
@@ -172,7 +172,7 @@ def test_a_failing_disk_leaves_the_note_whole(folder, point, code):
         if reached == point:
             raise OSError(code, os.strerror(code))
 
-    with planted(fail), pytest.raises(RecollectError) as raised:
+    with planted(fail), pytest.raises(NotewellError) as raised:
         append_note(folder, "memory/x.md", "new")
     assert isinstance(raised.value, DiskFullError) == (code == errno.ENOSPC)
     written = b"# X\n\nnew\n"
@@ -183,7 +183,7 @@ def test_a_failing_disk_leaves_the_note_whole(folder, point, code):
 
 
 def test_drafts_of_killed_processes_are_cleared_away(folder):
-    (folder / "memory" / ".recollect-123-abcd.tmp").write_text("half")
+    (folder / "memory" / ".notewell-123-abcd.tmp").write_text("half")
     append_note(folder, "memory/x.md", "new")
     assert [p.name for p in (folder / "memory").iterdir()] == ["x.md"]
 
@@ -216,7 +216,7 @@ def test_a_lock_that_is_held_is_told(folder):
 
 def test_processes_at_once_lose_nothing(folder):
     script = (
-        "import sys; from pathlib import Path; from recollect.remembering import append_note\n"
+        "import sys; from pathlib import Path; from notewell.remembering import append_note\n"
         "for n in range(25): append_note(Path(sys.argv[1]), 'memory/x.md', f'entry {sys.argv[2]}-{n}')"
     )
     started = [subprocess.Popen([sys.executable, "-c", script, str(folder), str(who)]) for who in range(4)]
@@ -229,7 +229,7 @@ def test_processes_at_once_lose_nothing(folder):
 
 def test_a_killed_process_leaves_the_note_whole(folder):
     script = (
-        "import sys; from pathlib import Path; from recollect.remembering import append_note\n"
+        "import sys; from pathlib import Path; from notewell.remembering import append_note\n"
         "print('go', flush=True)\n"
         "while True: append_note(Path(sys.argv[1]), 'memory/x.md', 'word ' * 40)"
     )

@@ -10,10 +10,10 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from recollect import AsyncMemory, Memory, PathRefusedError
-from recollect.embedding.hashing import HashingEmbedder
-from recollect.remembering.remember import remember_in
-from recollect.surfaces.cli.main import run
+from notewell import AsyncMemory, Memory, PathRefusedError
+from notewell.embedding.hashing import HashingEmbedder
+from notewell.remembering.remember import remember_in
+from notewell.surfaces.cli.main import run
 
 FACT = "The ferry to Almada leaves from pier four"
 
@@ -81,7 +81,7 @@ def test_a_search_that_cannot_index_does_not_undo_the_note(workspace, monkeypatc
 
 def test_processes_at_once_write_it_once(workspace):
     script = (
-        "import sys; from recollect import Memory\n"
+        "import sys; from notewell import Memory\n"
         "with Memory.open(sys.argv[1], provider='none') as m: print(m.remember(sys.argv[2]).written)"
     )
     started = [

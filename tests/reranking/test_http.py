@@ -11,9 +11,9 @@ from email.utils import format_datetime
 
 import pytest
 
-from recollect.errors import RerankerError
-from recollect.remote.patience import HURRIED
-from recollect.reranking.http import APIS, HttpReranker
+from notewell.errors import RerankerError
+from notewell.remote.patience import HURRIED
+from notewell.reranking.http import APIS, HttpReranker
 
 from .provider import COUNTS, PATHS, RESULTS, Reply, running
 

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from recollect.errors import RerankerError, SettingsError
-from recollect.remote import service
-from recollect.reranking.http import APIS
-from recollect.reranking.selection import BUILT_IN, ENTRY_POINT_GROUP, open_reranker
-from recollect.settings import QuerySettings, RemoteSettings, RerankSettings, Settings, load_settings, to_public_dict
+from notewell.errors import RerankerError, SettingsError
+from notewell.remote import service
+from notewell.reranking.http import APIS
+from notewell.reranking.selection import BUILT_IN, ENTRY_POINT_GROUP, open_reranker
+from notewell.settings import QuerySettings, RemoteSettings, RerankSettings, Settings, load_settings, to_public_dict
 
 from .provider import running
 
@@ -95,7 +95,7 @@ def test_without_httpx_it_is_said_how_to_install_it(monkeypatch):
     monkeypatch.setattr(service, "PACKAGES", ("httpx_that_is_not_installed",))
     with pytest.raises(RerankerError, match="needs httpx") as raised:
         open_reranker(asking_for("cohere", api_key="key"))
-    assert 'pip install "recollect[remote]"' in raised.value.hint
+    assert 'pip install "notewell[remote]"' in raised.value.hint
 
 
 PLUG_IN = """
@@ -136,8 +136,8 @@ def test_a_plug_in_that_does_not_load_is_named(plug_in):
 def test_choosing_loads_nothing():
     program = f"""
 import os, sys
-from recollect.reranking.selection import open_reranker
-from recollect.settings import QuerySettings, RerankSettings, Settings
+from notewell.reranking.selection import open_reranker
+from notewell.settings import QuerySettings, RerankSettings, Settings
 for name in {sorted(BUILT_IN)!r}:
     open_reranker(Settings(query=QuerySettings(rerank=RerankSettings(provider=name, api_key="key"))))
 print(sorted({{"numpy", "httpx", "importlib.metadata"}} & set(sys.modules)))
@@ -162,13 +162,13 @@ print(sorted({{"numpy", "httpx", "importlib.metadata"}} & set(sys.modules)))
     ],
 )
 def test_a_workspace_file_cannot_send_notes_anywhere(tmp_path, line):
-    (tmp_path / "recollect.toml").write_text(f"[query.rerank]\n{line}\n", encoding="utf-8")
+    (tmp_path / "notewell.toml").write_text(f"[query.rerank]\n{line}\n", encoding="utf-8")
     with pytest.raises(SettingsError, match=r"query\.rerank\."):
         load_settings(tmp_path)
 
 
 def test_a_workspace_file_may_turn_it_off(tmp_path):
-    (tmp_path / "recollect.toml").write_text("[query.rerank]\nenabled = false\n", encoding="utf-8")
+    (tmp_path / "notewell.toml").write_text("[query.rerank]\nenabled = false\n", encoding="utf-8")
     assert load_settings(tmp_path).settings.query.rerank.enabled is False
 
 

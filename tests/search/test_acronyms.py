@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from recollect import Memory
-from recollect.search.acronyms import acronyms_of, explained_in
-from recollect.types import Term
+from notewell import Memory
+from notewell.search.acronyms import acronyms_of, explained_in
+from notewell.types import Term
 
 
 @pytest.mark.parametrize(

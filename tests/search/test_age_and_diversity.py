@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
-from recollect.search.decay import age_factor
-from recollect.search.diversity import diverse_order
+from notewell.search.decay import age_factor
+from notewell.search.diversity import diverse_order
 
 TODAY = date(2026, 11, 15)
 

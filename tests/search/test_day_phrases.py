@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from recollect import Memory
-from recollect.search.day_phrases import MOST_DAYS
-from recollect.search.query import query_terms
+from notewell import Memory
+from notewell.search.day_phrases import MOST_DAYS
+from notewell.search.query import query_terms
 
 
 def phrases(query) -> list[str]:

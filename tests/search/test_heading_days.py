@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import Memory
-from recollect.search.heading_days import heading_days
-from recollect.types import StoredChunk
+from notewell import Memory
+from notewell.search.heading_days import heading_days
+from notewell.types import StoredChunk
 
 
 def chunk(context: str = "", text: str = "") -> StoredChunk:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.search.joining import joined_groups, lines_text
-from recollect.types import StoredChunk
+from notewell.search.joining import joined_groups, lines_text
+from notewell.types import StoredChunk
 
 
 def note(first, text, path="memory/a.md"):

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import Memory
-from recollect.search.query import choose_terms, common_from, keyword_query, query_terms, weigh
-from recollect.search.tuning import TUNING
-from recollect.types import Term
+from notewell import Memory
+from notewell.search.query import choose_terms, common_from, keyword_query, query_terms, weigh
+from notewell.search.tuning import TUNING
+from notewell.types import Term
 
 MANY = 100_000
 COMMON = common_from(MANY, TUNING)

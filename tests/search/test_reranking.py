@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.errors import RerankerError
-from recollect.search.reranking import reranked, second_look
+from notewell.errors import RerankerError
+from notewell.search.reranking import reranked, second_look
 
 SHARES = st.floats(0, 1)
 

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.search.scoring import (
+from notewell.search.scoring import (
     Scale,
     Weights,
     function_word_scores,
     score_all,
     with_neighbours,
 )
-from recollect.search.tuning import TUNING
-from recollect.settings import Settings
-from recollect.types import Candidate, ChunkPlace
+from notewell.search.tuning import TUNING
+from notewell.settings import Settings
+from notewell.types import Candidate, ChunkPlace
 
 SCALE = Scale(full_weight=10.0, cosine_range=(0.4, 0.8), tuning=TUNING)
 FUSIONS = ["balanced", "weighted", "rrf"]

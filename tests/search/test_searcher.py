@@ -8,8 +8,8 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
-from recollect import Memory
-from recollect.types import EmbedderIdentity
+from notewell import Memory
+from notewell.types import EmbedderIdentity
 
 TODAY = date.today()  # noqa: DTZ011  (as the search does)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.search.snippets import SNIPPET_CHARS, make_snippet
+from notewell.search.snippets import SNIPPET_CHARS, make_snippet
 
 
 def test_a_short_text_is_shown_whole():

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import Memory
-from recollect.search.spelling import one_slip_away, slips_between, within_two_slips
+from notewell import Memory
+from notewell.search.spelling import one_slip_away, slips_between, within_two_slips
 
 NOTES = {
     "oscilloscope.md": "The oscilloscope was bought second-hand.",

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.errors import QueryError
-from recollect.search.time_filter import time_reading
-from recollect.search.time_words import TimeReading, parse_day, read_time
-from recollect.search.times.languages import LANGUAGES
+from notewell.errors import QueryError
+from notewell.search.time_filter import time_reading
+from notewell.search.time_words import TimeReading, parse_day, read_time
+from notewell.search.times.languages import LANGUAGES
 
 TODAY = date(2026, 11, 16)  # a Monday
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-import recollect.search
-from recollect.search.tuning import TUNING, Tuning
+import notewell.search
+from notewell.search.tuning import TUNING, Tuning
 
-SEARCH = Path(recollect.search.__file__).parent
+SEARCH = Path(notewell.search.__file__).parent
 CALENDAR = {"times", "time_words.py", "day_phrases.py"}  # days of a month, months of a year, digits of a date
 COUNTING = {0, 1, -1, 2}  # first, last, both
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import Memory
-from recollect.search.unspaced import content_pieces
+from notewell import Memory
+from notewell.search.unspaced import content_pieces
 
 
 @pytest.mark.parametrize(

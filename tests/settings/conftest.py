@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.settings import Resolved, load_settings
+from notewell.settings import Resolved, load_settings
 
 Load = Callable[..., Resolved]
 
@@ -36,7 +36,7 @@ def load(workspace: Path, user_file: Path) -> Load:
     ) -> Resolved:
         user_file.write_text(user, encoding="utf-8")
         if shared is not None:
-            (workspace / "recollect.toml").write_text(shared, encoding="utf-8")
+            (workspace / "notewell.toml").write_text(shared, encoding="utf-8")
         return load_settings(workspace, agent=agent, flags=flags or {}, environ=environ or {}, user_file=user_file)
 
     return load_texts

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.errors import SettingsError
-from recollect.settings import OPTIONS, flatten, variable_name
+from notewell.errors import SettingsError
+from notewell.settings import OPTIONS, flatten, variable_name
 
 
 @pytest.mark.parametrize("word", ["true", "TRUE", "1", "yes", "on", " On "])
 def test_words_for_true(load, word):
-    assert load(environ={"RECOLLECT_REMOTE__BATCH__ENABLED": word}).settings.remote.batch.enabled is True
+    assert load(environ={"NOTEWELL_REMOTE__BATCH__ENABLED": word}).settings.remote.batch.enabled is True
 
 
 @pytest.mark.parametrize("word", ["false", "False", "0", "no", "off"])
 def test_words_for_false(load, word):
-    assert load(environ={"RECOLLECT_SYNC__WATCH": word}).settings.sync.watch is False
+    assert load(environ={"NOTEWELL_SYNC__WATCH": word}).settings.sync.watch is False
 
 
 @pytest.mark.parametrize(
@@ -47,23 +47,23 @@ def test_values_of_every_kind(load, key, text, expected):
     ],
 )
 def test_lists_of_paths(load, workspace, text, names):
-    resolved = load(user='extra_paths = ["other"]', environ={"RECOLLECT_EXTRA_PATHS": text})
+    resolved = load(user='extra_paths = ["other"]', environ={"NOTEWELL_EXTRA_PATHS": text})
     assert list(resolved.settings.extra_paths) == [workspace / name for name in names]
 
 
 def test_every_setting_has_a_variable_that_leads_back_to_it():
     names = {variable_name(key) for key in OPTIONS}
     assert len(names) == len(OPTIONS)
-    assert variable_name("query.hybrid.vector_weight") == "RECOLLECT_QUERY__HYBRID__VECTOR_WEIGHT"
+    assert variable_name("query.hybrid.vector_weight") == "NOTEWELL_QUERY__HYBRID__VECTOR_WEIGHT"
 
 
 def test_reserved_empty_and_foreign_variables_set_nothing(load):
     environ = {
-        "RECOLLECT_WORKSPACE": "/somewhere",
-        "RECOLLECT_AGENT": "x",
-        "RECOLLECT_PROVIDER": "",
+        "NOTEWELL_WORKSPACE": "/somewhere",
+        "NOTEWELL_AGENT": "x",
+        "NOTEWELL_PROVIDER": "",
         "PROVIDER": "openai",
-        "recollect_provider": "openai",
+        "notewell_provider": "openai",
     }
     assert set(load(environ=environ).origins.values()) == {"default"}
 
@@ -71,16 +71,16 @@ def test_reserved_empty_and_foreign_variables_set_nothing(load):
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        pytest.param("RECOLLECT_QUERY_MAX_RESULTS", "did you mean RECOLLECT_QUERY__MAX_RESULTS?", id="one underscore"),
-        pytest.param("RECOLLECT_PROVIDR", "did you mean RECOLLECT_PROVIDER?", id="a typo"),
-        pytest.param("RECOLLECT_WORKSPCE", "did you mean RECOLLECT_WORKSPACE?", id="a typo in a reserved one"),
-        pytest.param("RECOLLECT_ZZZZZZZZZZZZ", "docs/configuration.md lists every variable", id="nothing like it"),
+        pytest.param("NOTEWELL_QUERY_MAX_RESULTS", "did you mean NOTEWELL_QUERY__MAX_RESULTS?", id="one underscore"),
+        pytest.param("NOTEWELL_PROVIDR", "did you mean NOTEWELL_PROVIDER?", id="a typo"),
+        pytest.param("NOTEWELL_WORKSPCE", "did you mean NOTEWELL_WORKSPACE?", id="a typo in a reserved one"),
+        pytest.param("NOTEWELL_ZZZZZZZZZZZZ", "docs/configuration.md lists every variable", id="nothing like it"),
     ],
 )
 def test_an_unknown_variable_is_an_error_that_names_it(load, name, hint):
     with pytest.raises(SettingsError) as caught:
         load(environ={name: "sk-not-to-be-shown"})
-    assert caught.value.message == f"environment variable {name}: sets nothing that recollect knows"
+    assert caught.value.message == f"environment variable {name}: sets nothing that notewell knows"
     assert caught.value.hint == hint
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import SettingsError
-from recollect.settings import (
+from notewell.errors import SettingsError
+from notewell.settings import (
     OPTIONS,
     QuerySettings,
     RemoteSettings,
@@ -115,7 +115,7 @@ def test_settings_are_frozen_and_can_key_a_cache():
 LAYERS = [
     ("user", '[query]\nmax_results = 11\nmin_score = 0.11\nfusion = "rrf"\n'),
     ("shared", "[query]\nmax_results = 12\nmin_score = 0.12\n"),
-    ("environ", {"RECOLLECT_QUERY__MAX_RESULTS": "13"}),
+    ("environ", {"NOTEWELL_QUERY__MAX_RESULTS": "13"}),
     ("flags", {"query.max_results": 14}),
 ]
 
@@ -139,20 +139,20 @@ def test_layers_merge_setting_by_setting_and_origins_say_which_won(load, workspa
     query = resolved.settings.query
     assert (query.max_results, query.min_score, query.fusion) == (14, 0.12, "rrf")
     assert resolved.origins["query.max_results"] == "flag"
-    assert resolved.origins["query.min_score"] == f"workspace file {workspace / 'recollect.toml'}"
+    assert resolved.origins["query.min_score"] == f"workspace file {workspace / 'notewell.toml'}"
     assert resolved.origins["query.fusion"] == f"user file {user_file}"
     assert resolved.origins["provider"] == "default"
-    assert resolved.files == (user_file, workspace / "recollect.toml")
+    assert resolved.files == (user_file, workspace / "notewell.toml")
 
 
 def test_the_environment_is_named_as_origin(load):
-    assert load(environ={"RECOLLECT_PROVIDER": "none"}).origins["provider"] == "environment RECOLLECT_PROVIDER"
+    assert load(environ={"NOTEWELL_PROVIDER": "none"}).origins["provider"] == "environment NOTEWELL_PROVIDER"
 
 
 def test_lists_and_headers_are_replaced_as_a_whole(load):
     resolved = load(
         user='extra_paths = ["a", "b"]\n[remote.headers]\nX-One = "1"\n',
-        environ={"RECOLLECT_EXTRA_PATHS": "c", "RECOLLECT_REMOTE__HEADERS": '{"X-Two": "2"}'},
+        environ={"NOTEWELL_EXTRA_PATHS": "c", "NOTEWELL_REMOTE__HEADERS": '{"X-Two": "2"}'},
     )
     assert [path.name for path in resolved.settings.extra_paths] == ["c"]
     assert resolved.settings.remote.headers == {"X-Two": "2"}
@@ -218,20 +218,20 @@ def test_a_byte_order_mark_and_windows_line_ends_are_fine(workspace, user_file):
     assert (settings.provider, settings.query.max_results) == ("none", 2)
 
 
-def test_recollect_config_names_the_user_file(workspace, user_file):
+def test_notewell_config_names_the_user_file(workspace, user_file):
     user_file.write_text('model = "from there"', encoding="utf-8")
-    resolved = load_settings(workspace, environ={"RECOLLECT_CONFIG": str(user_file)})
+    resolved = load_settings(workspace, environ={"NOTEWELL_CONFIG": str(user_file)})
     assert resolved.settings.model == "from there"
     assert resolved.files == (user_file,)
 
 
 def test_the_null_device_stands_for_no_user_file(workspace):
-    assert load_settings(workspace, environ={"RECOLLECT_CONFIG": os.devnull}).settings == Settings()
+    assert load_settings(workspace, environ={"NOTEWELL_CONFIG": os.devnull}).settings == Settings()
 
 
 def test_a_user_file_that_is_named_must_exist(workspace, tmp_path):
     with pytest.raises(SettingsError, match=r"nowhere\.toml: cannot be read"):
-        load_settings(workspace, environ={"RECOLLECT_CONFIG": str(tmp_path / "nowhere.toml")})
+        load_settings(workspace, environ={"NOTEWELL_CONFIG": str(tmp_path / "nowhere.toml")})
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows asks the system, not a variable, for the folder")
@@ -240,7 +240,7 @@ def test_without_a_name_the_systems_own_place_is_read_if_there(workspace, tmp_pa
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     file = default_user_file()
     assert file.is_relative_to(tmp_path)
-    assert (file.parent.name, file.name) == ("recollect", "config.toml")
+    assert (file.parent.name, file.name) == ("notewell", "config.toml")
     assert load_settings(workspace, environ={}).files == ()
     file.parent.mkdir(parents=True)
     file.write_text('model = "mine"', encoding="utf-8")
@@ -256,7 +256,7 @@ def test_without_a_name_the_systems_own_place_is_read_if_there(workspace, tmp_pa
         pytest.param({}, "hybrid", id="default"),
         pytest.param({"user": 'query.mode = "keyword"'}, "keyword", id="user file"),
         pytest.param({"shared": 'query.mode = "semantic"'}, "semantic", id="workspace file"),
-        pytest.param({"environ": {"RECOLLECT_QUERY__MODE": "keyword"}}, "keyword", id="environment"),
+        pytest.param({"environ": {"NOTEWELL_QUERY__MODE": "keyword"}}, "keyword", id="environment"),
         pytest.param({"flags": {"query.mode": "semantic"}}, "semantic", id="flag"),
         pytest.param({"user": "query.hybrid.enabled = false"}, "semantic", id="the older setting"),
         pytest.param(

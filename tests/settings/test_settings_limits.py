@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.settings import (
+from notewell.settings import (
     OPTIONS,
     ChunkingSettings,
     HybridSettings,
@@ -118,7 +118,7 @@ def test_every_number_ends_inside_its_range_and_checking_again_changes_nothing(d
     key = data.draw(st.sampled_from(sorted(NUMBERS.keys() - PAIRED)))
     option = NUMBERS[key]
     value = data.draw(any_float if option.kind == "number" else st.integers(-(2**62), 2**62))
-    resolved = load_settings(None, flags={key: value}, environ={"RECOLLECT_CONFIG": os.devnull})
+    resolved = load_settings(None, flags={key: value}, environ={"NOTEWELL_CONFIG": os.devnull})
     used = flatten(resolved.settings)[key]
     assert used >= option.low
     assert option.high is None or used <= option.high

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.errors import SettingsError
-from recollect.settings import load_settings
-from recollect.settings.files import line_numbers
+from notewell.errors import SettingsError
+from notewell.settings import load_settings
+from notewell.settings.files import line_numbers
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_a_file_that_is_not_toml(load, user_file, text, line):
 def test_mistakes_in_the_workspace_file_name_that_file(load, workspace):
     with pytest.raises(SettingsError) as caught:
         load(shared="[query]\nmax_results = []")
-    assert caught.value.message.startswith(f"{workspace / 'recollect.toml'}:2: query.max_results must be")
+    assert caught.value.message.startswith(f"{workspace / 'notewell.toml'}:2: query.max_results must be")
 
 
 @pytest.mark.parametrize(
@@ -285,8 +285,8 @@ def test_bytes_that_are_not_text(workspace, user_file):
 
 
 def test_a_folder_in_place_of_the_workspace_file(workspace, load):
-    (workspace / "recollect.toml").mkdir()
-    with pytest.raises(SettingsError, match=r"recollect\.toml: cannot be read"):
+    (workspace / "notewell.toml").mkdir()
+    with pytest.raises(SettingsError, match=r"notewell\.toml: cannot be read"):
         load()
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import SettingsError
-from recollect.settings import Settings, StoreSettings, checked_agent, load_settings, state_folder
+from notewell.errors import SettingsError
+from notewell.settings import Settings, StoreSettings, checked_agent, load_settings, state_folder
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_names_that_could_lead_elsewhere_are_no_agents(name, workspace):
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        pytest.param("", "{workspace}/.recollect/main", id="default"),
+        pytest.param("", "{workspace}/.notewell/main", id="default"),
         pytest.param("state", "{workspace}/state/main", id="relative, the agent is added"),
         pytest.param("state/{agent}/index", "{workspace}/state/main/index", id="the agent where it is wanted"),
         pytest.param("{elsewhere}/{agent}", "{elsewhere}/main", id="absolute"),
@@ -114,4 +114,4 @@ def test_a_relative_workspace_gives_absolute_paths(workspace, user_file, monkeyp
     monkeypatch.chdir(workspace.parent)
     settings = load_settings(Path("workspace"), environ={}, user_file=user_file).settings
     assert settings.extra_paths == (workspace / "docs",)
-    assert state_folder(settings, Path("workspace")) == workspace / ".recollect" / "main"
+    assert state_folder(settings, Path("workspace")) == workspace / ".notewell" / "main"

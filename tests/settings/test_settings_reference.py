@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from recollect.settings import OPTIONS
-from recollect.settings.reference import reference
+from notewell.settings import OPTIONS
+from notewell.settings.reference import reference
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 
 
 def test_the_page_in_docs_is_up_to_date():
     assert PAGE.read_text(encoding="utf-8") == reference(), (
-        "run: python -m recollect.settings.reference > docs/configuration.md"
+        "run: python -m notewell.settings.reference > docs/configuration.md"
     )
 
 
 def test_the_command_that_makes_the_page():
-    made = subprocess.run([sys.executable, "-m", "recollect.settings.reference"], capture_output=True, check=True)
+    made = subprocess.run([sys.executable, "-m", "notewell.settings.reference"], capture_output=True, check=True)
     assert made.stdout.decode().splitlines() == reference().splitlines()
 
 
@@ -63,7 +63,7 @@ def test_the_example_variables_load(load):
 
 
 def test_the_example_message_is_what_one_sees(load, workspace):
-    message = re.search(r"```\n(recollect\.toml:.*?)\n```", reference())
+    message = re.search(r"```\n(notewell\.toml:.*?)\n```", reference())
     assert message is not None
     with pytest.raises(Exception, match="six") as caught:
         load(shared='[chunking]\ntokens = 300\n[query]\nmax_results = "six"\n')
@@ -74,6 +74,6 @@ HEAVY = {"numpy", "msgspec", "platformdirs", "tomllib", "difflib", "rich", "clic
 
 
 def test_importing_the_settings_is_cheap():
-    code = "import sys, recollect.settings; print(*sys.modules)"
+    code = "import sys, notewell.settings; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
     assert HEAVY.isdisjoint(loaded)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import SettingsError
-from recollect.settings import RemoteSettings, Settings, StoreSettings, load_settings, to_public_dict
+from notewell.errors import SettingsError
+from notewell.settings import RemoteSettings, Settings, StoreSettings, load_settings, to_public_dict
 
 SECRET = "sk-proj-Ab12Cd34Ef56Gh78"
 ANY_KEY = "0f9e8d7c6b5a49382716f5e4d3c2b1a0"
@@ -29,9 +29,9 @@ ANY_KEY = "0f9e8d7c6b5a49382716f5e4d3c2b1a0"
         pytest.param({"user": f'[remote]\nbase_url = "ftp://me:{ANY_KEY[:9]}@host/?key={SECRET}"'}, id="in an address"),
         pytest.param({"shared": f'[remote]\napi_key = "{SECRET}"'}, id="in a workspace file"),
         pytest.param({"shared": f'provider = "{SECRET.lower()}"'}, id="as a provider in a workspace file"),
-        pytest.param({"environ": {"RECOLLECT_REMOTE__HEADERS": f"Authorization: {SECRET}"}}, id="in a variable"),
-        pytest.param({"environ": {"RECOLLECT_API_KEY": SECRET}}, id="in an unknown variable"),
-        pytest.param({"environ": {"RECOLLECT_QUERY__MAX_RESULTS": SECRET}}, id="in the wrong variable"),
+        pytest.param({"environ": {"NOTEWELL_REMOTE__HEADERS": f"Authorization: {SECRET}"}}, id="in a variable"),
+        pytest.param({"environ": {"NOTEWELL_API_KEY": SECRET}}, id="in an unknown variable"),
+        pytest.param({"environ": {"NOTEWELL_QUERY__MAX_RESULTS": SECRET}}, id="in the wrong variable"),
         pytest.param({"flags": {"remote.api_key": [SECRET]}}, id="in a flag"),
     ],
 )
@@ -75,7 +75,7 @@ def test_the_representation_holds_no_key():
 
 
 def test_keys_reach_the_settings(load):
-    environ = {"RECOLLECT_REMOTE__API_KEY": SECRET, "RECOLLECT_REMOTE__HEADERS": f'{{"Authorization": "{SECRET}"}}'}
+    environ = {"NOTEWELL_REMOTE__API_KEY": SECRET, "NOTEWELL_REMOTE__HEADERS": f'{{"Authorization": "{SECRET}"}}'}
     resolved = load(environ=environ)
     assert resolved.settings.remote.api_key == SECRET
     assert resolved.settings.remote.headers == {"Authorization": SECRET}
@@ -84,5 +84,5 @@ def test_keys_reach_the_settings(load):
 
 def test_long_values_are_cut_in_messages(workspace):
     with pytest.raises(SettingsError) as caught:
-        load_settings(workspace, environ={"RECOLLECT_CONFIG": "", "RECOLLECT_PROVIDER": "no " * 200})
+        load_settings(workspace, environ={"NOTEWELL_CONFIG": "", "NOTEWELL_PROVIDER": "no " * 200})
     assert len(caught.value.message) < 300

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import SettingsError
-from recollect.settings import OPTIONS, flatten, load_settings
+from notewell.errors import SettingsError
+from notewell.settings import OPTIONS, flatten, load_settings
 
 NEVER = [
     "model",
@@ -70,8 +70,8 @@ def test_it_is_refused_before_its_value_is_looked_at(load):
 def test_what_it_may_not_set(load, workspace, user_file, key, prefix):
     with pytest.raises(SettingsError) as caught:
         load(shared=f"# hello\n{prefix}{key} = {toml_value(OPTIONS[key].default)}\n")
-    assert caught.value.message == f"{workspace / 'recollect.toml'}:2: a workspace file may not set {key}"
-    variable = "RECOLLECT_" + key.upper().replace(".", "__")
+    assert caught.value.message == f"{workspace / 'notewell.toml'}:2: a workspace file may not set {key}"
+    variable = "NOTEWELL_" + key.upper().replace(".", "__")
     assert caught.value.hint == f"set it in your own file, {user_file}, or as {variable}"
 
 
@@ -141,7 +141,7 @@ def test_it_cannot_allow_conversations_by_naming_them(load):
 def test_values_it_may_not_choose(load, workspace, text, message):
     with pytest.raises(SettingsError) as caught:
         load(user='provider = "none"\nenabled = false', shared=text)
-    assert caught.value.message == f"{workspace / 'recollect.toml'}:1: {message}"
+    assert caught.value.message == f"{workspace / 'notewell.toml'}:1: {message}"
 
 
 ESCAPES = [
@@ -169,9 +169,9 @@ def test_paths_that_lead_outside_are_refused(load, workspace, path):
     with pytest.raises(SettingsError) as caught:
         load(shared=f"extra_paths = ['docs',\n  '{path}']")
     assert caught.value.message.startswith(
-        f"{workspace / 'recollect.toml'}:1: a workspace file may name only paths inside the workspace in extra_paths"
+        f"{workspace / 'notewell.toml'}:1: a workspace file may name only paths inside the workspace in extra_paths"
     )
-    assert "RECOLLECT_EXTRA_PATHS" in caught.value.hint
+    assert "NOTEWELL_EXTRA_PATHS" in caught.value.hint
 
 
 def link(place: Path, target: Path) -> None:
@@ -209,7 +209,7 @@ def test_links_inside_are_fine_also_when_the_workspace_is_reached_by_one(load, w
     (workspace / "real").mkdir()
     link(workspace / "alias", workspace / "real")
     link(tmp_path / "way-in", workspace)
-    (workspace / "recollect.toml").write_text('extra_paths = ["alias", "real"]', encoding="utf-8")
+    (workspace / "notewell.toml").write_text('extra_paths = ["alias", "real"]', encoding="utf-8")
     user_file.write_text("", encoding="utf-8")
     settings = load_settings(tmp_path / "way-in", environ={}, user_file=user_file).settings
     assert settings.extra_paths == (tmp_path / "way-in" / "alias", tmp_path / "way-in" / "real")

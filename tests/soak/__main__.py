@@ -42,13 +42,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="repeat the run of this seed")
     chosen = parser.parse_args()
     sys.path.insert(0, str(Path(__file__).parent.parent))  # the tests' own modules: indexing.contents, processes
-    os.environ["RECOLLECT_CONFIG"] = os.devnull
+    os.environ["NOTEWELL_CONFIG"] = os.devnull
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     seed = chosen.seed if chosen.seed is not None else random.SystemRandom().randrange(10**9)
     count = chosen.count if chosen.count is not None else COUNTS[chosen.run]
     print(f"{chosen.run} --count {count} --seed {seed}", flush=True)
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="recollect-soak-") as folder:
+    with tempfile.TemporaryDirectory(prefix="notewell-soak-") as folder:
         held = import_module(f"tests.soak.{chosen.run}").run(Path(folder), count=count, seed=seed)
     print(f"{'held' if held else 'FAILED'} after {time.monotonic() - started:.0f} s", flush=True)
     return 0 if held else 1

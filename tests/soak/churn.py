@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 from indexing.contents import faults_of
-from recollect import Memory
+from notewell import Memory
 
 NOTES = 300
 MOST = 2.5  # times a fresh index, as the reliability goals ask

@@ -10,8 +10,8 @@ from pathlib import Path
 from faults.stages import fingerprint
 from indexing.contents import contents_of, faults_of, fresh_contents
 from indexing.test_damage import DAMAGES
+from notewell import Memory
 from processes.conftest import write_note
-from recollect import Memory
 
 TOLD_EVERY = 100
 
@@ -39,14 +39,14 @@ def run(folder: Path, *, count: int, seed: int) -> bool:
         memory.index()
         log = current.with_name(current.name + "-wal").read_bytes()
     expected, sources = fresh_contents(notes, folder / "fresh"), fingerprint(notes)
-    shutil.copytree(notes / ".recollect", folder / "healthy")
+    shutil.copytree(notes / ".notewell", folder / "healthy")
     kinds = [*DAMAGES, "bits", "bits", "bits", "empty", "stale log", "log of an earlier day"]
     how: Counter[str] = Counter()
     for number in range(count):
         chance = random.Random(f"{seed} {number}")
         kind = chance.choice(kinds)
-        shutil.rmtree(notes / ".recollect")
-        shutil.copytree(folder / "healthy", notes / ".recollect")
+        shutil.rmtree(notes / ".notewell")
+        shutil.copytree(folder / "healthy", notes / ".notewell")
         if kind == "stale log":
             current.with_name(current.name + "-wal").write_bytes(damaged(log, "bits", chance))
         elif kind == "log of an earlier day":

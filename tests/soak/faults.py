@@ -10,13 +10,13 @@ from pathlib import Path
 from faults.file_layer import OPERATIONS, Fault, FaultyLayer
 from faults.stages import Stage
 from faults.test_file_layer import run_everything
-from recollect import RecollectError
-from recollect.store.sqlite.connection import through_file_layer
+from notewell import NotewellError
+from notewell.store.sqlite.connection import through_file_layer
 
 
 def run(folder: Path, *, count: int, seed: int) -> bool:
     """Try every call; with `count` so many of them, chosen by chance."""
-    stage, layer = Stage(folder / "stage"), FaultyLayer("recollect-soak")
+    stage, layer = Stage(folder / "stage"), FaultyLayer("notewell-soak")
     with through_file_layer(layer.name):
         run_everything(stage.set_up(folder / "counted"))
     cases = [
@@ -34,7 +34,7 @@ def run(folder: Path, *, count: int, seed: int) -> bool:
         try:
             with through_file_layer(layer.name):
                 failed += bool(run_everything(target))
-        except RecollectError:
+        except NotewellError:
             failed += 1
         layer.plant(None)
         try:

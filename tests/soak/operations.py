@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from indexing.contents import contents_of, faults_of, fresh_contents
-from recollect import Memory
+from notewell import Memory
 from test_properties import NAMES, TEXTS, edit
 
 COMPARED_EVERY = 50

@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 from indexing.contents import contents_of, faults_of, fresh_contents
-from recollect import Memory
+from notewell import Memory
 
 READERS, WRITERS = 8, 2
 SETTLED_NOTES = 50
 READER = """
 import json, sys, time
-from recollect import Memory
+from notewell import Memory
 
 folder, until = sys.argv[1], time.time() + float(sys.argv[2])
 taken, synced = [], []
@@ -34,7 +34,7 @@ print(json.dumps({"taken": taken, "synced": synced}))
 WRITER = """
 import json, sys, time
 from pathlib import Path
-from recollect import Memory
+from notewell import Memory
 
 folder, until, name = Path(sys.argv[1]), time.time() + float(sys.argv[2]), sys.argv[3]
 written = 0
@@ -51,7 +51,7 @@ print(json.dumps({"written": written}))
 
 
 def start(script: str, *arguments: object) -> subprocess.Popen[bytes]:
-    env = {**os.environ, "RECOLLECT_CONFIG": os.devnull, "OPENBLAS_NUM_THREADS": "1"}
+    env = {**os.environ, "NOTEWELL_CONFIG": os.devnull, "OPENBLAS_NUM_THREADS": "1"}
     return subprocess.Popen(
         [sys.executable, "-c", script, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
     )

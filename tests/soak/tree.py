@@ -8,7 +8,7 @@ import threading
 import time
 from pathlib import Path
 
-from recollect import Memory
+from notewell import Memory
 
 FOLDERS = 200
 CHANGES = 40
@@ -81,7 +81,7 @@ def run(folder: Path, *, count: int, seed: int) -> bool:
               f" {time.monotonic() - started:.1f} s")  # fmt: skip
         equal = memory.verify()
         print(f"verify: {'equal' if equal.equal else equal.findings}")
-    left = [thread.name for thread in threading.enumerate() if thread.name.startswith("recollect")]
+    left = [thread.name for thread in threading.enumerate() if thread.name.startswith("notewell")]
     return (
         extra <= MOST_DESCRIPTORS and p95 < MOST_DELAY_S and during <= MOST_RUNS and equal.equal and not left
         and report.embedded == 0

@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
-from recollect.sources.dates import date_in_front_matter, date_in_name, note_date
-from recollect.sources.front_matter import split_front_matter
+from notewell.sources.dates import date_in_front_matter, date_in_name, note_date
+from notewell.sources.front_matter import split_front_matter
 
 DAY = date(2026, 11, 15)
 

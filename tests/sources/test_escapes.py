@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import PathRefusedError
-from recollect.sources.notes import NotesSource
-from recollect.types import FileStamp
+from notewell.errors import PathRefusedError
+from notewell.sources.notes import NotesSource
+from notewell.types import FileStamp
 
 ABSOLUTE = [
     "/etc/passwd",
@@ -190,8 +190,8 @@ NOT_NOTES = [
     "memory/.hidden.md",
     "memory/deep/.obsidian/x.md",
     "memory/node_modules/x.md",
-    "memory/.recollect/index.md",
-    ".recollect/x.md",
+    "memory/.notewell/index.md",
+    ".notewell/x.md",
     ".git/x.md",
     ".md",
     "memory/.md",
@@ -227,7 +227,7 @@ def source(tmp_path_factory) -> NotesSource:
         "workspace/memory-old/x.md",
         "workspace/memoryx/x.md",
         "workspace/.git/x.md",
-        "workspace/.recollect/x.md",
+        "workspace/.notewell/x.md",
         "workspace/memory/a.md",
         "workspace/memory/data.txt",
         "workspace/memory/.hidden.md",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.sources.front_matter import MAX_LINES, split_front_matter
+from notewell.sources.front_matter import MAX_LINES, split_front_matter
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import NoteNotFoundError, PathRefusedError, WorkspaceError
-from recollect.protocols import Source
-from recollect.sources.notes import NotesSource
-from recollect.sources.opening import MAX_READS, settled
-from recollect.types import FileStamp
+from notewell.errors import NoteNotFoundError, PathRefusedError, WorkspaceError
+from notewell.protocols import Source
+from notewell.sources.notes import NotesSource
+from notewell.sources.opening import MAX_READS, settled
+from notewell.types import FileStamp
 
 RUNS_AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 UNREADABLE_POSSIBLE = pytest.mark.skipif(
@@ -65,7 +65,7 @@ def test_lists_root_file_and_memory_folder_sorted_and_nothing_else(workspace):
         write(workspace / name)
     for name in ("README.md", "memory/a.txt", "memory/md", "memory-old/x.md", "notes/x.md", "memory/x.md.bak"):
         write(workspace / name)
-    for name in (".git/x.md", ".recollect/x.md", ".obsidian/x.md", "node_modules/x.md", "deep/.trash/x.md", "._a.md"):
+    for name in (".git/x.md", ".notewell/x.md", ".obsidian/x.md", "node_modules/x.md", "deep/.trash/x.md", "._a.md"):
         write(workspace / "memory" / name)
     source: Source = NotesSource(workspace, ())
     listing = source.list()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.sources import opening
+from notewell.sources import opening
 
 WAYS = [pytest.param(opening._open_by_path, id="by path")]
 if opening._FOLDER_BY_FOLDER:

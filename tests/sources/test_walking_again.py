@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.sources.notes import NotesSource
-from recollect.sources.walking import REMEMBERED_S, SETTLED_NS
+from notewell.sources.notes import NotesSource
+from notewell.sources.walking import REMEMBERED_S, SETTLED_NS
 
 SETTLED_S = 1.5 * SETTLED_NS / 1e9
 

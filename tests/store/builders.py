@@ -7,7 +7,7 @@ from datetime import date
 
 import numpy as np
 
-from recollect.types import Chunk, EmbedderIdentity, FileStamp, PreparedChunk, StoredDocument, Term, hash_text
+from notewell.types import Chunk, EmbedderIdentity, FileStamp, PreparedChunk, StoredDocument, Term, hash_text
 
 DIMENSIONS = 32
 IDENTITY = EmbedderIdentity("test", "directions", "k" * 64, DIMENSIONS)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recollect.store.sqlite import open_index
-from recollect.types import EVERYTHING, Chunk, EmbedderIdentity, FileStamp, PreparedChunk, StoredDocument, Term
+from notewell.store.sqlite import open_index
+from notewell.types import EVERYTHING, Chunk, EmbedderIdentity, FileStamp, PreparedChunk, StoredDocument, Term
 
 
 def use(path: Path) -> None:

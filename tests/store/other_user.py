@@ -16,8 +16,8 @@ import pytest
 # Root may write anywhere, so it becomes nobody; nobody may not see this Python, so all modules are loaded before.
 PRELUDE = """
 import importlib, os, pkgutil, sys
-import apsw, numpy, recollect.store
-for module in pkgutil.walk_packages(recollect.store.__path__, "recollect.store."):
+import apsw, numpy, notewell.store
+for module in pkgutil.walk_packages(notewell.store.__path__, "notewell.store."):
     importlib.import_module(module.name)
 if os.geteuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
@@ -58,7 +58,7 @@ def _reachable(folder: Path) -> Iterator[Path]:
     if os.geteuid() != 0:
         yield folder
         return
-    with tempfile.TemporaryDirectory(prefix="recollect-tests-") as parent:
+    with tempfile.TemporaryDirectory(prefix="notewell-tests-") as parent:
         Path(parent).chmod(0o755)
         place = folder.rename(Path(parent) / folder.name)
         try:

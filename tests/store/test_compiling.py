@@ -6,7 +6,7 @@ from collections import Counter
 
 import apsw
 
-from recollect import Memory
+from notewell import Memory
 
 
 def test_no_statement_is_compiled_again_while_searching(tmp_path):

@@ -11,9 +11,9 @@ import time
 import apsw
 import pytest
 
-from recollect.errors import DiskFullError, StoreError
-from recollect.store.sqlite import open_index
-from recollect.types import EVERYTHING
+from notewell.errors import DiskFullError, StoreError
+from notewell.store.sqlite import open_index
+from notewell.types import EVERYTHING
 from store.builders import IDENTITY, chunks_of, document, embed_pending, terms, vectors_of
 
 

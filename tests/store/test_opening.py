@@ -13,10 +13,10 @@ import threading
 import apsw
 import pytest
 
-from recollect.errors import IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
-from recollect.store.sqlite import open_index, schema
-from recollect.store.sqlite.connection import connect
-from recollect.types import EVERYTHING, ChunkPlace
+from notewell.errors import IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
+from notewell.store.sqlite import open_index, schema
+from notewell.store.sqlite.connection import connect
+from notewell.types import EVERYTHING, ChunkPlace
 from store.builders import IDENTITY, chunks_of, document, embed_pending, prepared, terms, vectors_of
 from store.other_user import run_as_other_user
 
@@ -189,7 +189,7 @@ def test_an_older_file_that_may_not_be_written_is_refused_and_left_alone(tmp_pat
     before = path.read_bytes()
     with pytest.raises(IndexReadOnlyError, match="older release") as caught:
         open_index(path, create=False, read_only=True)
-    assert "recollect index" in caught.value.hint
+    assert "notewell index" in caught.value.hint
     assert path.read_bytes() == before
 
 
@@ -286,9 +286,9 @@ def test_a_reader_sees_what_another_process_writes(tmp_path):
 
 USE_READ_ONLY = """
 from pathlib import Path
-from recollect.errors import IndexReadOnlyError
-from recollect.store.sqlite import open_index
-from recollect.types import EVERYTHING, Term
+from notewell.errors import IndexReadOnlyError
+from notewell.store.sqlite import open_index
+from notewell.types import EVERYTHING, Term
 path = Path(sys.argv[1]) / "index.sqlite"
 try:
     open_index(path, create=False, read_only=False)
@@ -324,8 +324,8 @@ def test_a_read_only_folder_shows_what_a_writer_elsewhere_commits(tmp_path):
 
 OPEN_READ_ONLY = """
 from pathlib import Path
-from recollect.errors import IndexReadOnlyError
-from recollect.store.sqlite import open_index
+from notewell.errors import IndexReadOnlyError
+from notewell.store.sqlite import open_index
 try:
     open_index(Path(sys.argv[1]) / "index.sqlite", create=False, read_only=True)
 except IndexReadOnlyError as error:
@@ -389,7 +389,7 @@ FORK = """
 import os, sys, threading
 from pathlib import Path
 from store.builders import chunks_of, document
-from recollect.store.sqlite import open_index
+from notewell.store.sqlite import open_index
 store = open_index(Path(sys.argv[1]), create=True, read_only=False)
 store.put_document(document("parent.md"), chunks_of("before"), {})
 with store.reading() as busy:  # one connection idle, one writer, one in use

@@ -4,10 +4,10 @@ import apsw
 import numpy as np
 import pytest
 
-from recollect.store.sqlite.connection import connect
-from recollect.store.sqlite.vectors import row_cache
-from recollect.store.sqlite.vectors.row_cache import RowCache
-from recollect.store.sqlite.vectors.rows import pack
+from notewell.store.sqlite.connection import connect
+from notewell.store.sqlite.vectors import row_cache
+from notewell.store.sqlite.vectors.row_cache import RowCache
+from notewell.store.sqlite.vectors.rows import pack
 
 DIMENSIONS = 8
 

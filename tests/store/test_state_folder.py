@@ -10,14 +10,14 @@ import time
 
 import pytest
 
-from recollect.errors import IndexBusyError
-from recollect.store.state_folder import StateFolder
+from notewell.errors import IndexBusyError
+from notewell.store.state_folder import StateFolder
 from store.other_user import run_as_other_user
 
 
 @pytest.fixture
 def folder(tmp_path) -> StateFolder:
-    state = StateFolder(tmp_path / "workspace" / ".recollect" / "main")
+    state = StateFolder(tmp_path / "workspace" / ".notewell" / "main")
     state.ensure()
     return state
 
@@ -34,10 +34,10 @@ def test_a_folder_elsewhere_writes_no_gitignore(tmp_path):
 
 
 def test_a_gitignore_of_the_user_is_left_alone(tmp_path):
-    own = tmp_path / ".recollect" / ".gitignore"
+    own = tmp_path / ".notewell" / ".gitignore"
     own.parent.mkdir()
     own.write_text("index-*\n", encoding="utf-8")
-    StateFolder(tmp_path / ".recollect" / "main").ensure()
+    StateFolder(tmp_path / ".notewell" / "main").ensure()
     assert own.read_text(encoding="utf-8") == "index-*\n"
 
 
@@ -180,7 +180,7 @@ def test_leftovers_of_killed_processes_are_cleaned_up(folder):
 HOLD_LOCK = """
 import sys
 from pathlib import Path
-from recollect.store.state_folder import StateFolder
+from notewell.store.state_folder import StateFolder
 with StateFolder(Path(sys.argv[1])).write_lock(5):
     print("held", flush=True)
     sys.stdin.read()
@@ -207,7 +207,7 @@ def test_a_folder_that_can_be_written_says_so(folder, tmp_path):
 
 ASK = """
 from pathlib import Path
-from recollect.store.state_folder import StateFolder
+from notewell.store.state_folder import StateFolder
 folder = Path(sys.argv[1])
 print(StateFolder(folder).writable(), StateFolder(folder / "deeper").writable())
 """

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from recollect.surfaces.cli.main import run
+from notewell.surfaces.cli.main import run
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Outcome:
 
 
 @pytest.fixture
-def recollect(capsys, monkeypatch):
+def notewell(capsys, monkeypatch):
     """Run a command in this process; words come in, what it printed and returned goes out."""
-    monkeypatch.setenv("RECOLLECT_PROVIDER", "hashing")
+    monkeypatch.setenv("NOTEWELL_PROVIDER", "hashing")
 
     def call(*words: object) -> Outcome:
         capsys.readouterr()
@@ -43,17 +43,17 @@ def recollect(capsys, monkeypatch):
 
 
 @pytest.fixture
-def indexed(workspace, recollect):
+def indexed(workspace, notewell):
     """The small workspace, indexed, and the current folder."""
-    assert recollect("index", "-w", workspace).code == 0
+    assert notewell("index", "-w", workspace).code == 0
     return workspace
 
 
 def run_process(*words: object, cwd=None, **environ: str) -> Outcome:
     """Run the command as a process of its own."""
-    env = {**os.environ, "RECOLLECT_PROVIDER": "hashing", "RECOLLECT_CONFIG": os.devnull, **environ}
+    env = {**os.environ, "NOTEWELL_PROVIDER": "hashing", "NOTEWELL_CONFIG": os.devnull, **environ}
     done = subprocess.run(
-        [sys.executable, "-m", "recollect", *map(str, words)],
+        [sys.executable, "-m", "notewell", *map(str, words)],
         capture_output=True,
         env=env,
         cwd=cwd,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Memory, NoteNotFoundError, PathRefusedError, SearchAnswer
+from notewell import Memory, NoteNotFoundError, PathRefusedError, SearchAnswer
 
 # --- queries ------------------------------------------------------------------------------------
 
@@ -171,10 +171,10 @@ INSIDE = [
     "memory/data.txt",
     "memory/.hidden.md",
     "memory/.git/x.md",
-    "recollect.toml",
-    ".recollect/main/CURRENT",
-    ".recollect/main/index-1.sqlite",
-    ".recollect/x.md",
+    "notewell.toml",
+    ".notewell/main/CURRENT",
+    ".notewell/main/index-1.sqlite",
+    ".notewell/x.md",
     "notes-outside.md",
     "memory/a.md/",
     "memory/a.md/.",
@@ -269,11 +269,11 @@ def test_every_escape_is_refused_with_one_and_the_same_error(fortress):
             assert "secret content" not in refused.value.message + refused.value.hint
 
 
-def test_every_escape_is_refused_by_the_command(recollect, fortress):
+def test_every_escape_is_refused_by_the_command(notewell, fortress):
     for path in escapes(fortress):
         if "\x00" in path:
             continue  # no argument of a process can hold it
-        done = recollect("get", "-w", fortress / "workspace", "--json", "--", path)
+        done = notewell("get", "-w", fortress / "workspace", "--json", "--", path)
         assert (done.code, done.document["error"]["kind"]) == (1, "path_refused"), path
         assert "secret content" not in done.out + done.err
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import apsw
 import pytest
 
+from notewell import ConversationStore, IndexMismatchError, Memory, RerankerError, Settings, StoreError, errors
+from notewell.embedding.hashing import HashingEmbedder
+from notewell.remembering import notes_lock
+from notewell.reranking.selection import open_reranker
+from notewell.settings import QuerySettings, RerankSettings
+from notewell.store.state_folder import StateFolder
 from processes.folders import as_plain_user, small_disk, with_mode
 from processes.plug_in import install
-from recollect import ConversationStore, IndexMismatchError, Memory, RerankerError, Settings, StoreError, errors
-from recollect.embedding.hashing import HashingEmbedder
-from recollect.remembering import notes_lock
-from recollect.reranking.selection import open_reranker
-from recollect.settings import QuerySettings, RerankSettings
-from recollect.store.state_folder import StateFolder
 
 from .conftest import Outcome
 
@@ -25,7 +25,7 @@ from .conftest import Outcome
 class World:
     """What a provocation may use."""
 
-    recollect: Callable[..., Outcome]
+    notewell: Callable[..., Outcome]
     workspace: object
     tmp_path: object
     monkeypatch: pytest.MonkeyPatch
@@ -43,37 +43,37 @@ class Provocation:
 
 
 def base_error(world):
-    return world.recollect("cache", "stats", "-w", world.workspace, "--set", "cache.enabled=false", "--json")
+    return world.notewell("cache", "stats", "-w", world.workspace, "--set", "cache.enabled=false", "--json")
 
 
 def settings_error(world):
-    return world.recollect("search", "x", "-w", world.workspace, "--set", "query.max_result=3", "--json")
+    return world.notewell("search", "x", "-w", world.workspace, "--set", "query.max_result=3", "--json")
 
 
 def memory_disabled(world):
-    return world.recollect("search", "x", "-w", world.workspace, "--set", "enabled=false", "--json")
+    return world.notewell("search", "x", "-w", world.workspace, "--set", "enabled=false", "--json")
 
 
 def workspace_error(world):
-    return world.recollect("status", "-w", world.tmp_path / "nowhere", "--json")
+    return world.notewell("status", "-w", world.tmp_path / "nowhere", "--json")
 
 
 def workspace_not_found(world):
     empty = world.tmp_path / "empty"
     empty.mkdir()
     world.monkeypatch.chdir(empty)
-    done = world.recollect("status", "--json")
+    done = world.notewell("status", "--json")
     if done.code == 0:
         pytest.skip("the folder for temporary files lies inside a workspace")
     return done
 
 
 def path_refused(world):
-    return world.recollect("get", "../secret.md", "-w", world.workspace, "--json")
+    return world.notewell("get", "../secret.md", "-w", world.workspace, "--json")
 
 
 def note_not_found(world):
-    return world.recollect("get", "memory/none.md", "-w", world.workspace, "--json")
+    return world.notewell("get", "memory/none.md", "-w", world.workspace, "--json")
 
 
 def note_unreadable(world):
@@ -83,12 +83,12 @@ def note_unreadable(world):
 
 
 def query_error(world):
-    return world.recollect("search", "x", "--limit", "0", "-w", world.workspace, "--json")
+    return world.notewell("search", "x", "--limit", "0", "-w", world.workspace, "--json")
 
 
 def plugged(world, name, **code):
     world.monkeypatch.syspath_prepend(install(world.tmp_path, name, **code))
-    return world.recollect("index", "-w", world.workspace, "--set", f"provider={name}", "--json")
+    return world.notewell("index", "-w", world.workspace, "--set", f"provider={name}", "--json")
 
 
 def embedder_error(world):
@@ -96,19 +96,19 @@ def embedder_error(world):
 
 
 def embedder_unavailable(world):
-    return world.recollect("index", "-w", world.workspace, "--set", "provider=nonesuch", "--json")
+    return world.notewell("index", "-w", world.workspace, "--set", "provider=nonesuch", "--json")
 
 
 def cost_limit(world):
     dear = 'cost.prices={"openai/text-embedding-3-small": "1000000"}'
     options = ("--set", "provider=openai", "--set", "remote.api_key=never-sent", "--set", dear)
-    return world.recollect("index", "-w", world.workspace, *options, "--json")
+    return world.notewell("index", "-w", world.workspace, *options, "--json")
 
 
 def provider_error(world):
     pytest.importorskip("httpx", reason="the extra `remote` is not installed")
     there = "remote.base_url=http://127.0.0.1:9"
-    return world.recollect("index", "-w", world.workspace, "--set", "provider=ollama", "--set", there, "--json")
+    return world.notewell("index", "-w", world.workspace, "--set", "provider=ollama", "--set", there, "--json")
 
 
 def bad_vector(world):
@@ -116,7 +116,7 @@ def bad_vector(world):
 
 
 def index_path(world):
-    world.recollect("index", "-w", world.workspace)
+    world.notewell("index", "-w", world.workspace)
     with Memory.open(world.workspace, provider="none") as memory:
         return memory.state.current()
 
@@ -125,7 +125,7 @@ def index_too_new(world):
     database = apsw.Connection(str(index_path(world)))
     database.execute("PRAGMA user_version = 999")
     database.close()
-    return world.recollect("status", "-w", world.workspace, "--json")
+    return world.notewell("status", "-w", world.workspace, "--json")
 
 
 def index_corrupt(world):
@@ -133,7 +133,7 @@ def index_corrupt(world):
     for suffix in ("-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     path.write_bytes(b"not a database " * 1000)
-    return world.recollect("status", "-w", world.workspace, "--json")
+    return world.notewell("status", "-w", world.workspace, "--json")
 
 
 def index_read_only(world):
@@ -143,17 +143,17 @@ def index_read_only(world):
 
 
 def index_busy(world):
-    world.recollect("index", "-w", world.workspace)
+    world.notewell("index", "-w", world.workspace)
     with Memory.open(world.workspace, provider="none") as memory:
         folder = StateFolder(memory.state.path)
-    world.monkeypatch.setattr("recollect.indexing.update.PATIENCE_S", 0.05)
+    world.monkeypatch.setattr("notewell.indexing.update.PATIENCE_S", 0.05)
     with folder.write_lock(0):
-        return world.recollect("index", "-w", world.workspace, "--json")
+        return world.notewell("index", "-w", world.workspace, "--json")
 
 
 def disk_full(world):
     with small_disk(world.tmp_path / "small", 64) as disk:
-        return world.recollect("index", "-w", world.workspace, "--set", f"store.path={disk}", "--json")
+        return world.notewell("index", "-w", world.workspace, "--set", f"store.path={disk}", "--json")
 
 
 def sessions_of(world):
@@ -164,11 +164,11 @@ def sessions_of(world):
 
 
 def sessions_call(world, *words):
-    return world.recollect("sessions", *words, "-w", world.workspace, "--json")
+    return world.notewell("sessions", *words, "-w", world.workspace, "--json")
 
 
 def conversation_error(world):
-    folder = world.workspace / ".recollect" / "main"
+    folder = world.workspace / ".notewell" / "main"
     folder.mkdir(parents=True)
     (folder / "sessions").write_text("in the way", encoding="utf-8")
     return sessions_call(world, "delete", "chat-1", "--yes")
@@ -208,20 +208,20 @@ def session_input(world):
 def notes_busy(world):
     world.monkeypatch.setitem(notes_lock.__wrapped__.__kwdefaults__, "timeout_s", 0.05)
     with notes_lock(world.workspace):
-        return world.recollect("remember", "something new", "-w", world.workspace, "--json")
+        return world.notewell("remember", "something new", "-w", world.workspace, "--json")
 
 
 def remember_error(world):
-    return world.recollect("remember", " ", "-w", world.workspace, "--json")
+    return world.notewell("remember", " ", "-w", world.workspace, "--json")
 
 
 # Where a class is missing here, the command cannot reach it: see the tests named after those.
 PROVOCATIONS = {
-    errors.RecollectError: Provocation(base_error, 1, "the cache is turned off", "cache.enabled = true"),
+    errors.NotewellError: Provocation(base_error, 1, "the cache is turned off", "cache.enabled = true"),
     errors.SettingsError: Provocation(settings_error, 1, "query.max_result", "max_results"),
     errors.MemoryDisabledError: Provocation(memory_disabled, 1, "memory is turned off", "enabled = true"),
-    errors.WorkspaceError: Provocation(workspace_error, 1, "there is no folder .*nowhere", "recollect init"),
-    errors.WorkspaceNotFoundError: Provocation(workspace_not_found, 1, "no workspace here", "`recollect init`"),
+    errors.WorkspaceError: Provocation(workspace_error, 1, "there is no folder .*nowhere", "notewell init"),
+    errors.WorkspaceNotFoundError: Provocation(workspace_not_found, 1, "no workspace here", "`notewell init`"),
     errors.PathRefusedError: Provocation(path_refused, 1, r"not a memory file: '\.\./secret\.md'", "MEMORY.md"),
     errors.NoteNotFoundError: Provocation(
         note_not_found, 1, "no such note: 'memory/none.md'", "search for its content"
@@ -252,12 +252,12 @@ PROVOCATIONS = {
     ),
     errors.SessionBusyError: Provocation(session_busy, 1, "another process has been writing session", "try again"),
     errors.SessionDamagedError: Provocation(
-        session_damaged, 1, "the file of session 'chat-1' cannot be read", "recollect sessions repair chat-1"
+        session_damaged, 1, "the file of session 'chat-1' cannot be read", "notewell sessions repair chat-1"
     ),
-    errors.SessionTooNewError: Provocation(session_too_new, 1, "written by a newer release", "upgrade recollect"),
+    errors.SessionTooNewError: Provocation(session_too_new, 1, "written by a newer release", "upgrade notewell"),
     errors.SessionInputError: Provocation(session_input, 1, r"'\.\./chat-1' is not a session id", "use 1 to 128"),
-    errors.IndexTooNewError: Provocation(index_too_new, 3, "written by a newer release", "upgrade recollect"),
-    errors.IndexCorruptError: Provocation(index_corrupt, 3, "not a database", "recollect index --force"),
+    errors.IndexTooNewError: Provocation(index_too_new, 3, "written by a newer release", "upgrade notewell"),
+    errors.IndexCorruptError: Provocation(index_corrupt, 3, "not a database", "notewell index --force"),
     errors.IndexReadOnlyError: Provocation(index_read_only, 1, "cannot write to", "set store.path"),
     errors.IndexBusyError: Provocation(index_busy, 1, "another process is indexing", "try again"),
     errors.DiskFullError: Provocation(disk_full, 1, "full|No space left", "free some space"),
@@ -267,22 +267,22 @@ BY_MEMORY_ONLY = {errors.IndexMismatchError, errors.RerankerError, errors.StoreE
 
 def kinds(error):
     """Return the name of the class for programs, and those of the classes below it that other modules define."""
-    inner = [child for child in error.__subclasses__() if child.__module__ != "recollect.errors"]
+    inner = [child for child in error.__subclasses__() if child.__module__ != "notewell.errors"]
     return {each.kind.fget(each.__new__(each)) for each in (error, *inner)}
 
 
 def tree(top):
-    return {top}.union(*(tree(child) for child in top.__subclasses__() if child.__module__ == "recollect.errors"))
+    return {top}.union(*(tree(child) for child in top.__subclasses__() if child.__module__ == "notewell.errors"))
 
 
 def test_every_error_of_the_tree_is_provoked():
-    assert set(PROVOCATIONS) | BY_MEMORY_ONLY == tree(errors.RecollectError)
+    assert set(PROVOCATIONS) | BY_MEMORY_ONLY == tree(errors.NotewellError)
 
 
 @pytest.mark.parametrize("error", PROVOCATIONS, ids=lambda error: error.__name__)
-def test_an_error_says_what_happened_and_what_to_do(error, recollect, workspace, tmp_path, monkeypatch):
+def test_an_error_says_what_happened_and_what_to_do(error, notewell, workspace, tmp_path, monkeypatch):
     expected = PROVOCATIONS[error]
-    done = expected.provoke(World(recollect, workspace, tmp_path, monkeypatch))
+    done = expected.provoke(World(notewell, workspace, tmp_path, monkeypatch))
     assert done.code == expected.code, done.err
     said = done.document
     if expected.beside:
@@ -309,7 +309,7 @@ def test_index_mismatch(workspace):
             pytest.raises(IndexMismatchError, match=r"was built with .*:384, .*:128") as raised,
         ):
             store.set_embedder(other.identity, other.quantization)
-    assert "recollect index" in raised.value.hint
+    assert "notewell index" in raised.value.hint
     assert raised.value.exit_code == 3
 
 
@@ -333,35 +333,35 @@ def test_store_error(workspace):
     assert (raised.value.hint, raised.value.exit_code) == ("open the index again", 3)
 
 
-def test_an_index_of_a_newer_release_can_be_built_anew(recollect, workspace, tmp_path, monkeypatch):
-    index_too_new(World(recollect, workspace, tmp_path, monkeypatch))
-    assert recollect("index", "-w", workspace).code == 3  # never without being asked
-    assert recollect("index", "--force", "-w", workspace).code == 0
-    assert recollect("doctor", "-w", workspace).code == 0
+def test_an_index_of_a_newer_release_can_be_built_anew(notewell, workspace, tmp_path, monkeypatch):
+    index_too_new(World(notewell, workspace, tmp_path, monkeypatch))
+    assert notewell("index", "-w", workspace).code == 3  # never without being asked
+    assert notewell("index", "--force", "-w", workspace).code == 0
+    assert notewell("doctor", "-w", workspace).code == 0
 
 
 @pytest.mark.parametrize("provider", ["hangsup2", "poisoned2"])
-def test_after_an_embedder_failed_keyword_search_works(recollect, workspace, tmp_path, monkeypatch, provider):
+def test_after_an_embedder_failed_keyword_search_works(notewell, workspace, tmp_path, monkeypatch, provider):
     raised = "EmbedderError" if provider == "hangsup2" else "BadVectorError"
-    world = World(recollect, workspace, tmp_path, monkeypatch)
+    world = World(notewell, workspace, tmp_path, monkeypatch)
     plugged(world, provider, before=f"raise {raised}('no')")
-    found = recollect("search", "printer", "-w", workspace, "--set", f"provider={provider}", "--json").document
+    found = notewell("search", "printer", "-w", workspace, "--set", f"provider={provider}", "--json").document
     assert (found["mode"], found["hits"][0]["path"]) == ("keyword", "memory/network.md")
     assert found["notes"]
 
 
-def test_a_plug_in_that_cannot_run_leaves_keyword_search(recollect, workspace, tmp_path, monkeypatch):
+def test_a_plug_in_that_cannot_run_leaves_keyword_search(notewell, workspace, tmp_path, monkeypatch):
     site = install(tmp_path, "keyless", opening="raise EmbedderUnavailableError('no key', hint='set KEYLESS_KEY')")
     monkeypatch.syspath_prepend(site)
-    done = recollect("search", "printer", "-w", workspace, "--set", "provider=keyless", "--json")
+    done = notewell("search", "printer", "-w", workspace, "--set", "provider=keyless", "--json")
     assert done.document["hits"][0]["path"] == "memory/network.md"
     assert done.document["notes"] == ["keyword search only: no key; set KEYLESS_KEY"]
-    assert recollect("doctor", "-w", workspace, "--set", "provider=keyless").code == 1
+    assert notewell("doctor", "-w", workspace, "--set", "provider=keyless").code == 1
 
 
-def test_an_interrupt_is_said_in_json_as_well(recollect, workspace, tmp_path, monkeypatch):
+def test_an_interrupt_is_said_in_json_as_well(notewell, workspace, tmp_path, monkeypatch):
     site = install(tmp_path, "stopped", before="raise KeyboardInterrupt")
     monkeypatch.syspath_prepend(site)
-    done = recollect("index", "-w", workspace, "--set", "provider=stopped", "--json")
+    done = notewell("index", "-w", workspace, "--set", "provider=stopped", "--json")
     assert (done.code, done.document["error"]["kind"]) == (130, "stopped")
     assert "what was done so far is kept" in done.document["error"]["message"]

@@ -1,4 +1,4 @@
-"""`recollect hook` as real processes: what a session gets at its start, what is kept at its end, and no harm ever."""
+"""`notewell hook` as real processes: what a session gets at its start, what is kept at its end, and no harm ever."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Memory
+from notewell import Memory
 
 pytest.importorskip("pyjson5", reason="needs the extra `sessions`")
 
@@ -19,7 +19,7 @@ SEARCHED = {"sources": ("memory", "sessions"), "experimental__session_memory": T
 
 def hook(name: str, event: object, *words: str, **options) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "recollect", "hook", name, "--set", "provider=none", *words],
+        [sys.executable, "-m", "notewell", "hook", name, "--set", "provider=none", *words],
         input=event if isinstance(event, str) else json.dumps(event),
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""`recollect sessions`: what each command prints and returns."""
+"""`notewell sessions`: what each command prints and returns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from recollect import Memory
+from notewell import Memory
 
 pytest.importorskip("pyjson5", reason="conversations need the extra `sessions`")
 
@@ -14,9 +14,9 @@ SESSIONS = ("--set", "sources=memory,sessions", "--set", "experimental.session_m
 
 
 @pytest.fixture
-def sessions(recollect, workspace):
+def sessions(notewell, workspace):
     """Run a sub-command on the workspace."""
-    return lambda *words: recollect("sessions", *words, "-w", workspace)
+    return lambda *words: notewell("sessions", *words, "-w", workspace)
 
 
 @pytest.fixture
@@ -86,13 +86,13 @@ def test_import_says_what_was_left_out_and_goes_on_after_a_failure(sessions, tmp
     assert named.out == f"mine: 1 messages of {good}; left out: 1 not JSON\n"
 
 
-def test_index_makes_conversations_searchable(recollect, sessions, workspace, chat):
+def test_index_makes_conversations_searchable(notewell, sessions, workspace, chat):
     refused = sessions("index", "--json")
     assert (refused.code, refused.document["error"]["kind"]) == (1, "settings")
     assert "experimental.session_memory" in refused.document["error"]["hint"]
     done = sessions("index", "--json", *SESSIONS)
     assert (done.code, done.document["added"]) == (0, 2)
-    found = recollect("search", "heron", "--source", "sessions", "--no-sync", "--json", "-w", workspace, *SESSIONS)
+    found = notewell("search", "heron", "--source", "sessions", "--no-sync", "--json", "-w", workspace, *SESSIONS)
     assert found.document["hits"][0]["path"] == "sessions/chats/chat-1.json5"
 
 
@@ -132,11 +132,11 @@ def test_delete_asks_and_without_a_terminal_refuses(sessions, chat):
 
 def test_repair(sessions, workspace, chat):
     assert sessions("repair", chat).out == "chat-1 is sound\n"
-    path = workspace / ".recollect" / "main" / "sessions" / "chats" / "chat-1.json5"
+    path = workspace / ".notewell" / "main" / "sessions" / "chats" / "chat-1.json5"
     path.write_bytes(path.read_bytes()[:-60])
     listed = sessions("list")
     assert "cannot be read" in listed.out
-    assert "run `recollect sessions repair chat-1`" in listed.err
+    assert "run `notewell sessions repair chat-1`" in listed.err
     done = sessions("repair", chat, "--json").document
     assert done["repaired"] is True
     assert "3 messages were saved" in done["notes"][0]
@@ -155,4 +155,4 @@ def test_agents_do_not_see_each_others_sessions(sessions, chat):
 
 
 def test_conversations_are_kept_out_of_git(workspace, chat):
-    assert (workspace / ".recollect" / ".gitignore").read_text(encoding="utf-8") == "*\n"
+    assert (workspace / ".notewell" / ".gitignore").read_text(encoding="utf-8") == "*\n"

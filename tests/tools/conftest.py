@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from recollect import Memory
-from recollect.tools import MemoryTools
+from notewell import Memory
+from notewell.tools import MemoryTools
 
 
 @pytest.fixture

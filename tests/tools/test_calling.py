@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from recollect import Memory
-from recollect.documents import hit_document, note_document, search_document, status_document
-from recollect.fences import fence, strip_fenced
-from recollect.tools import MemoryTools
+from notewell import Memory
+from notewell.documents import hit_document, note_document, search_document, status_document
+from notewell.fences import fence, strip_fenced
+from notewell.tools import MemoryTools
 
 
 def test_a_search_gives_the_document_of_the_command_with_its_snippets_fenced(tools, memory):
@@ -227,11 +227,11 @@ def test_what_is_known_is_pointed_out_and_not_written_again(appending, workspace
     ],
 )
 def test_what_cannot_be_appended_is_an_error(appending, workspace, arguments):
-    before = sorted(path for path in workspace.parent.rglob("*") if ".recollect" not in path.parts)
+    before = sorted(path for path in workspace.parent.rglob("*") if ".notewell" not in path.parts)
     result = appending.call("memory_append", arguments)
     assert result.is_error
     assert result.document["error"]["hint"]
-    assert sorted(path for path in workspace.parent.rglob("*") if ".recollect" not in path.parts) == before
+    assert sorted(path for path in workspace.parent.rglob("*") if ".notewell" not in path.parts) == before
 
 
 def test_a_group_sees_nothing_private(memory):

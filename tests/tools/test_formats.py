@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from recollect import tools as memory_tools
-from recollect.surfaces.mcp.server import tool_document
-from recollect.tools import MemoryTools
-from recollect.tools.schemas import BY_NAME
+from notewell import tools as memory_tools
+from notewell.surfaces.mcp.server import tool_document
+from notewell.tools import MemoryTools
+from notewell.tools.schemas import BY_NAME
 
 CHARS_PER_TOKEN = 4
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import Hit, Memory
-from recollect.fences import strip_fenced
-from recollect.tools import MemoryTools
-from recollect.tools.injection import LEAST_PIECE, injected_hits, with_citations
+from notewell import Hit, Memory
+from notewell.fences import strip_fenced
+from notewell.tools import MemoryTools
+from notewell.tools.injection import LEAST_PIECE, injected_hits, with_citations
 
 
 def hit(snippet: str, path: str = "memory/a.md") -> Hit:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from fakes.providers import PROVIDERS, FakeProvider, vector_of
-from recollect import Memory
-from recollect.embedding.batch_jobs.ledger import JobRecord, Ledger
-from recollect.settings import BatchSettings, CacheSettings, RemoteSettings, Settings, SyncSettings
-from recollect.types import hash_text
+from notewell import Memory
+from notewell.embedding.batch_jobs.ledger import JobRecord, Ledger
+from notewell.settings import BatchSettings, CacheSettings, RemoteSettings, Settings, SyncSettings
+from notewell.types import hash_text
 
 WITH_JOBS = ("openai", "gemini", "voyage", "mistral")
 NOTES = 6

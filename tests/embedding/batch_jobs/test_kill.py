@@ -26,16 +26,16 @@ POINTS = [
 
 
 def command(harbour, *arguments):
-    """Start `recollect index --batch` as a user would."""
+    """Start `notewell index --batch` as a user would."""
     environment = {
         **os.environ,
-        "RECOLLECT_CONFIG": os.devnull,
-        "RECOLLECT_PROVIDER": harbour.fake.name,
-        "RECOLLECT_REMOTE__BASE_URL": harbour.fake.base_url,
-        "RECOLLECT_REMOTE__API_KEY": harbour.fake.key,
-        "RECOLLECT_REMOTE__BATCH__POLL_INTERVAL_MS": "100",
+        "NOTEWELL_CONFIG": os.devnull,
+        "NOTEWELL_PROVIDER": harbour.fake.name,
+        "NOTEWELL_REMOTE__BASE_URL": harbour.fake.base_url,
+        "NOTEWELL_REMOTE__API_KEY": harbour.fake.key,
+        "NOTEWELL_REMOTE__BATCH__POLL_INTERVAL_MS": "100",
     }
-    call = [sys.executable, "-m", "recollect", "index", "--batch", "-w", str(harbour.workspace), *arguments]
+    call = [sys.executable, "-m", "notewell", "index", "--batch", "-w", str(harbour.workspace), *arguments]
     return subprocess.Popen(call, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fakes.providers import FakeProvider
-from recollect import Memory
-from recollect.embedding.remote.embedder import RemoteEmbedder
-from recollect.embedding.selection import open_provider
-from recollect.settings import RemoteSettings, Settings
+from notewell import Memory
+from notewell.embedding.remote.embedder import RemoteEmbedder
+from notewell.embedding.selection import open_provider
+from notewell.settings import RemoteSettings, Settings
 
 
 def settings_for(fake: FakeProvider, *, model: str = "", **remote: object) -> Settings:

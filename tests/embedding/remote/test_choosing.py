@@ -7,12 +7,12 @@ import socket
 import pytest
 
 from fakes.providers import PROVIDERS, FakeOpenAI
-from recollect import Memory
-from recollect.embedding import extra
-from recollect.embedding.selection import BY_KEY, for_provider, select_embedder
-from recollect.errors import EmbedderUnavailableError
-from recollect.remote import service
-from recollect.settings import RemoteSettings, Settings
+from notewell import Memory
+from notewell.embedding import extra
+from notewell.embedding.selection import BY_KEY, for_provider, select_embedder
+from notewell.errors import EmbedderUnavailableError
+from notewell.remote import service
+from notewell.settings import RemoteSettings, Settings
 
 from .opening import open_memory
 
@@ -122,7 +122,7 @@ def test_four_messages_with_four_next_steps(name, workspace, monkeypatch):
     assert "cannot be reached" in told["unreachable"]
     assert "check the network and remote.base_url" in told["unreachable"]
     assert "not installed here" in told["package"]
-    assert 'pip install "recollect[remote]"' in told["package"]
+    assert 'pip install "notewell[remote]"' in told["package"]
     assert "0451" not in str(told)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fakes.providers import FakeOpenAI
-from recollect import Memory
-from recollect.embedding.selection import open_provider
-from recollect.settings import RemoteSettings, Settings
+from notewell import Memory
+from notewell.embedding.selection import open_provider
+from notewell.settings import RemoteSettings, Settings
 
 from .opening import open_memory
 

@@ -11,8 +11,8 @@ from fakes.providers import PROVIDERS
 
 SCRIPT = """
 import sys
-from recollect.embedding.selection import open_provider
-from recollect.settings import RemoteSettings, Settings
+from notewell.embedding.selection import open_provider
+from notewell.settings import RemoteSettings, Settings
 settings = Settings(provider="{name}", remote=RemoteSettings(api_key="any"))
 embedder = open_provider("{name}", settings)
 embedder.identity, embedder.knows("text"), embedder.close()

@@ -29,8 +29,8 @@ def many_notes(tmp_path):
 
 
 def indexing(folder, fake):
-    command = [sys.executable, "-m", "recollect", "index", "-w", str(folder), "--json", "--set", "provider=openai"]
-    environment = {**os.environ, "OPENAI_API_KEY": fake.key, "RECOLLECT_REMOTE__BASE_URL": fake.base_url}
+    command = [sys.executable, "-m", "notewell", "index", "-w", str(folder), "--json", "--set", "provider=openai"]
+    environment = {**os.environ, "OPENAI_API_KEY": fake.key, "NOTEWELL_REMOTE__BASE_URL": fake.base_url}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

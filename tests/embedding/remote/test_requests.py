@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fakes.providers import FakeGemini, FakeMistral, FakeOllama, FakeOpenAI, FakeVoyage, vector_of
-from recollect.errors import BadVectorError, ProviderError
+from notewell.errors import BadVectorError, ProviderError
 
 from .opening import open_embedder
 

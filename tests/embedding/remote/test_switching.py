@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fakes.providers import FakeGemini, FakeOpenAI
-from recollect import Memory
+from notewell import Memory
 
 from .opening import open_memory
 

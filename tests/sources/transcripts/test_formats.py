@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.fences import fence
-from recollect.sources.transcripts.messages import LeftOut, Message, moment_of
-from recollect.sources.transcripts.records import NotARecord, message_of, record_in
+from notewell.fences import fence
+from notewell.sources.transcripts.messages import LeftOut, Message, moment_of
+from notewell.sources.transcripts.records import NotARecord, message_of, record_in
 from sources.transcripts.records import AT, claude, codex, codex_message, openclaw, text_block
 
 SAID = [

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import NoteNotFoundError, PathRefusedError
-from recollect.sources.transcripts import pieces as pieces_module
-from recollect.sources.transcripts.lines import LONGEST_LINE
-from recollect.sources.transcripts.source import TranscriptSource
-from recollect.types import FileStamp, Problem
+from notewell.errors import NoteNotFoundError, PathRefusedError
+from notewell.sources.transcripts import pieces as pieces_module
+from notewell.sources.transcripts.lines import LONGEST_LINE
+from notewell.sources.transcripts.source import TranscriptSource
+from notewell.types import FileStamp, Problem
 from sources.transcripts.records import claude, jsonl, openclaw
 
 

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from recollect import Memory
+from notewell import Memory
 
 pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 
 from .node import Unavailable, find_node, install
 
-COMMAND = [sys.executable, "-m", "recollect", "mcp"]
+COMMAND = [sys.executable, "-m", "notewell", "mcp"]
 
 
 @pytest.fixture
@@ -27,12 +27,12 @@ def indexed(workspace):
 
 
 def server_environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "RECOLLECT_CONFIG": os.devnull, "RECOLLECT_PROVIDER": "none", **more}
+    return {**os.environ, "NOTEWELL_CONFIG": os.devnull, "NOTEWELL_PROVIDER": "none", **more}
 
 
 @contextmanager
 def http_server(workspace, *words: str, **environ: str):
-    """Run `recollect mcp --http` on a free port and yield its address; it must end cleanly when asked to."""
+    """Run `notewell mcp --http` on a free port and yield its address; it must end cleanly when asked to."""
     process = subprocess.Popen(
         [*COMMAND, "--http", "--port", "0", "-w", str(workspace), *words],
         stdin=subprocess.DEVNULL,

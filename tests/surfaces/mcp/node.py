@@ -74,7 +74,7 @@ def _npm_of(program: Path) -> Path | None:
 def install(package: str) -> Path:
     """Return the folder with the package's programs, installing it if this is the first time."""
     node = find_node()
-    folder = Path(platformdirs.user_cache_dir("recollect-tests")) / re.sub(r"[^\w.@-]+", "_", package)
+    folder = Path(platformdirs.user_cache_dir("notewell-tests")) / re.sub(r"[^\w.@-]+", "_", package)
     programs = folder / "node_modules" / ".bin"
     done = folder / "installed"
     folder.mkdir(parents=True, exist_ok=True)
@@ -97,9 +97,9 @@ def install(package: str) -> Path:
 
 def environment(**more: str) -> dict[str, str]:
     """Return the environment for a client: our Node first on the PATH, none of the user's own settings."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("RECOLLECT_", "ANTHROPIC_"))}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("NOTEWELL_", "ANTHROPIC_"))}
     path = os.pathsep.join([str(Path(find_node().program).parent), kept.get("PATH", "")])
-    return kept | {"PATH": path, "RECOLLECT_CONFIG": os.devnull, "RECOLLECT_PROVIDER": "none"} | more
+    return kept | {"PATH": path, "NOTEWELL_CONFIG": os.devnull, "NOTEWELL_PROVIDER": "none"} | more
 
 
 def run(package: str, program: str, *words: str, timeout_s: float = 120, **options) -> subprocess.CompletedProcess[str]:

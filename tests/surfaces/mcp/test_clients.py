@@ -63,7 +63,7 @@ def test_the_inspector_on_stdio(client_from_npm, home, indexed, words, expected)
         "-w",
         str(indexed),
         *words,
-        env=client_environment(home, RECOLLECT_PROVIDER="none"),
+        env=client_environment(home, NOTEWELL_PROVIDER="none"),
         cwd=home,
     )
     assert done.returncode == 0, done.stderr
@@ -138,7 +138,7 @@ def test_codex_searches_and_cites(client_from_npm, home, indexed):
     with fake_model(QUESTION) as model:
         provider = f'{{name="fake",base_url="{model.base_url}/v1",wire_api="responses",env_key="FAKE_KEY"}}'
         arguments = json.dumps([*COMMAND[1:], "-w", str(indexed)])
-        variables = f'{{RECOLLECT_PROVIDER="none",RECOLLECT_CONFIG={json.dumps(os.devnull)}}}'
+        variables = f'{{NOTEWELL_PROVIDER="none",NOTEWELL_CONFIG={json.dumps(os.devnull)}}}'
         memory = f"{{command={json.dumps(sys.executable)},args={arguments},required=true,env={variables}}}"
         done = node.run(
             node.CODEX,

@@ -1,4 +1,4 @@
-"""`recollect mcp --http`: both generations, and a door that opens only to those it is meant for."""
+"""`notewell mcp --http`: both generations, and a door that opens only to those it is meant for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from mcp import Client
-from recollect.surfaces.mcp.guard import Guard, is_loopback
+from notewell.surfaces.mcp.guard import Guard, is_loopback
 
 from .conftest import http_server
 
@@ -131,7 +131,7 @@ def served(tmp_path_factory):
     """One server with a token, for the many that it turns away."""
     workspace = tmp_path_factory.mktemp("served")
     (workspace / "MEMORY.md").write_text("the secret is a pelican\n", encoding="utf-8")
-    with http_server(workspace, RECOLLECT_MCP__TOKEN=TOKEN) as address:
+    with http_server(workspace, NOTEWELL_MCP__TOKEN=TOKEN) as address:
         yield address
 
 
@@ -189,17 +189,17 @@ def test_a_body_beyond_reason_is_refused(served):
 # --- where it listens ---------------------------------------------------------------------------
 
 
-def test_beyond_this_machine_a_token_is_needed(recollect, indexed):
+def test_beyond_this_machine_a_token_is_needed(notewell, indexed):
     for host in ("0.0.0.0", "::", "192.0.2.1", "example.org"):
-        done = recollect("mcp", "--http", "--host", host, "-w", indexed)
+        done = notewell("mcp", "--http", "--host", host, "-w", indexed)
         assert done.code == 1
         assert "needs a token" in done.err
-        assert "RECOLLECT_MCP__TOKEN" in done.err
+        assert "NOTEWELL_MCP__TOKEN" in done.err
 
 
-def test_a_port_that_is_taken_is_an_error(recollect, indexed):
+def test_a_port_that_is_taken_is_an_error(notewell, indexed):
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        done = recollect("mcp", "--http", "--port", taken.getsockname()[1], "-w", indexed)
+        done = notewell("mcp", "--http", "--port", taken.getsockname()[1], "-w", indexed)
     assert done.code == 1
     assert "cannot listen at 127.0.0.1" in done.err
     assert "another --port" in done.err
@@ -207,7 +207,7 @@ def test_a_port_that_is_taken_is_an_error(recollect, indexed):
 
 def test_at_every_address_with_a_token_and_a_name(indexed):
     words = ("--host", "0.0.0.0", "--allow-host", "memory.example")
-    with http_server(indexed, *words, RECOLLECT_MCP__TOKEN=TOKEN) as announced:
+    with http_server(indexed, *words, NOTEWELL_MCP__TOKEN=TOKEN) as announced:
         address = announced.replace("0.0.0.0", "127.0.0.1")
         port = urlsplit(address).port
         token = ("Authorization", f"Bearer {TOKEN}")

@@ -8,10 +8,10 @@ import threading
 import pytest
 
 from mcp import Client
-from recollect import Memory
-from recollect.embedding.hashing import HashingEmbedder
-from recollect.surfaces.mcp.server import MemoryServer
-from recollect.tools import MemoryTools
+from notewell import Memory
+from notewell.embedding.hashing import HashingEmbedder
+from notewell.surfaces.mcp.server import MemoryServer
+from notewell.tools import MemoryTools
 
 BATCH_WAIT_S = 20  # never reached: the test opens the gate
 
@@ -91,4 +91,4 @@ def test_an_index_that_cannot_be_used_is_told_in_the_instructions(workspace):
     with Memory.open(workspace, provider="none", sync__watch=False) as memory:
         told = MemoryServer(MemoryTools(memory)).instructions()
     assert "cannot be used at the moment" in told
-    assert "upgrade recollect" in told
+    assert "upgrade notewell" in told

@@ -1,4 +1,4 @@
-"""`recollect mcp` on stdin and stdout: both generations of the protocol, clean output, a clean end."""
+"""`notewell mcp` on stdin and stdout: both generations of the protocol, clean output, a clean end."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from mcp import Client, StdioServerParameters, stdio_client
+from notewell import Memory
+from notewell.documents import status_document
+from notewell.tools import MemoryTools
 from processes.plug_in import install
-from recollect import Memory
-from recollect.documents import status_document
-from recollect.tools import MemoryTools
 
 from .conftest import COMMAND, server_environment
 from .wire import MODERN, wire
@@ -108,7 +108,7 @@ def test_the_sdk_client(indexed, mode):
 def test_each_mode_of_a_search(workspace):
     with Memory.open(workspace, provider="hashing") as memory:
         memory.index()
-    with wire(workspace, RECOLLECT_PROVIDER="hashing") as line:
+    with wire(workspace, NOTEWELL_PROVIDER="hashing") as line:
         line.shake_hands()
         listed = {tool["name"]: tool for tool in line.ask("tools/list")["result"]["tools"]}
         modes = listed["memory_search"]["inputSchema"]["properties"]["mode"]["enum"]
@@ -139,7 +139,7 @@ def test_a_group_is_shown_no_private_resource(indexed):
 
 def test_nothing_but_the_protocol_is_on_stdout(workspace, tmp_path):
     site = install(tmp_path, "chatty", before="print('loading...'); import os; os.system('echo noise')")
-    with wire(workspace, RECOLLECT_PROVIDER="chatty", PYTHONPATH=str(site)) as line:
+    with wire(workspace, NOTEWELL_PROVIDER="chatty", PYTHONPATH=str(site)) as line:
         line.shake_hands()
         found = line.call("memory_search", query="printer")
         assert found["structuredContent"]["hits"]
@@ -181,7 +181,7 @@ def test_it_ends_cleanly_when_asked_to(indexed, name):
 @pytest.mark.parametrize("way", ["stdin closed", "SIGTERM"])
 def test_it_ends_in_time_while_an_embedder_hangs(workspace, tmp_path, way):
     site = install(tmp_path, "hangs", before="import time; time.sleep(600)")
-    with wire(workspace, RECOLLECT_PROVIDER="hangs", PYTHONPATH=str(site)) as line:
+    with wire(workspace, NOTEWELL_PROVIDER="hangs", PYTHONPATH=str(site)) as line:
         line.shake_hands()
         assert line.ask("tools/list")["result"]["tools"]
         line.send(
@@ -239,19 +239,19 @@ def test_many_clients_on_one_workspace(workspace):
 def test_without_the_package_it_says_what_to_install(indexed):
     code = (
         "import sys; sys.modules['mcp'] = None\n"
-        "from recollect.surfaces.cli.main import run\n"
+        "from notewell.surfaces.cli.main import run\n"
         f"sys.exit(run(['mcp', '-w', {str(indexed)!r}]))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=server_environment(), timeout=60, check=False
     )
     assert done.returncode == 1
-    assert "pip install 'recollect[mcp]'" in done.stderr
+    assert "pip install 'notewell[mcp]'" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_server_prints_no_document(recollect, indexed):
-    done = recollect("mcp", "--json", "-w", indexed)
+def test_a_server_prints_no_document(notewell, indexed):
+    done = notewell("mcp", "--json", "-w", indexed)
     assert (done.code, done.document["error"]["kind"]) == (2, "usage")
 
 
@@ -259,9 +259,9 @@ def test_it_loads_only_what_a_server_needs(indexed):
     """What keeps the time to the first answer short: no client, no HTTP stack, no model."""
     code = (
         "import sys\n"
-        "from recollect.surfaces.mcp.sdk import lean_imports\n"
+        "from notewell.surfaces.mcp.sdk import lean_imports\n"
         "with lean_imports():\n"
-        "    import recollect.surfaces.mcp.stdio\n"
+        "    import notewell.surfaces.mcp.stdio\n"
         "heavy = {'mcp.client', 'mcp.server.mcpserver', 'httpx', 'httpx2', 'numpy', 'onnxruntime', 'jsonschema'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
         "from mcp import Client\n"

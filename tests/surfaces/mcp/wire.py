@@ -88,7 +88,7 @@ class Wire:
 
 @contextmanager
 def wire(workspace, *words: str, **environ: str):
-    """Run `recollect mcp` and yield the line to it; it is gone at the end."""
+    """Run `notewell mcp` and yield the line to it; it is gone at the end."""
     process = subprocess.Popen(
         [*COMMAND, "-w", str(workspace), *words],
         stdin=subprocess.PIPE,

@@ -1,0 +1,157 @@
+"""Long-term memory for AI agents, kept in plain Markdown.
+
+from notewell import Memory
+
+with Memory.open("~/notes") as memory:
+    memory.index()
+    for hit in memory.search("guest wifi password").hits:
+        print(hit.citation, hit.snippet)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from notewell.errors import (
+    BadVectorError,
+    ConversationError,
+    CostLimitError,
+    DiskFullError,
+    EmbedderError,
+    EmbedderUnavailableError,
+    IndexBusyError,
+    IndexCorruptError,
+    IndexMismatchError,
+    IndexReadOnlyError,
+    IndexTooNewError,
+    MemoryDisabledError,
+    NoteNotFoundError,
+    NotesBusyError,
+    NoteUnreadableError,
+    NotewellError,
+    PathRefusedError,
+    ProviderError,
+    QueryError,
+    RememberError,
+    RerankerError,
+    SessionBusyError,
+    SessionDamagedError,
+    SessionExistsError,
+    SessionInputError,
+    SessionNotFoundError,
+    SessionTooNewError,
+    SettingsError,
+    StoreError,
+    WorkspaceError,
+    WorkspaceNotFoundError,
+)
+from notewell.types import (
+    BatchJob,
+    Check,
+    CostEstimate,
+    ForgetReport,
+    Forgotten,
+    Hit,
+    IndexPreview,
+    IndexReport,
+    IndexState,
+    KnownAlready,
+    NoteText,
+    Price,
+    Problem,
+    Progress,
+    Remembered,
+    SearchAnswer,
+    Status,
+    Verification,
+)
+
+if TYPE_CHECKING:
+    from notewell.async_memory import AsyncMemory
+    from notewell.conversations import ConversationStore
+    from notewell.embedding.download import download_model
+    from notewell.memories import close_shared_memories, shared_memory
+    from notewell.memory import Memory
+    from notewell.settings import Settings
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AsyncMemory",
+    "BadVectorError",
+    "BatchJob",
+    "Check",
+    "ConversationError",
+    "ConversationStore",
+    "CostEstimate",
+    "CostLimitError",
+    "DiskFullError",
+    "EmbedderError",
+    "EmbedderUnavailableError",
+    "ForgetReport",
+    "Forgotten",
+    "Hit",
+    "IndexBusyError",
+    "IndexCorruptError",
+    "IndexMismatchError",
+    "IndexPreview",
+    "IndexReadOnlyError",
+    "IndexReport",
+    "IndexState",
+    "IndexTooNewError",
+    "KnownAlready",
+    "Memory",
+    "MemoryDisabledError",
+    "NoteNotFoundError",
+    "NoteText",
+    "NoteUnreadableError",
+    "NotesBusyError",
+    "NotewellError",
+    "PathRefusedError",
+    "Price",
+    "Problem",
+    "Progress",
+    "ProviderError",
+    "QueryError",
+    "RememberError",
+    "Remembered",
+    "RerankerError",
+    "SearchAnswer",
+    "SessionBusyError",
+    "SessionDamagedError",
+    "SessionExistsError",
+    "SessionInputError",
+    "SessionNotFoundError",
+    "SessionTooNewError",
+    "Settings",
+    "SettingsError",
+    "Status",
+    "StoreError",
+    "Verification",
+    "WorkspaceError",
+    "WorkspaceNotFoundError",
+    "__version__",
+    "close_shared_memories",
+    "download_model",
+    "shared_memory",
+]
+
+
+_HOMES = {
+    "AsyncMemory": "notewell.async_memory",
+    "ConversationStore": "notewell.conversations",
+    "Memory": "notewell.memory",
+    "Settings": "notewell.settings",
+    "close_shared_memories": "notewell.memories",
+    "shared_memory": "notewell.memories",
+    "download_model": "notewell.embedding.download",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import the working parts when they are first used: `import notewell` alone costs next to nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'notewell' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,37 @@
+"""Documents in, chunks with exact line spans out; pure."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from notewell.chunking.dialogue import chunk_dialogue, chunk_message
+from notewell.chunking.lines import chunk_lines
+from notewell.chunking.markdown import chunk_markdown
+from notewell.types import Chunk, Document
+
+__all__ = [
+    "CHUNKING_VERSION",
+    "ChunkingStyle",
+    "chunk_dialogue",
+    "chunk_document",
+    "chunk_lines",
+    "chunk_markdown",
+    "chunk_message",
+]
+
+CHUNKING_VERSION = (
+    3  # raised whenever the same document could give other chunks; an index of another version is rebuilt
+)
+
+ChunkingStyle = Literal["markdown", "lines"]
+_STYLES = {"markdown": chunk_markdown, "lines": chunk_lines}
+
+
+def chunk_document(document: Document, *, style: ChunkingStyle, tokens: int, overlap: int) -> list[Chunk]:
+    """Return the chunks of a document in order, each of at most `tokens`; blank text gives none.
+
+    Transcripts are cut by messages, whatever the style.
+    """
+    if document.stamp.source == "sessions":
+        return chunk_dialogue(document, tokens=tokens)
+    return _STYLES[style](document, tokens=tokens, overlap=overlap)

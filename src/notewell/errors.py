@@ -1,0 +1,246 @@
+"""Every error notewell raises on purpose, in one tree.
+
+    NotewellError                  exit 1
+    ├── SettingsError               exit 1   a settings file, variable or flag holds something wrong
+    ├── MemoryDisabledError         exit 1   the settings turn memory off
+    ├── WorkspaceError              exit 1   the workspace is missing, not a folder, unreadable
+    │   └── WorkspaceNotFoundError
+    ├── PathRefusedError            exit 1   a path that is not part of the memory
+    ├── NoteNotFoundError           exit 1   a path that could be a note, but there is none
+    ├── NoteUnreadableError         exit 1   a note that the system does not let us read
+    ├── NotesBusyError              exit 1   another process writes notes for longer than we were willing to wait
+    ├── RememberError               exit 2   a text that cannot be remembered
+    ├── QueryError                  exit 2   a search that cannot be asked (a limit below 1)
+    ├── EmbedderError               exit 1   an embedder is missing, broken or gave bad vectors
+    │   ├── EmbedderUnavailableError
+    │   ├── ProviderError                    a remote provider cannot be reached, refuses, or answers nonsense
+    │   └── BadVectorError
+    ├── CostLimitError              exit 1   embedding would cost more than the settings allow without asking
+    ├── RerankerError               exit 1   a reranker is missing, cannot be reached or answered nonsense
+    ├── ConversationError           exit 1   the session store cannot do what was asked
+    │   ├── SessionNotFoundError
+    │   ├── SessionExistsError
+    │   ├── SessionBusyError
+    │   ├── SessionDamagedError
+    │   ├── SessionTooNewError
+    │   └── SessionInputError
+    └── StoreError                  exit 3   the index cannot be used
+        ├── IndexCorruptError
+        ├── IndexTooNewError
+        ├── IndexMismatchError
+        ├── IndexReadOnlyError      exit 1
+        ├── IndexBusyError          exit 1
+        └── DiskFullError           exit 1
+
+Each error says what happened, and `hint` says what to do next.
+"""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import ClassVar
+
+
+class NotewellError(Exception):
+    """Base of every error a user of notewell may see."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    @property
+    def kind(self) -> str:
+        """A stable name for programs: `PathRefusedError` is `path_refused`."""
+        name = type(self).__name__.removesuffix("Error")
+        return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+
+
+class SettingsError(NotewellError):
+    """A settings file, environment variable or flag holds something wrong."""
+
+
+class MemoryDisabledError(NotewellError):
+    """The settings turn memory off."""
+
+    def __init__(self) -> None:
+        super().__init__("memory is turned off", hint="set enabled = true in the settings, or use --set enabled=true")
+
+
+class WorkspaceError(NotewellError):
+    """The workspace cannot be used as it is."""
+
+
+class WorkspaceNotFoundError(WorkspaceError):
+    """No workspace was named and none was found upwards of the current folder."""
+
+
+class PathRefusedError(NotewellError):
+    """The path is not part of the memory; the message is the same whatever the trick was."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"not a memory file: {path!r}",
+            hint="use a path that `notewell search` or `notewell status` shows, such as MEMORY.md or memory/topic.md",
+        )
+
+
+class NoteNotFoundError(NotewellError):
+    """The path could be a note of this memory, but no such file exists."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"no such note: {path!r}", hint="the file may have been renamed: search for its content")
+
+
+class NoteUnreadableError(NotewellError):
+    """The note is there, but the system does not let us read it."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"cannot read {path!r}: {reason}", hint="check who may read the file")
+
+
+class NotesBusyError(NotewellError):
+    """Another process writes notes of this workspace, or a note changed whenever it was about to be written."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(f"another process is writing notes: {where}", hint="try again when it has finished")
+
+
+class RememberError(NotewellError):
+    """The text cannot be remembered like this."""
+
+    exit_code = 2
+
+
+class QueryError(NotewellError):
+    """The search cannot be asked like this."""
+
+    exit_code = 2
+
+
+class EmbedderError(NotewellError):
+    """An embedder is missing, broken or answered nonsense."""
+
+
+class EmbedderUnavailableError(EmbedderError):
+    """The embedder asked for cannot run here: a package, model file or key is missing."""
+
+
+class ProviderError(EmbedderError):
+    """A remote provider cannot be reached, refuses the key or the request, or answers nonsense; `reason` says which.
+
+    `reason` is a stable word: unreachable, timeout, broken_off, rate_limited, quota, key, refused, missing, server,
+    nonsense or misfit.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", reason: str = "server") -> None:
+        super().__init__(message, hint=hint)
+        self.reason = reason
+
+
+class BadVectorError(EmbedderError):
+    """A vector was NaN, infinite, zero or of the wrong length."""
+
+
+class CostLimitError(NotewellError):
+    """Embedding would cost more than may be spent without asking, and there is nobody to ask."""
+
+
+class RerankerError(NotewellError):
+    """A reranker is missing, cannot be reached or answered nonsense; a search then keeps its own order."""
+
+
+class ConversationError(NotewellError):
+    """The session store cannot do what was asked."""
+
+
+class SessionNotFoundError(ConversationError):
+    """There is no session of this id."""
+
+    def __init__(self, session_id: str, *, hint: str = "`notewell sessions list` shows those there are") -> None:
+        super().__init__(f"no such session: {session_id!r}", hint=hint)
+
+
+class SessionExistsError(ConversationError):
+    """A session of this id is there already."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"there is a session {session_id!r} already", hint="append to it, or choose another id")
+
+
+class SessionBusyError(ConversationError):
+    """Another process held the session for longer than we were willing to wait."""
+
+
+class SessionDamagedError(ConversationError):
+    """A session's file cannot be read; `path` is that file. No other session is affected."""
+
+    def __init__(self, message: str, *, hint: str = "", path: Path | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.path = path
+
+
+class SessionTooNewError(ConversationError):
+    """A newer release of notewell wrote the session."""
+
+
+class SessionInputError(ConversationError):
+    """An id, a message or a field that the session store cannot keep."""
+
+
+class StoreError(NotewellError):
+    """The index cannot be used."""
+
+    exit_code = 3
+
+
+class IndexCorruptError(StoreError):
+    """An index file is damaged or is not an index; `path` is that file, where it is known."""
+
+    def __init__(self, message: str, *, hint: str = "", path: Path | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.path = path
+
+
+class IndexTooNewError(StoreError):
+    """A newer release of notewell wrote the index."""
+
+
+class IndexMismatchError(StoreError):
+    """The index holds vectors of a different embedder than the one asked for."""
+
+    def __init__(self, built_with: str, asked_for: str) -> None:
+        super().__init__(
+            f"the index was built with {built_with}, settings ask for {asked_for}",
+            hint="run `notewell index`, or restore the previous embedder",
+        )
+
+
+class IndexReadOnlyError(StoreError):
+    """The index would have to be written, but its folder is read-only."""
+
+    exit_code = 1
+
+
+class IndexBusyError(StoreError):
+    """Another process held the index for longer than we were willing to wait."""
+
+    exit_code = 1
+
+
+class DiskFullError(StoreError):
+    """There is no room left where the index is kept; what was committed before is intact."""
+
+    exit_code = 1
+
+
+def system_error(error: OSError) -> NotewellError:
+    """Return what the system refused as an error with a next step."""
+    where = f"{error.filename}: " if error.filename else ""
+    message = f"{where}{error.strerror or error}"
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return DiskFullError(message, hint="free some space; what was indexed before is intact")
+    return NotewellError(message, hint="check the path and who may read and write it")

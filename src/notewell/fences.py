@@ -1,0 +1,29 @@
+"""The fence around recalled text: text and its origin in, marked data out; a message in, the same without fences out.
+
+What an agent is shown from its memory comes back in the transcript of that conversation. The fence is how notewell
+knows such text again, so that it never becomes new memory.
+"""
+
+from __future__ import annotations
+
+import re
+
+FENCE_TAG = "recalled-memory"
+
+_OPENING = re.compile(rf"<(?=\s*/?\s*{FENCE_TAG}\b)", re.IGNORECASE)
+# An opening without its end fences the rest: a cut-off piece of recalled text is still recalled text.
+_FENCED = re.compile(rf"<\s*{FENCE_TAG}\b[^>]*>.*?(?:<\s*/\s*{FENCE_TAG}\s*>|\Z)", re.IGNORECASE | re.DOTALL)
+_IN_ATTRIBUTE = str.maketrans({"&": "&amp;", '"': "&quot;", "<": "&lt;", ">": "&gt;", "\n": " ", "\r": " "})
+
+
+def fence(text: str, origin: str) -> str:
+    """Return the text marked as recalled data, with where it comes from; nothing in it can end the fence early."""
+    inner = _OPENING.sub("&lt;", text)
+    return f'<{FENCE_TAG} origin="{origin.translate(_IN_ATTRIBUTE)}">\n{inner}\n</{FENCE_TAG}>'
+
+
+def strip_fenced(text: str) -> str:
+    """Return the text without what was fenced, and without the fences themselves."""
+    if FENCE_TAG not in text.lower():
+        return text
+    return _FENCED.sub("", text)

@@ -1,0 +1,68 @@
+"""A document in, its chunks with their searchable terms out."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Literal
+
+from notewell.chunking import CHUNKING_VERSION, chunk_document, chunk_message
+from notewell.lexicon import LEXICON_VERSION, index_terms
+from notewell.redaction import REDACTION_VERSION
+from notewell.sources.transcripts import TRANSCRIPTS_VERSION
+from notewell.types import PreparedChunk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from notewell.types import Chunk, Document, SpokenLine
+
+SEARCHED_METADATA = ("title", "tags", "aliases", "description")  # front matter that says what a note is about
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """The rules by which documents become chunks and terms; an index built by other rules has to be rebuilt."""
+
+    style: Literal["markdown", "lines"] = "markdown"
+    tokens: int = 400
+    overlap: int = 80
+    redacted: bool = False  # secrets of notes are hidden, too
+
+    @property
+    def profile(self) -> str:
+        """Return the rules as text, to be kept with the index."""
+        rules = {"chunking": CHUNKING_VERSION, "lexicon": LEXICON_VERSION, "transcripts": TRANSCRIPTS_VERSION}
+        rules |= {"redaction": REDACTION_VERSION} | ({"redacted": 1} if self.redacted else {})
+        return json.dumps(rules | {"style": self.style, "tokens": self.tokens, "overlap": self.overlap}, sort_keys=True)
+
+    def prepare(self, document: Document) -> list[PreparedChunk]:
+        """Return the chunks of the document, each with the terms of its text and of where it stands."""
+        about = " ".join(document.metadata[key] for key in SEARCHED_METADATA if key in document.metadata)
+        chunks = chunk_document(document, style=self.style, tokens=self.tokens, overlap=self.overlap)
+        return self.with_terms(chunks, document.stamp.path, about)
+
+    def prepare_messages(self, messages: Iterable[SpokenLine], path: str) -> list[PreparedChunk]:
+        """Return the chunks of messages of one conversation with their terms."""
+        return self.with_terms([chunk for each in messages for chunk in self.chunk_message(each)], path)
+
+    def chunk_message(self, message: SpokenLine) -> list[Chunk]:
+        """Return the chunks of one message."""
+        return chunk_message(message, tokens=self.tokens)
+
+    def with_terms(self, chunks: Sequence[Chunk], path: str, about: str = "") -> list[PreparedChunk]:
+        """Return the chunks of one document with their terms; `about` is what else it is found by."""
+        place = index_terms(f"{path} {about}")
+        terms_of_context = cache(index_terms)  # the chunks below a heading share it
+        parts = Counter(chunk.turn for chunk in chunks)  # of each message; all of a note, whose chunks have no turn
+        return [
+            PreparedChunk(
+                chunk,
+                index_terms(chunk.text),
+                f"{terms_of_context(chunk.context)} {place}".lstrip(),
+                parts[chunk.turn],
+            )
+            for chunk in chunks
+        ]

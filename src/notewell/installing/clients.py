@@ -1,0 +1,162 @@
+"""The programs that notewell can be installed into: where their settings are, and what an MCP server is there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+Format = Literal["json", "toml"]  # json: with comments and JSON5's liberties, where the program allows them
+Environ = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """How a program starts the MCP server."""
+
+    command: str
+    args: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A program, where it keeps its MCP servers, and how one is written there."""
+
+    name: str  # as on the command line
+    title: str
+    format: Format
+    user_file: Callable[[Environ], Path]
+    keys: tuple[str, ...]  # that lead to the table of servers
+    project_file: str = ""  # below the project; empty: it has none
+    typed: bool = False  # an entry says `"type": "stdio"`
+    project_variable: str = ""  # what stands for the project's folder there
+    next_step: str = ""
+
+    def entry(self, server: Server) -> dict[str, Any]:
+        """Return the server as this program's settings hold it."""
+        head: dict[str, Any] = {"type": "stdio"} if self.typed else {}
+        return head | {"command": server.command, "args": list(server.args)}
+
+
+def _home(environ: Environ) -> Path:
+    named = environ.get("USERPROFILE") if os.name == "nt" else environ.get("HOME")
+    return Path(named) if named else Path.home()
+
+
+def _claude_code(environ: Environ) -> Path:
+    return Path(environ.get("CLAUDE_CONFIG_DIR") or _home(environ)) / ".claude.json"
+
+
+def _codex(environ: Environ) -> Path:
+    return Path(environ.get("CODEX_HOME") or _home(environ) / ".codex") / "config.toml"
+
+
+def _openclaw(environ: Environ) -> Path:
+    if environ.get("OPENCLAW_CONFIG_PATH"):
+        return Path(environ["OPENCLAW_CONFIG_PATH"]).expanduser()
+    home = Path(environ.get("OPENCLAW_HOME") or _home(environ)).expanduser()
+    return Path(environ.get("OPENCLAW_STATE_DIR") or home / ".openclaw").expanduser() / "openclaw.json"
+
+
+def _cursor(environ: Environ) -> Path:
+    return _home(environ) / ".cursor" / "mcp.json"
+
+
+def _vscode(environ: Environ) -> Path:
+    home = _home(environ)
+    folder = {
+        "darwin": home / "Library" / "Application Support",
+        "win32": Path(environ.get("APPDATA") or home / "AppData" / "Roaming"),
+    }.get(sys.platform, Path(environ.get("XDG_CONFIG_HOME") or home / ".config"))
+    return folder / "Code" / "User" / "mcp.json"
+
+
+CLIENTS: dict[str, Client] = {
+    client.name: client
+    for client in (
+        Client(
+            "claude-code",
+            "Claude Code",
+            "json",
+            _claude_code,
+            ("mcpServers",),
+            project_file=".mcp.json",
+            typed=True,
+            next_step="start Claude Code anew; `claude mcp list` shows whether it connects",
+        ),
+        Client(
+            "codex",
+            "Codex",
+            "toml",
+            _codex,
+            ("mcp_servers",),
+            next_step="start Codex anew; `codex mcp list` shows it",
+        ),
+        Client(
+            "openclaw",
+            "OpenClaw",
+            "json",
+            _openclaw,
+            ("mcp", "servers"),
+            next_step="`openclaw mcp probe` shows whether it connects",
+        ),
+        Client(
+            "cursor",
+            "Cursor",
+            "json",
+            _cursor,
+            ("mcpServers",),
+            project_file=".cursor/mcp.json",
+            project_variable="${workspaceFolder}",
+            next_step="start Cursor anew; its settings list the server under MCP",
+        ),
+        Client(
+            "vscode",
+            "Visual Studio Code",
+            "json",
+            _vscode,
+            ("servers",),
+            project_file=".vscode/mcp.json",
+            typed=True,
+            project_variable="${workspaceFolder}",
+            next_step="run `MCP: List Servers` in the command palette and start it",
+        ),
+    )
+}
+
+
+def server_for(
+    client: Client,
+    workspace: Path,
+    *,
+    project: Path | None = None,
+    agent: str = "main",
+    append: bool = False,
+    program: Path | None = None,
+) -> Server:
+    """Return how the client shall start the server.
+
+    Programs with a window often have another PATH than the shell, so the user's own settings name our program in full.
+    A project's settings are shared with others: there it is `notewell`, and the project's folder if that is the
+    workspace.
+    """
+    args = ["mcp"]
+    if project is not None and workspace == project:
+        args += ["--workspace", client.project_variable] if client.project_variable else []
+    else:
+        args += ["--workspace", str(workspace)]
+    args += ["--agent", agent] if agent != "main" else []
+    args += ["--append"] if append else []
+    if project is not None:
+        return Server("notewell", tuple(args))
+    found = program or _own_program()
+    return Server(str(found), tuple(args)) if found else Server(sys.executable, ("-m", "notewell", *args))
+
+
+def _own_program() -> Path | None:
+    """Return the `notewell` that belongs to this Python, if it is there."""
+    path = Path(sys.executable).parent / ("notewell.exe" if os.name == "nt" else "notewell")
+    return path if path.is_file() else None

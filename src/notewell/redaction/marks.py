@@ -1,0 +1,88 @@
+"""A secret in, the mark that stands for it out: the same for the same secret, and no help to who guesses secrets.
+
+The mark holds a keyed hash. The key is made once for each user and kept in a file that only the user may read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+from functools import lru_cache
+from pathlib import Path
+
+KEY_BYTES = 32
+KEY_VARIABLE = "NOTEWELL_REDACTION_KEY_FILE"
+MARK = re.compile(r"\[secret:[a-z0-9-]+:[0-9a-f]{8}\]")
+
+
+def mark_of(kind: str, secret: str, key: bytes) -> str:
+    """Return `[secret:kind:xxxxxxxx]`; who does not have the key cannot check a guess against it."""
+    digest = hashlib.blake2b(secret.encode("utf-8", "surrogatepass"), key=key, digest_size=4)
+    return f"[secret:{kind}:{digest.hexdigest()}]"
+
+
+def key_file() -> Path:
+    """Return where this user's key is kept."""
+    named = os.environ.get(KEY_VARIABLE, "")
+    if named:
+        return Path(named)
+    import platformdirs  # 8 ms; only text that holds a secret needs the key
+
+    return Path(platformdirs.user_data_dir("notewell", appauthor=False)) / "redaction.key"
+
+
+def user_key() -> bytes:
+    """Return this user's key, made at its first use.
+
+    Where no file can be kept the key lasts as long as the process: secrets are hidden all the same, but their marks
+    differ from run to run.
+    """
+    return _key_at(key_file())
+
+
+@lru_cache(maxsize=8)
+def _key_at(path: Path) -> bytes:
+    try:
+        return _stored_key(path) or _made_key(path)
+    except OSError:
+        return secrets.token_bytes(KEY_BYTES)
+
+
+def _stored_key(path: Path) -> bytes | None:
+    try:
+        key = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    return key if len(key) == KEY_BYTES else None
+
+
+def _made_key(path: Path) -> bytes:
+    """Put a new key in place, whole or not at all; of two processes that do so at once both get the first one's key."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(secrets.token_bytes(KEY_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        _put_in_place(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+    key = _stored_key(path)
+    if key is None:
+        raise FileNotFoundError(path)
+    return key
+
+
+def _put_in_place(draft: Path, path: Path) -> None:
+    try:
+        os.link(draft, path)  # fails if another process was faster, unlike a rename
+    except FileExistsError:
+        if _stored_key(path) is None:  # torn, or something else
+            draft.replace(path)
+    except OSError:  # a disk without links
+        if _stored_key(path) is None:
+            draft.replace(path)

@@ -1,0 +1,64 @@
+"""A query and the state of the index in, its vector out, or the reason why only keywords can answer."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from notewell.errors import EmbedderError
+
+if TYPE_CHECKING:
+    from notewell.protocols import Embedder, Snapshot, Vector
+
+VECTORS_KEPT = 64  # agents ask the same thing again with another limit; 64 x 384 floats is 100 kB
+
+
+class QueryEmbedding:
+    """Embeds queries with one embedder and remembers the last few."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._vectors: dict[str, Vector] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def embedder(self) -> Embedder:
+        """Who embeds the queries."""
+        return self._embedder
+
+    def vector_of(self, query: str, snapshot: Snapshot) -> tuple[Vector | None, str]:
+        """Return the vector and nothing, or nothing and what the reader should know."""
+        if not query.strip():
+            return None, ""
+        if reason := self._reason_against(query, snapshot):
+            return None, reason
+        try:
+            return self._embedded(query), ""
+        except EmbedderError as error:
+            return None, f"only keywords were searched: {error.message}; {error.hint}".rstrip("; ")
+
+    def _reason_against(self, query: str, snapshot: Snapshot) -> str:
+        counts, built_with, identity = snapshot.counts(), snapshot.embedder(), self._embedder.identity
+        if not counts.chunks:
+            return "nothing is indexed yet"
+        if not counts.embedded:
+            wait = "nothing is embedded yet: run `notewell index`"
+            return f"only keywords were searched: {wait if counts.pending else 'no note is in a writing it knows'}"
+        if built_with != identity:
+            return (
+                f"only keywords were searched: the index holds vectors of {built_with}, settings ask for {identity}; "
+                "run `notewell index`"
+            )
+        if not self._embedder.knows(query):
+            return f"only keywords were searched: {identity.model} does not know this writing"
+        return ""
+
+    def _embedded(self, query: str) -> Vector:
+        vector = self._vectors.get(query)
+        if vector is None:
+            vector = self._embedder.embed_query(query)
+            with self._lock:
+                while len(self._vectors) >= VECTORS_KEPT:
+                    del self._vectors[next(iter(self._vectors))]
+                self._vectors[query] = vector
+        return vector

@@ -1,0 +1,197 @@
+"""Gives every candidate one score between 0 and 1.
+
+    score   = text_weight * text + (1 - text_weight) * vector
+    text    = s / (s + half_match)      s: the share of the question's weight that the text matches by BM25
+    vector  = 0 for unrelated texts, `answer_level` for a question and its answer, 1 for the same text
+
+Both parts lie on scales that no question moves, so a score means the same from question to question; which cosines are
+those of unrelated texts and of answers, each embedder says. A chunk without a vector is judged by its words alone, and
+the score of a semantic search is the vector part. `weighted` and `rrf` are what other systems use.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from notewell.lexicon import fold
+from notewell.types import Candidate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from notewell.search.tuning import Tuning
+    from notewell.types import ChunkPlace, SearchMode
+
+Fusion = Literal["balanced", "weighted", "rrf"]
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How much each side counts in `weighted` and `rrf`; they sum to 1."""
+
+    vector: float = 0.7
+    text: float = 0.3
+
+
+OPENCLAW_WEIGHTS = Weights()
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What the question as a whole says about its candidates."""
+
+    full_weight: float  # BM25 weight of a chunk that matches the whole question
+    cosine_range: tuple[float, float]  # cosine of unrelated texts, and of a question and its answer
+    tuning: Tuning
+    mode: SearchMode = "hybrid"
+    fusion: Fusion = "balanced"
+    weights: Weights = OPENCLAW_WEIGHTS
+
+    @property
+    def text_weight(self) -> float:
+        """The share of the words in the mix: the tuned one, moved as far as the weights differ from the usual ones."""
+        tuned, usual, asked = self.tuning.text_weight, OPENCLAW_WEIGHTS, self.weights
+        for_text = tuned * asked.text / usual.text
+        for_vector = (1 - tuned) * asked.vector / usual.vector
+        return for_text / (for_text + for_vector)
+
+    @property
+    def full_match(self) -> float:
+        """The text part of a chunk that matches the whole question and no more."""
+        return 1 / (1 + self.tuning.half_match)
+
+
+class Scored(NamedTuple):
+    """A candidate with its score and what each side brought to it."""
+
+    candidate: Candidate
+    score: float
+    vector_part: float | None
+    text_part: float
+
+
+def score_all(candidates: Sequence[Candidate], scale: Scale) -> list[Scored]:
+    """Return every candidate with its score, best first; ties by chunk id, so the order never depends on the limit."""
+    by_rank = scale.fusion == "rrf" and any(candidate.cosine is not None for candidate in candidates)
+    scored = _rrf(candidates, scale) if by_rank else _mixed(candidates, scale)
+    return sorted(scored, key=lambda s: (-s.score, s.candidate.chunk_id))
+
+
+def _mixed(candidates: Sequence[Candidate], scale: Scale) -> list[Scored]:
+    """Apply the formula at the top of this module; a hundred times in every search, so in one loop."""
+    tuning, by_text = scale.tuning, scale.text_weight
+    full = scale.full_weight or math.inf
+    floor, answer = scale.cosine_range
+    level = tuning.answer_level
+    scored = []
+    for candidate in candidates:
+        cosine = candidate.cosine
+        matched = tuning.pairs * candidate.pairs + tuning.function_words * candidate.function_words
+        share = ((candidate.bm25 or 0.0) + matched) / full
+        text = share / (share + tuning.half_match)
+        uncut = 1 - tuning.part_share + tuning.part_share / candidate.parts  # many parts have many chances to match
+        if cosine is None:
+            scored.append(Scored(candidate, text * uncut, None, text))
+            continue
+        if cosine <= answer:
+            vector = max(0.0, level * (cosine - floor) / (answer - floor))
+        else:
+            vector = min(1.0, level + (1 - level) * (cosine - answer) / (1 - answer))
+        if scale.mode == "semantic":
+            scored.append(Scored(candidate, vector, vector, text))
+        elif scale.fusion == "weighted":
+            scored.append(_weighted(candidate, scale.weights))
+        else:
+            scored.append(Scored(candidate, (by_text * text + (1 - by_text) * vector) * uncut, vector, text))
+    return scored
+
+
+def _weighted(candidate: Candidate, weights: Weights) -> Scored:
+    """OpenClaw's formula with the sign of BM25 put right: weight x cosine + weight x bm25 / (1 + bm25)."""
+    bm25 = candidate.bm25 or 0.0
+    vector, text = max(0.0, candidate.cosine or 0.0), bm25 / (1 + bm25)
+    return Scored(candidate, min(1.0, weights.vector * vector + weights.text * text), vector, text)
+
+
+def _rrf(candidates: Sequence[Candidate], scale: Scale) -> list[Scored]:
+    """Reciprocal rank fusion by the two weights, scaled so that first on both sides is 1."""
+    offset = scale.tuning.rank_offset
+    by_vector = _ranks(candidates, lambda c: c.cosine)
+    by_text = _ranks(candidates, lambda c: c.bm25)
+    scored = []
+    for candidate in candidates:
+        vector = _reciprocal(by_vector.get(candidate.chunk_id), offset)
+        text = _reciprocal(by_text.get(candidate.chunk_id), offset)
+        score = (scale.weights.vector * vector + scale.weights.text * text) * (offset + 1)
+        scored.append(Scored(candidate, score, vector, text))
+    return scored
+
+
+def _ranks(candidates: Sequence[Candidate], value: Callable[[Candidate], float | None]) -> dict[int, int]:
+    ranked = [(raw, c.chunk_id) for c in candidates if (raw := value(c)) is not None]
+    ranked.sort(key=lambda pair: (-pair[0], pair[1]))
+    return {chunk_id: rank for rank, (_, chunk_id) in enumerate(ranked, start=1)}
+
+
+def _reciprocal(rank: int | None, offset: int) -> float:
+    return 1 / (offset + rank) if rank else 0.0
+
+
+# --- the best candidates, read -------------------------------------------------------------------
+
+
+def function_word_scores(words: Sequence[str], texts: Sequence[str]) -> list[float]:
+    """Return the BM25 of the function words in each of the texts, which are their own small collection.
+
+    A word that all of them hold tells nothing; "my" in a few of them does.
+    """
+    if not words or not texts:
+        return [0.0] * len(texts)
+    counts = [_word_counts(words, text) for text in texts]
+    held = Counter(word for counted in counts for word in counted)
+    weights = {word: math.log((len(texts) - n + 0.5) / (n + 0.5)) for word, n in held.items()}
+    mean = sum(map(len, texts)) / len(texts) or 1.0
+    scores = []
+    for text, counted in zip(texts, counts, strict=True):
+        norm = _K1 * (1 - _B + _B * len(text) / mean)
+        scores.append(sum(max(0.0, weights[word]) * n * (_K1 + 1) / (n + norm) for word, n in counted.items()))
+    return scores
+
+
+def _word_counts(words: Sequence[str], text: str) -> dict[str, int]:
+    """Return how often each of the words stands in the text; three times as fast as a regular expression."""
+    spaced = f" {fold(text).lower()} "
+    for mark in _MARKS:
+        if mark in spaced:
+            spaced = spaced.replace(mark, " ")
+    return {word: count for word in words if (count := spaced.count(f" {word} "))}
+
+
+_MARKS = '\n.,?!:;()*"'  # what stands beside words
+_K1, _B = 1.2, 0.75  # of BM25, as in the store
+
+
+def with_neighbours(scored: Sequence[Scored], places: Mapping[int, ChunkPlace], share: float) -> list[Scored]:
+    """Return messages of a conversation with what the messages before and after lend them, best first.
+
+    An answer often stands beside its question: each neighbour is a second chance, `share` as good as its own score.
+    """
+    best: dict[tuple[int, int], float] = {}
+    for each in scored:
+        place = places[each.candidate.chunk_id]
+        if place.turn:
+            key = (place.document, place.turn)
+            best[key] = max(best.get(key, 0.0), each.score)
+    if not best:
+        return list(scored)
+    lent = []
+    for each in scored:
+        place = places[each.candidate.chunk_id]
+        missed = 1 - each.score
+        for turn in (place.turn - 1, place.turn + 1) if place.turn else ():
+            missed *= 1 - share * best.get((place.document, turn), 0.0)
+        lent.append(each._replace(score=1 - missed) if place.turn else each)
+    return sorted(lent, key=lambda s: (-s.score, s.candidate.chunk_id))

@@ -1,0 +1,331 @@
+"""Answers a question from one snapshot of the store: finds candidates, scores them, puts them in order, shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from notewell.errors import QueryError
+from notewell.search.citations import cite
+from notewell.search.heading_days import days_of, names_days
+from notewell.search.joining import joined_groups, lines_text
+from notewell.search.ordering import Ordering, Ranked, missing_chunk, put_in_order, with_chunks
+from notewell.search.query import KeywordQuery, keyword_query
+from notewell.search.scoring import Fusion, Scale, Scored, Weights, function_word_scores, score_all, with_neighbours
+from notewell.search.snippets import make_snippet, message_snippet
+from notewell.search.tuning import TUNING
+from notewell.types import EVERYTHING, Candidate, Hit, Scope, SpokenLine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from datetime import date
+
+    from notewell.protocols import Snapshot, Vector
+    from notewell.search.time_words import TimeReading
+    from notewell.search.tuning import Tuning
+    from notewell.types import ChunkPlace, FoundBy, SearchMode, SourceName, StoredChunk
+
+MOST_CANDIDATES = 200  # a side; OpenClaw's cap
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """One question, with everything that shapes the answer."""
+
+    query: str
+    limit: int = 6
+    min_score: float = 0.35
+    fusion: Fusion = "balanced"
+    weights: Weights = field(default_factory=Weights)
+    mode: SearchMode = "hybrid"  # semantic asks vectors alone, if there are any
+    candidates: int = MOST_CANDIDATES
+    scope: Scope = EVERYTHING
+    ordering: Ordering = field(default_factory=Ordering)
+    explain: bool = False
+
+    def __post_init__(self) -> None:
+        if self.limit < 1:
+            raise QueryError(f"the limit must be at least 1, got {self.limit}", hint="ask for 1 or more results")
+        if not 0 <= self.min_score <= 1:
+            raise QueryError(
+                f"the minimum score must be between 0 and 1, got {self.min_score}", hint="0 keeps every result"
+            )
+
+    @property
+    def candidates_per_side(self) -> int:
+        """How many chunks each side brings: the same for all small limits, so that the best k begin the best k+n."""
+        return max(self.candidates, self.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The hits, the files that better-ranked chunks named but that are gone, and what the reader should know."""
+
+    hits: tuple[Hit, ...]
+    missing_files: frozenset[str]
+    notes: tuple[str, ...] = ()
+
+
+def find(
+    snapshot: Snapshot,
+    request: SearchRequest,
+    query_vector: Vector | None,
+    *,
+    cosine_range: tuple[float, float],
+    exists: Callable[[SourceName, str], bool],
+    tuning: Tuning = TUNING,
+) -> Found:
+    """Return the best hits. Without a query vector only keywords are asked; a hit never names a missing file."""
+    question = _Question(snapshot, request, query_vector, cosine_range, tuning)
+    relevant = question.relevant()
+    ranked, order_note = put_in_order(snapshot, request.query, request.ordering, relevant.ranked, tuning)
+    shown = _show(snapshot, request, relevant, ranked, exists)
+    return replace(shown, notes=tuple(filter(None, (_guessed(relevant.keywords), relevant.note, order_note))))
+
+
+def _guessed(keywords: KeywordQuery) -> str:
+    if not keywords.guesses:
+        return ""
+    words = ", ".join(f'"{word}" as {meant}' for word, meant in keywords.guesses)
+    return f"understood {words}"
+
+
+# --- relevance -----------------------------------------------------------------------------------
+
+
+class _Relevant(NamedTuple):
+    """The chunks that are relevant enough, best first, and what they were judged by."""
+
+    ranked: list[Ranked]
+    keywords: KeywordQuery
+    scale: Scale
+    note: str = ""
+
+
+class _Candidates(NamedTuple):
+    """The chunks that are scored, and where they stand."""
+
+    candidates: list[Candidate]
+    places: Mapping[int, ChunkPlace]
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """One question asked of one snapshot."""
+
+    snapshot: Snapshot
+    request: SearchRequest
+    vector: Vector | None
+    cosine_range: tuple[float, float]
+    tuning: Tuning
+
+    def relevant(self) -> _Relevant:
+        """Return what reaches the threshold. A time in the question is a filter, unless nothing would be left."""
+        reading = self.request.ordering.reading
+        if reading is None or (reading.since is None and reading.until is None):
+            return self._judged(self._keywords(reading.words if reading else ""))
+        within = self._within_time()
+        if within.ranked:
+            return within._replace(note=f"searched only the time asked for ({reading.meaning})")
+        found = self._judged(self._keywords())
+        note = f"nothing from the time asked for ({reading.meaning}) matches; searched all dates"
+        return found._replace(note=note if found.ranked else "")
+
+    def _keywords(self, about_time: str = "") -> KeywordQuery:
+        return keyword_query(self.snapshot, self.request.query, self.tuning, about_time=about_time)
+
+    def _judged(self, keywords: KeywordQuery) -> _Relevant:
+        scale = self._scale(keywords)
+        return _Relevant(self._ranked(self._candidates(keywords, self.request.scope), keywords, scale), keywords, scale)
+
+    def _scale(self, keywords: KeywordQuery) -> Scale:
+        request = self.request
+        return Scale(
+            keywords.full_weight, self.cosine_range, self.tuning, request.mode, request.fusion, request.weights
+        )
+
+    def _ranked(self, found: _Candidates, keywords: KeywordQuery, scale: Scale) -> list[Ranked]:
+        scored = score_all(found.candidates, scale)
+        chunks: Mapping[int, StoredChunk] = {}
+        if self.request.fusion == "balanced" and not (self.vector is not None and self.request.mode == "semantic"):
+            pool = self.tuning.pool
+            if keywords.function_words and self.tuning.function_words:
+                chunks = self.snapshot.chunks([each.candidate.chunk_id for each in scored[:pool]])
+                scored = self._by_function_words(scored[:pool], keywords, scale, chunks) + scored[pool:]
+            scored = with_neighbours(scored, found.places, self.tuning.neighbour_turns)
+        least = self.request.min_score
+        return [Ranked(each, each.score, chunks.get(each.candidate.chunk_id)) for each in scored if each.score >= least]
+
+    def _by_function_words(
+        self, best: Sequence[Scored], keywords: KeywordQuery, scale: Scale, chunks: Mapping[int, StoredChunk]
+    ) -> list[Scored]:
+        """Let function words tell the best apart; they add, so the others stay behind."""
+        texts = [chunks[each.candidate.chunk_id].text for each in best]
+        words = function_word_scores(keywords.function_words, texts)
+        return score_all(
+            [each.candidate._replace(function_words=score) for each, score in zip(best, words, strict=True)], scale
+        )
+
+    def _candidates(self, keywords: KeywordQuery, *scopes: Scope) -> _Candidates:
+        """Ask both sides in each scope, then complete the score that each side alone would leave out."""
+        limit = self.request.candidates_per_side
+        cosine: dict[int, float] = {}
+        bm25: dict[int, float] = {}
+        for scope in scopes:
+            if self.vector is not None:
+                matches = self.snapshot.vector_matches(self.vector, limit=limit, scope=scope)
+                cosine |= {match.chunk_id: match.score for match in matches}
+        if keywords.terms and (self.vector is None or self.request.mode != "semantic"):
+            for scope in scopes:
+                matches = self.snapshot.keyword_matches(
+                    keywords.terms, limit=limit, scope=scope, led_by=keywords.led_by, also=cosine.keys()
+                )
+                bm25 |= {match.chunk_id: match.score for match in matches}
+        if self.vector is not None and (by_keyword_only := bm25.keys() - cosine.keys()):
+            cosine.update(self.snapshot.vector_scores(self.vector, by_keyword_only))
+        pairs = self.snapshot.keyword_scores(keywords.pairs, bm25) if keywords.pairs and bm25 else {}
+        found = bm25 | cosine
+        places = self.snapshot.places(found)
+        if len(places) < len(found):
+            raise missing_chunk()
+        candidates = [
+            Candidate(chunk_id, cosine.get(chunk_id), bm25.get(chunk_id), pairs.get(chunk_id, 0.0), 0.0, place.parts)
+            for chunk_id, place in places.items()
+        ]
+        return _Candidates(candidates, places)
+
+    # --- questions about a time ---
+
+    def _within_time(self) -> _Relevant:
+        """Return what is of the time asked for, or names it; nothing if none of it is about the rest of the question.
+
+        The words that say when are not looked for: the date of a note answers them.
+        """
+        reading = self.request.ordering.reading
+        assert reading is not None
+        scope = self.request.scope
+        first, last = _later(scope.since, reading.since), _earlier(scope.until, reading.until)
+        narrow = replace(scope, since=first, until=last, undated=scope.since is None and scope.until is None)
+        keywords = self._keywords(reading.words)
+        scale = self._scale(keywords)
+        if keywords.only_time:
+            ranked = self._all_of(narrow, scale)
+        else:
+            ranked = self._ranked(self._candidates(keywords, narrow, scope), keywords, scale)
+        placed = [r._replace(chunk=chunk) for r, chunk in with_chunks(self.snapshot, ranked)]
+        least = self.tuning.about_share * max((r.score for r in placed), default=0.0)
+        if not any(r.score >= least and reading.holds(days_of(r.chunk)) for r in placed if r.chunk):
+            return _Relevant([], keywords, scale)
+        return _Relevant([r for r in placed if r.chunk and self._is_of_time(r.chunk, reading)], keywords, scale)
+
+    def _all_of(self, scope: Scope, scale: Scale) -> list[Ranked]:
+        chunk_ids = self.snapshot.newest_chunks(limit=self.request.candidates_per_side, scope=scope)
+        full = scale.full_match
+        return [Ranked(Scored(Candidate(chunk_id, None, None), full, None, full), full) for chunk_id in chunk_ids]
+
+    def _is_of_time(self, chunk: StoredChunk, reading: TimeReading) -> bool:
+        today = self.request.ordering.today
+        return reading.holds(days_of(chunk)) or names_days(chunk, reading.since, reading.until, today)
+
+
+def _later(one: date | None, other: date | None) -> date | None:
+    return max(one, other) if one and other else one or other
+
+
+def _earlier(one: date | None, other: date | None) -> date | None:
+    return min(one, other) if one and other else one or other
+
+
+# --- hits ----------------------------------------------------------------------------------------
+
+
+def _show(
+    snapshot: Snapshot,
+    request: SearchRequest,
+    relevant: _Relevant,
+    ranked: Sequence[Ranked],
+    exists: Callable[[SourceName, str], bool],
+) -> Found:
+    hits: list[Hit] = []
+    missing: set[str] = set()
+    for place, chunks in _joined(snapshot, ranked, relevant.scale.tuning.pool):
+        if not exists(chunks[0].source, chunks[0].path):
+            missing.add(chunks[0].path)
+            continue
+        shown = _shown(snapshot, chunks, relevant.keywords.weights)
+        hits.append(_hit(chunks[0], place, shown, explain=request.explain))
+        if len(hits) == request.limit:
+            break
+    return Found(tuple(hits), frozenset(missing))
+
+
+def _joined(snapshot: Snapshot, ranked: Sequence[Ranked], pool: int) -> Iterator[tuple[Ranked, list[StoredChunk]]]:
+    """Yield the ranked chunks; neighbours among the best become one, in the place of the better."""
+    best = list(with_chunks(snapshot, ranked[:pool]))
+    for members in joined_groups([chunk for _, chunk in best]):
+        yield best[members[0]][0], [best[member][1] for member in members]
+    for place, chunk in with_chunks(snapshot, ranked[pool:]):
+        yield place, [chunk]
+
+
+class _Shown(NamedTuple):
+    """What a hit shows, and where that stands."""
+
+    first_line: int
+    last_line: int
+    snippet: str
+
+
+def _shown(snapshot: Snapshot, chunks: Sequence[StoredChunk], weights: Mapping[str, float]) -> _Shown:
+    first_line, last_line = min(chunk.first_line for chunk in chunks), max(chunk.last_line for chunk in chunks)
+    best = chunks[0]
+    if not best.turn:
+        text = (lines_text(chunks) if len(chunks) > 1 else None) or best.text
+        return _Shown(first_line, last_line, make_snippet(text, weights))
+    said: dict[int, SpokenLine] = {}
+    for chunk in chunks:  # of a long message the piece that matches best
+        said.setdefault(chunk.turn, SpokenLine(chunk.first_line, chunk.text, chunk.turn))
+    matching = [said[turn] for turn in sorted(said)]
+    around = snapshot.messages(best.path, (matching[0].turn - 1, matching[-1].turn + 1))
+    shown = message_snippet(matching, around, weights)
+    return _Shown(shown[0].line, shown[-1].line, "\n".join(message.text for message in shown))
+
+
+def _hit(chunk: StoredChunk, place: Ranked, shown: _Shown, *, explain: bool) -> Hit:
+    candidate = place.scored.candidate
+    return Hit(
+        path=chunk.path,
+        first_line=shown.first_line,
+        last_line=shown.last_line,
+        score=round(place.score, 4),
+        snippet=shown.snippet,
+        source=chunk.source,
+        citation=cite(chunk.path, shown.first_line, shown.last_line),
+        found_by=_found_by(candidate),
+        vector_score=None if candidate.cosine is None else round(candidate.cosine, 4),
+        text_score=None if candidate.bm25 is None else round(place.scored.text_part, 4),
+        relevance=None if place.age_factor is None else round(place.scored.score, 4),
+        explanation=_explanation(place, chunk) if explain else None,
+    )
+
+
+def _found_by(candidate: Candidate) -> FoundBy:
+    if candidate.bm25 is None and candidate.cosine is not None:
+        return "vector"
+    return "keyword" if candidate.cosine is None else "both"
+
+
+def _explanation(place: Ranked, chunk: StoredChunk) -> Mapping[str, float | str]:
+    scored = place.scored
+    parts = {
+        "cosine": scored.candidate.cosine,
+        "bm25": scored.candidate.bm25,
+        "pairs": scored.candidate.pairs or None,
+        "function_words": scored.candidate.function_words or None,
+        "vector_part": scored.vector_part,
+        "text_part": scored.text_part,
+        "relevance": scored.score,
+        "age_factor": place.age_factor,
+    }
+    numbers = {name: round(value, 6) for name, value in parts.items() if value is not None}
+    return numbers | ({"context": chunk.context} if chunk.context else {})

@@ -1,0 +1,83 @@
+"""Configuration: defaults, settings files, environment and flags come in; one frozen, checked `Settings` goes out."""
+
+from __future__ import annotations
+
+from notewell.settings.load import RESERVED_VARIABLES, Resolved, check_settings, load_settings
+from notewell.settings.masking import public_value, to_public_dict
+from notewell.settings.model import (
+    GROUPS,
+    OPTIONS,
+    PROVIDERS,
+    BatchSettings,
+    CacheSettings,
+    ChunkingSettings,
+    CostSettings,
+    DecaySettings,
+    DiversitySettings,
+    ExperimentalSettings,
+    HybridSettings,
+    LocalSettings,
+    McpSettings,
+    QuerySettings,
+    RedactionSettings,
+    RemoteSettings,
+    RerankSettings,
+    SessionSyncSettings,
+    Settings,
+    StoreSettings,
+    SyncSettings,
+    ToolSettings,
+    VectorSettings,
+    flatten,
+)
+from notewell.settings.option import Option
+from notewell.settings.places import (
+    STATE_FOLDER,
+    WORKSPACE_FILE,
+    checked_agent,
+    default_user_file,
+    state_folder,
+    user_file_of,
+)
+from notewell.settings.values import variable_name
+
+__all__ = [
+    "GROUPS",
+    "OPTIONS",
+    "PROVIDERS",
+    "RESERVED_VARIABLES",
+    "STATE_FOLDER",
+    "WORKSPACE_FILE",
+    "BatchSettings",
+    "CacheSettings",
+    "ChunkingSettings",
+    "CostSettings",
+    "DecaySettings",
+    "DiversitySettings",
+    "ExperimentalSettings",
+    "HybridSettings",
+    "LocalSettings",
+    "McpSettings",
+    "Option",
+    "QuerySettings",
+    "RedactionSettings",
+    "RemoteSettings",
+    "RerankSettings",
+    "Resolved",
+    "SessionSyncSettings",
+    "Settings",
+    "StoreSettings",
+    "SyncSettings",
+    "ToolSettings",
+    "VectorSettings",
+    "check_settings",
+    "checked_agent",
+    "default_user_file",
+    "flatten",
+    "load_settings",
+    "public_value",
+    "state_folder",
+    "to_public_dict",
+    "user_file_of",
+    "variable_name",
+]

@@ -1,0 +1,206 @@
+"""One SQLite connection that speaks our errors: SQL and bound values come in, plain rows go out."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from notewell.errors import DiskFullError, IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
+from notewell.faults import reach
+from notewell.store.system_errors import NO_ROOM, store_error
+
+Row = tuple[Any, ...]
+
+REBUILD_HINT = "run `notewell index --force` to build it anew from the notes; nothing is lost"
+
+
+# A constraint can only be broken by rows that are out of step: no statement of ours breaks one on a healthy file.
+# And we store nothing that is too big to be read.
+_DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.ConstraintError, apsw.MismatchError, apsw.TooBigError)
+# Our statements name what the schema holds: that it is not there, or cannot be read, is damage and no mistake of ours.
+_DAMAGED_SCHEMA = re.compile(
+    "no such (table|module|column|tokenizer|index)|parse error in|malformed|vtable constructor|invalid fts5|near "
+    "|unsupported file format|unrecognized|unknown (database|tokenizer)|error in |duplicate column|reserved fts5"
+)
+
+
+def translated(error: apsw.Error, path: Path, *, system_errno: int = 0) -> Exception:
+    """Return the error of ours that says what `error` means to a user of the file at `path`."""
+    what = f"{path}: {error}"
+    if isinstance(error, apsw.CantOpenError) and not path.exists():
+        return FileNotFoundError(errno.ENOENT, "there is no index at this path", str(path))
+    if isinstance(error, apsw.FullError) or system_errno in NO_ROOM:
+        return DiskFullError(what, hint="free some space; what was indexed before is intact")
+    if isinstance(error, (apsw.BusyError, apsw.LockedError)):
+        return IndexBusyError(what, hint="another process is writing the index; try again when it has finished")
+    damaged_schema = isinstance(error, apsw.SQLError) and _DAMAGED_SCHEMA.search(str(error))
+    if isinstance(error, _DAMAGE) or damaged_schema:
+        return IndexCorruptError(what, hint=REBUILD_HINT, path=path)
+    if isinstance(error, (apsw.ReadOnlyError, apsw.PermissionsError)):
+        return IndexReadOnlyError(what, hint="check the permissions of the folder that holds the index")
+    return StoreError(what, hint="check that the disk that holds the index is readable and writable")
+
+
+def damaged(path: Path, what: str) -> IndexCorruptError:
+    """Return the error to raise when something in the file cannot be what we stored."""
+    return IndexCorruptError(f"{path}: {what} in it is damaged", hint=REBUILD_HINT, path=path)
+
+
+class Database:
+    """One connection. Statements are run to their end, so every error shows where it happened."""
+
+    def __init__(self, connection: apsw.Connection, path: Path) -> None:
+        self._connection = connection
+        self.path = path
+
+    def rows(self, sql: str, bindings: Sequence[Any] = ()) -> list[Row]:
+        """Run one statement and return all of its rows."""
+        try:
+            return self._connection.execute(sql, bindings).fetchall()
+        except apsw.Error as error:
+            raise self._ours(error) from error
+        except UnicodeDecodeError as error:  # SQLite does not check the text it stores
+            raise damaged(self.path, "a text") from error
+
+    def value(self, sql: str, bindings: Sequence[Any] = ()) -> Any:
+        """Return the first column of the first row, or None when there is no row."""
+        found = self.rows(sql, bindings)
+        return found[0][0] if found else None
+
+    def insert(self, sql: str, bindings: Sequence[Any] = ()) -> int:
+        """Run one INSERT and return the row's key."""
+        self.rows(sql, bindings)
+        return self._connection.last_insert_rowid()
+
+    def run_many(self, sql: str, many_bindings: Iterable[Sequence[Any]]) -> None:
+        """Run one statement once for each set of values."""
+        try:
+            self._connection.executemany(sql, many_bindings).fetchall()
+        except apsw.Error as error:
+            raise self._ours(error) from error
+
+    def patch_blob(self, table: str, column: str, key: int, patches: Iterable[tuple[int, bytes]]) -> None:
+        """Overwrite parts of one blob in place, given as (offset, bytes): only the touched pages are written."""
+        try:
+            with self._connection.blob_open("main", table, column, key, True) as blob:
+                for offset, content in patches:
+                    blob.seek(offset)
+                    blob.write(content)
+        except apsw.Error as error:
+            raise self._ours(error) from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Hold the write lock from the first statement on; commit at the end, undo everything on any exception."""
+        reach("database.begin")
+        self.rows("BEGIN IMMEDIATE")
+        try:
+            yield
+            reach("database.commit")
+            self.rows("COMMIT")
+        except BaseException:
+            self.end_transaction()
+            raise
+
+    @contextmanager
+    def joined_transaction(self) -> Iterator[None]:
+        """Be part of the transaction that is open, or hold one; an exception undoes all of it in either case."""
+        if not self._connection.in_transaction:
+            with self.transaction():
+                yield
+            return
+        try:
+            yield
+        except BaseException:
+            self.end_transaction()
+            raise
+
+    def end_transaction(self) -> None:
+        """Undo what is not committed; does nothing outside a transaction (a full disk may have ended it already)."""
+        if self._connection.in_transaction:
+            self.rows("ROLLBACK")
+
+    @property
+    def file_is_read_only(self) -> bool:
+        return self._connection.readonly("main")
+
+    def load_extension(self, library: str) -> None:
+        """Load a SQLite extension into this connection only."""
+        try:
+            self._connection.enable_load_extension(True)
+            self._connection.load_extension(library)
+            self._connection.enable_load_extension(False)
+        except apsw.Error as error:
+            raise self._ours(error) from error
+
+    def close(self) -> None:
+        """Close; that the log could not be folded back on a failing disk is no loss: the next to open it does so."""
+        with suppress(apsw.Error):
+            self._connection.close()
+
+    def _ours(self, error: apsw.Error) -> Exception:
+        return translated(error, self.path, system_errno=self._connection.system_errno)
+
+
+_file_layer: str | None = None
+
+
+@contextmanager
+def through_file_layer(name: str) -> Iterator[None]:
+    """Let databases that are opened meanwhile go through a SQLite file layer (VFS) that the caller has registered.
+
+    It sees every read, write, sync, lock and open: to count them, to slow them down or to make them fail.
+    """
+    global _file_layer  # noqa: PLW0603 - SQLite's own default, which this overrides, is one for the process, too
+    before, _file_layer = _file_layer, name
+    try:
+        yield
+    finally:
+        _file_layer = before
+
+
+def connect(
+    path: Path, *, read_only: bool, immutable: bool = False, busy_timeout_s: float, vfs: str | None = None
+) -> Database:
+    """Open an existing database file; nothing is read from it yet.
+
+    `immutable` promises SQLite that nobody writes: it then needs no lock or side file, and ignores a write-ahead log.
+    """
+    flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
+    name = os.fspath(path.absolute())
+    if immutable:
+        flags |= apsw.SQLITE_OPEN_URI
+        name = f"{path.absolute().as_uri()}?immutable=1"
+    try:
+        reach("database.open")
+        connection = apsw.Connection(name, flags=flags, vfs=vfs or _file_layer)
+    except apsw.Error as error:
+        raise translated(error, path) from error
+    except OSError as error:
+        raise store_error(error, path) from error
+    # Plans never depend on bound values. Else SQLite compiles a statement of FTS5 anew for each of 50 uses in a search.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    connection.set_busy_timeout(round(busy_timeout_s * 1000))
+    return Database(connection, path)
+
+
+def connect_in_memory(name: str) -> Database:
+    """Open a database that lives in this process only; connections of one name share it while any of them is open."""
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+    return Database(apsw.Connection(f"file:/{name}?vfs=memdb", flags=flags), Path(name))
+
+
+def as_json(values: Iterable[int] | Iterable[str]) -> str:
+    """Return values as one bound parameter, to be unpacked in SQL with `json_each(?)`."""
+    listed = list(values)
+    if listed and isinstance(listed[0], int):
+        return f"[{','.join(map(str, listed))}]"  # a third of the time
+    return json.dumps(listed)

@@ -1,0 +1,232 @@
+"""A consistent view of one index: ids, terms, vectors and scopes come in; frozen values go out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import date
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from notewell.errors import IndexCorruptError, StoreError
+from notewell.store.sqlite import keyword
+from notewell.store.sqlite.connection import REBUILD_HINT, Database, as_json, damaged
+from notewell.store.sqlite.growing import cursor_of
+from notewell.store.sqlite.scopes import document_condition, without_idle_filters
+from notewell.types import (
+    ChunkPlace,
+    Counts,
+    EmbedderIdentity,
+    FileStamp,
+    Match,
+    Scope,
+    SourceName,
+    SpokenLine,
+    StoredChunk,
+    StoredDocument,
+    Term,
+)
+
+if TYPE_CHECKING:
+    from notewell.protocols import Vector
+    from notewell.store.sqlite.vectors.searching import VectorSearch
+
+
+class SqliteSnapshot:
+    """Implements `Snapshot` on a connection that is inside a read transaction."""
+
+    def __init__(self, db: Database, vector_search: Callable[[], VectorSearch]) -> None:
+        self._open_db: Database | None = db
+        self._vector_search = vector_search  # asked for late: it imports NumPy
+
+    def end(self) -> None:
+        """Cut the snapshot off its connection, which goes back to the pool."""
+        self._open_db = None
+        for kept in ("_counts", "_identity", "_has_vectors"):
+            vars(self).pop(kept, None)
+
+    @property
+    def _db(self) -> Database:
+        if self._open_db is None:
+            raise StoreError("this snapshot has ended", hint="use it inside its `with` block only")
+        return self._open_db
+
+    def meta(self, key: str) -> str | None:
+        value: str | None = self._db.value("SELECT value FROM meta WHERE key = ?", (key,))
+        return value
+
+    def embedder(self) -> EmbedderIdentity | None:
+        """Return whose vectors the index holds or waits for; None before the first `set_embedder`."""
+        return self._identity
+
+    def counts(self) -> Counts:
+        return self._counts
+
+    @cached_property
+    def _identity(self) -> EmbedderIdentity | None:
+        return stored_embedder(self._db)
+
+    @cached_property
+    def _counts(self) -> Counts:
+        # Through its partial index the count of pending chunks costs nothing once all are embedded.
+        found = self._db.rows(
+            "SELECT documents, chunks, vectors, (SELECT count(*) FROM chunks WHERE has_vector = 0) FROM totals"
+        )
+        if len(found) != 1 or not all(isinstance(value, int) for value in found[0]):
+            raise damaged(self._db.path, "the record of its totals")
+        files, chunks, vectors, pending = found[0]
+        return Counts(files=files, chunks=chunks, pending=pending, embedded=vectors)
+
+    def documents(
+        self, source: SourceName | None = None, paths: Collection[str] | None = None
+    ) -> Mapping[tuple[SourceName, str], StoredDocument]:
+        among = "" if paths is None else " AND path IN (SELECT value FROM json_each(?2))"
+        found = self._db.rows(
+            "SELECT source, path, size, mtime_ns, content_hash, dated, private FROM documents"  # noqa: S608
+            f" WHERE (?1 IS NULL OR source = ?1){among} ORDER BY source, path",
+            (source,) if paths is None else (source, as_json(paths)),
+        )
+        if not all(
+            type(name) is type(path) is type(digest) is str and type(size) is type(time) is int
+            for name, path, size, time, digest, _, _ in found
+        ):
+            raise damaged(self._db.path, "the record of a document")
+        new = tuple.__new__  # of thousands a sync; by its own name a NamedTuple takes twice as long
+        return {
+            (name, path): new(
+                StoredDocument,
+                (new(FileStamp, (name, path, size, mtime_ns)), content_hash, _day(dated), bool(private)),
+            )
+            for name, path, size, mtime_ns, content_hash, dated, private in found
+        }
+
+    def cursor(self, source: SourceName, path: str) -> str | None:
+        return cursor_of(self._db, source, path)
+
+    def document_frequencies(self, terms: Sequence[Term], *, at_most: int) -> Sequence[int]:
+        return keyword.document_frequencies(self._db, terms, at_most=at_most)
+
+    def terms_beginning(self, prefix: str, *, lengths: range, limit: int) -> Sequence[str]:
+        return keyword.terms_beginning(self._db, prefix, lengths=lengths, limit=limit)
+
+    def keyword_matches(
+        self,
+        terms: Sequence[Term],
+        *,
+        limit: int,
+        scope: Scope,
+        led_by: Sequence[Term] | None = None,
+        also: Collection[int] = (),
+    ) -> Sequence[Match]:
+        narrowed = without_idle_filters(self._db, scope)
+        return keyword.keyword_matches(self._db, terms, limit=limit, scope=narrowed, led_by=led_by, also=also)
+
+    def keyword_scores(self, terms: Sequence[Term], chunk_ids: Collection[int]) -> Mapping[int, float]:
+        return keyword.keyword_scores(self._db, terms, chunk_ids)
+
+    def vector_matches(self, vector: Vector, *, limit: int, scope: Scope) -> Sequence[Match]:
+        dimensions = self._dimensions()
+        if dimensions is None or limit < 1:
+            return []
+        narrowed = without_idle_filters(self._db, scope)
+        return self._vector_search().matches(self._db, vector, dimensions=dimensions, limit=limit, scope=narrowed)
+
+    def vector_scores(self, vector: Vector, chunk_ids: Collection[int]) -> Mapping[int, float]:
+        dimensions = self._dimensions()
+        if dimensions is None or not chunk_ids:
+            return {}
+        return self._vector_search().scores(self._db, vector, chunk_ids, dimensions=dimensions)
+
+    def chunks(self, chunk_ids: Collection[int]) -> Mapping[int, StoredChunk]:
+        found = {}
+        for chunk_id, source, path, dated, first_line, last_line, text, context, turn, parts in self._db.rows(
+            "SELECT chunks.id, source, path, dated, first_line, last_line, text, context, turn, parts FROM chunks"
+            " JOIN documents ON documents.id = document_id JOIN chunk_texts ON chunk_id = chunks.id"
+            " WHERE chunks.id IN (SELECT value FROM json_each(?))",
+            (as_json(chunk_ids),),
+        ):
+            kinds = (type(source), type(path), type(text), type(context))
+            numbers = (type(first_line), type(last_line), type(turn), type(parts))
+            if kinds != _FOUR_TEXTS or numbers != _FOUR_NUMBERS:
+                raise damaged(self._db.path, "the record of a chunk")
+            found[chunk_id] = StoredChunk(
+                chunk_id, source, path, _day(dated), first_line, last_line, text, context, turn, parts
+            )
+        return found
+
+    def messages(self, path: str, turns: Collection[int]) -> Sequence[SpokenLine]:
+        found = self._db.rows(
+            "SELECT first_line, text, turn FROM documents JOIN chunks ON document_id = documents.id"
+            " JOIN chunk_texts ON chunk_id = chunks.id WHERE source = 'sessions' AND path = ? AND turn > 0"
+            " AND turn IN (SELECT value FROM json_each(?)) ORDER BY turn, chunks.id",
+            (path, as_json(turns)),
+        )
+        messages: dict[int, SpokenLine] = {}
+        for line, text, turn in found:
+            if not (_are(str, text) and _are(int, line)):
+                raise damaged(self._db.path, "the record of a chunk")
+            messages.setdefault(turn, SpokenLine(line, text, turn))
+        return list(messages.values())
+
+    def newest_chunks(self, *, limit: int, scope: Scope) -> Sequence[int]:
+        condition, values = document_condition(scope)
+        where = f" WHERE {condition}" if condition else ""
+        found = self._db.rows(
+            f"SELECT chunks.id FROM chunks JOIN documents ON documents.id = document_id{where}"  # noqa: S608
+            " ORDER BY dated DESC NULLS LAST, document_id, first_line, chunks.id LIMIT ?",
+            (*values, limit),
+        )
+        return [chunk_id for (chunk_id,) in found]
+
+    def places(self, chunk_ids: Collection[int]) -> Mapping[int, ChunkPlace]:
+        found = self._db.rows(
+            "SELECT chunks.id, document_id, turn, parts FROM json_each(?) CROSS JOIN chunks ON chunks.id = value",
+            (as_json(chunk_ids),),
+        )
+        places = {}
+        for chunk_id, document, turn, parts in found:
+            if type(document) is not int or type(turn) is not int or type(parts) is not int or turn < 0 or parts < 1:
+                raise damaged(self._db.path, "the place of a chunk")
+            places[chunk_id] = ChunkPlace(document, turn, parts)
+        return places
+
+    def known_vectors(self, embedded_hashes: Collection[str]) -> Mapping[str, Vector]:
+        if not embedded_hashes or self._dimensions() is None:
+            return {}
+        from notewell.store.sqlite.vectors import searching
+
+        return searching.known_vectors(self._db, embedded_hashes)
+
+    def _dimensions(self) -> int | None:
+        """Return the length of the stored vectors, or None when there is none to compare with."""
+        return self._identity.dimensions if self._identity and self._has_vectors else None
+
+    @cached_property
+    def _has_vectors(self) -> bool:
+        return bool(self._db.value("SELECT vectors FROM totals"))  # counting those that wait takes a scan of them
+
+
+def stored_embedder(db: Database) -> EmbedderIdentity | None:
+    """Return the identity that `set_embedder` recorded."""
+    recorded = db.value("SELECT value FROM meta WHERE key = 'embedder'")
+    if recorded is None:
+        return None
+    try:
+        return EmbedderIdentity(**json.loads(recorded))
+    except (TypeError, ValueError) as error:
+        raise damaged(db.path, "the record of its embedder") from error
+
+
+_FOUR_TEXTS, _FOUR_NUMBERS = (str,) * 4, (int,) * 4  # compared at once: fifty times in every search
+
+
+def _are(kind: type, *values: object) -> bool:
+    """Say whether all values are of the kind that was stored: SQLite itself takes what it finds in a damaged page."""
+    return all(type(value) is kind for value in values)
+
+
+def _day(number: int | None) -> date | None:
+    try:
+        return None if number is None else date.fromordinal(number)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise IndexCorruptError(f"a date in the index is damaged: {number!r}", hint=REBUILD_HINT) from error

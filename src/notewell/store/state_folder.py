@@ -1,0 +1,267 @@
+"""The folder that holds one agent's index, cache and lock: paths come in, names of database files go out."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from notewell.durability import sync_folder
+from notewell.errors import DiskFullError, IndexBusyError, StoreError
+from notewell.faults import reach
+from notewell.store.in_use import MARK_ENDING, Mark, alone_with, mark_of
+from notewell.store.system_errors import as_store_errors, store_error
+
+TOP_FOLDER = ".notewell"
+_INDEX_NAME = re.compile(r"index-(\d+)\.sqlite")
+_SIDE_FILES = ("-wal", "-shm")  # a database in WAL mode; they go wherever the database goes
+_DAMAGED = ".damaged-"
+KEPT_DAMAGED = 3  # enough to look into what happened; a failing disk must not be filled with copies
+LOOK_EVERY_S = 1.0  # how often a waiting writer looks whether the one at work still writes
+
+
+class StateFolder:
+    """One agent's derived files. `CURRENT` names the index that answers; a rebuild writes another and switches."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.cache_path = path / "cache.sqlite"
+        self._pointer = path / "CURRENT"  # read at every use of the index
+
+    def ensure(self) -> None:
+        """Create the folder, and keep what is derived out of git."""
+        try:
+            with as_store_errors(self.path):
+                self._make()
+        except StoreError as error:
+            if isinstance(error.__cause__, (FileExistsError, NotADirectoryError)):
+                raise StoreError(
+                    f"{self.path} cannot be made: a file is in the way", hint="move that file, or set store.path"
+                ) from error
+            raise
+
+    def _make(self) -> None:
+        reach("state.make")
+        self.path.mkdir(parents=True, exist_ok=True)
+        top = next((folder for folder in (self.path, *self.path.parents) if folder.name == TOP_FOLDER), None)
+        if top is not None and not (top / ".gitignore").exists():
+            (top / ".gitignore").write_text("*\n", encoding="utf-8")
+
+    def writable(self) -> bool:
+        """Say whether files can be made here, or the folder itself if it is not there yet."""
+        nearest = next((folder for folder in (self.path, *self.path.parents) if folder.exists()), None)
+        return nearest is not None and os.access(nearest, os.W_OK | os.X_OK)
+
+    def current(self) -> Path | None:
+        """Return the index that `CURRENT` names, or None when nothing has been indexed or the index was deleted."""
+        named = self._named()
+        while named is not None and not named.exists():
+            again = self._named()  # a switch may have come in between, and the old file gone
+            if again == named:
+                return None
+            named = again
+        return named
+
+    def next_index_path(self) -> Path:
+        """Return a path that no index had before, not even one that was set aside."""
+        taken = [int(found[1]) for name in self._names() if (found := _INDEX_NAME.match(name))]
+        return self.path / f"index-{max(taken, default=0) + 1}.sqlite"
+
+    def switch_to(self, path: Path) -> None:
+        """Make `path` the current index; after a crash either the old or the new one is named, whole."""
+        draft = self.path / f"CURRENT.{os.getpid()}.tmp"
+        with as_store_errors(self.path):
+            reach("pointer.open")
+            with draft.open("w", encoding="utf-8") as file:
+                reach("pointer.write")
+                file.write(f"{path.name}\n")
+                file.flush()
+                reach("pointer.fsync")
+                os.fsync(file.fileno())
+            reach("pointer.rename")
+            draft.replace(self._pointer)
+            reach("pointer.fsync_folder")
+            sync_folder(self.path)
+
+    def unfinished(self) -> list[Path]:
+        """Return the index files newer than the one that `CURRENT` names, oldest first: rebuilds cut short."""
+        current = self._named()
+        found = _INDEX_NAME.fullmatch(current.name) if current else None
+        newest = int(found[1]) if found else 0
+        return [path for number, path in self._numbered() if number > newest and path != current]
+
+    def _numbered(self) -> list[tuple[int, Path]]:
+        found = [(match, name) for name in self._names() if (match := _INDEX_NAME.fullmatch(name))]
+        return sorted((int(match[1]), self.path / name) for match, name in found)
+
+    def set_aside(self, path: Path) -> Path:
+        """Keep a damaged or foreign index under another name, so that a new one can be built; return that name."""
+        kept = set_aside_database(path)
+        if self._named() == path:
+            self._pointer.unlink(missing_ok=True)
+        return kept
+
+    def remove_superseded(self) -> None:
+        """Delete index files that `CURRENT` does not name and nobody reads; of those set aside the newest stay.
+
+        Only for the holder of the write lock: what another process is building is not named by `CURRENT` either.
+        """
+        current = self._named()
+        for _, path in self._numbered():
+            if path != current:
+                self._remove(path)
+        names = self._names()
+        kept = sorted(filter(_is_damaged, names), key=_set_aside_at)[-KEPT_DAMAGED:]
+        for name in names:
+            draft = name.startswith("CURRENT.") and name.endswith(".tmp")  # of a killed process
+            if _is_damaged(name) and name not in kept:
+                _unlink_database(self.path / name)
+            elif draft or _is_orphan(name, names):
+                _unlink(self.path / name)
+
+    def remove_if_superseded(self, path: Path) -> None:
+        """Delete an index that was current once and is no longer, unless somebody still reads it.
+
+        Numbers only grow: an older one than the current is neither in use again nor still being built.
+        """
+        current = self._named()
+        if current is not None and path.parent == self.path and _number(path) < _number(current):
+            self._remove(path)
+
+    def _remove(self, path: Path) -> None:
+        with alone_with(path) as alone:
+            if alone:
+                _unlink_database(path)
+                _unlink(mark_of(path))
+
+    def mark_in_use(self, path: Path) -> Mark:
+        """Keep other processes from deleting an index; raises FileNotFoundError when one is just doing so."""
+        return Mark(path)
+
+    def bytes_of(self, path: Path) -> int:
+        """Return the size of a database with its side files, which come and go as others open and close it."""
+        total = 0
+        for suffix in ("", *_SIDE_FILES):
+            with suppress(FileNotFoundError):
+                total += path.with_name(path.name + suffix).stat().st_size
+        return total
+
+    def check_room(self, needed_bytes: int, what: str) -> None:
+        """Raise DiskFullError, with both figures, when so much does not fit where the index is kept."""
+        free = shutil.disk_usage(self.path).free
+        if free < needed_bytes:
+            raise DiskFullError(
+                f"{self.path}: {what} needs about {needed_bytes / 1e6:,.1f} MB and {free / 1e6:,.1f} MB are free",
+                hint="free some space; the index in use goes on answering",
+            )
+
+    @contextmanager
+    def write_lock(self, patience_s: float, *, give_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Be the only writer among all processes, waiting for as long as the one at work gets on with it.
+
+        Raises IndexBusyError once nothing was written here for `patience_s`, or when `give_up` says so. The operating
+        system lets go of the lock when its holder dies.
+        """
+        import filelock  # costs as much as a keyword search
+
+        lock = filelock.FileLock(self.path / "write.lock")
+        seen, since = -1, time.monotonic()
+        while True:
+            try:
+                with as_store_errors(self.path):
+                    reach("state.lock")
+                    lock.acquire(timeout=min(patience_s, LOOK_EVERY_S))
+                break
+            except filelock.Timeout as error:
+                newest = self._last_write()
+                if newest != seen:
+                    seen, since = newest, time.monotonic()
+                if give_up() or time.monotonic() - since >= patience_s:
+                    raise IndexBusyError(
+                        f"another process is indexing into {self.path}", hint="try again when it has finished"
+                    ) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _last_write(self) -> int:
+        """Return when a database here was last written, in nanoseconds: the sign of life of the process at work."""
+        newest = 0
+        for name in self._names():
+            if ".sqlite" in name:
+                with suppress(OSError):
+                    newest = max(newest, (self.path / name).stat().st_mtime_ns)
+        return newest
+
+    def _named(self) -> Path | None:
+        try:
+            reach("pointer.read")
+            name = self._pointer.read_text(encoding="utf-8", errors="replace").strip()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise store_error(error, self._pointer) from error
+        return self.path / name if _INDEX_NAME.fullmatch(name) else None
+
+    def _names(self) -> list[str]:
+        try:
+            return os.listdir(self.path)  # noqa: PTH208 - strings are all that is needed
+        except FileNotFoundError:
+            return []
+
+
+def set_aside_database(path: Path) -> Path:
+    """Rename a database and its side files so that they are kept but no longer used; return the new path."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
+    kept = path.with_name(f"{path.name}{_DAMAGED}{stamp}")
+    with as_store_errors(path):
+        # The log goes first: left beside a new database of the same name, it would be taken for that one's.
+        for suffix in (*_SIDE_FILES, ""):
+            side = path.with_name(path.name + suffix)
+            if side.exists():
+                reach("aside.rename")
+                side.replace(kept.with_name(kept.name + suffix))
+    return kept
+
+
+def _is_damaged(name: str) -> bool:
+    return _DAMAGED in name and not name.endswith(_SIDE_FILES)
+
+
+def _is_orphan(name: str, names: Collection[str]) -> bool:
+    """Say whether this is a side file or a mark whose index is gone."""
+    if not _INDEX_NAME.match(name):
+        return False
+    owner = next((name.removesuffix(end) for end in (*_SIDE_FILES, MARK_ENDING) if name.endswith(end)), None)
+    return owner is not None and owner not in names
+
+
+def _set_aside_at(name: str) -> str:
+    return name.rpartition(_DAMAGED)[2]
+
+
+def _number(path: Path) -> int:
+    found = _INDEX_NAME.fullmatch(path.name)
+    return int(found[1]) if found else -1
+
+
+def _unlink_database(path: Path) -> None:
+    if _unlink(path):
+        for suffix in _SIDE_FILES:
+            _unlink(path.with_name(path.name + suffix))
+
+
+def _unlink(path: Path) -> bool:
+    """Delete a file if that can be done now; whatever is in the way, such as a reader on Windows, a later run tries."""
+    try:
+        reach("superseded.remove")
+        path.unlink(missing_ok=True)
+    except OSError:
+        return False
+    return True
