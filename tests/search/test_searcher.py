@@ -163,6 +163,13 @@ def test_a_question_for_nothing_but_a_time_shows_all_that_is_of_it_newest_first(
     assert paths(answer) == ["memory/2026-08-20.md", "memory/2026-08-14.md"]
 
 
+def test_a_question_for_nothing_but_a_time_keeps_to_the_threshold(opened):
+    memory = opened(MEETINGS)
+    (hit, *_) = memory.search("what happened in August 2026").hits
+    assert memory.search("what happened in August 2026", min_score=hit.score - 0.01).hits
+    assert not memory.search("what happened in August 2026", min_score=hit.score + 0.01).hits
+
+
 def test_where_a_filter_would_leave_nothing_the_answer_says_so_and_searches_without_it(opened):
     answer = opened(MEETINGS).search("what is the cat called, March 2025")
     assert paths(answer) == ["memory/pets.md"]

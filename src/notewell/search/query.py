@@ -30,7 +30,7 @@ _ASKING_STEMS = frozenset(
         stem,
         """
         happened happen happening note notes noted write wrote written record recorded entry entries going went did done
-        passiert geschah geschehen notiz notizen notiert gemacht los passe arrive note notes pasado paso notas nota
+        passiert geschah geschehen notiz notizen notiert gemacht los passe arrive pasado paso notas nota
         aconteceu fizemos hicimos
         """.split(),
     )

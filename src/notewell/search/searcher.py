@@ -124,7 +124,7 @@ class _Question:
         reading = self.request.ordering.reading
         if reading is None or (reading.since is None and reading.until is None):
             return self._judged(self._keywords(reading.words if reading else ""))
-        within = self._within_time()
+        within = self._within_time(reading)
         if within.ranked:
             return within._replace(note=f"searched only the time asked for ({reading.meaning})")
         found = self._judged(self._keywords())
@@ -196,13 +196,11 @@ class _Question:
 
     # --- questions about a time ---
 
-    def _within_time(self) -> _Relevant:
+    def _within_time(self, reading: TimeReading) -> _Relevant:
         """Return what is of the time asked for, or names it; nothing if none of it is about the rest of the question.
 
         The words that say when are not looked for: the date of a note answers them.
         """
-        reading = self.request.ordering.reading
-        assert reading is not None
         scope = self.request.scope
         first, last = _later(scope.since, reading.since), _earlier(scope.until, reading.until)
         narrow = replace(scope, since=first, until=last, undated=scope.since is None and scope.until is None)
@@ -219,8 +217,11 @@ class _Question:
         return _Relevant([r for r in placed if r.chunk and self._is_of_time(r.chunk, reading)], keywords, scale)
 
     def _all_of(self, scope: Scope, scale: Scale) -> list[Ranked]:
-        chunk_ids = self.snapshot.newest_chunks(limit=self.request.candidates_per_side, scope=scope)
+        """Return all that is in the scope, newest first: the time is the whole question, so each answers it fully."""
         full = scale.full_match
+        if full < self.request.min_score:
+            return []
+        chunk_ids = self.snapshot.newest_chunks(limit=self.request.candidates_per_side, scope=scope)
         return [Ranked(Scored(Candidate(chunk_id, None, None), full, None, full), full) for chunk_id in chunk_ids]
 
     def _is_of_time(self, chunk: StoredChunk, reading: TimeReading) -> bool:
