@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from notewell.conversations import ConversationStore
+from notewell.sessions import ConversationStore
 
 LENGTHS = (0, 100, 1_000, 10_000)
 WORDS = "the harbour queue was restarted after the night shift and Dana wrote down what had changed in the plan".split()
@@ -72,7 +72,7 @@ def append_cost(folder: Path, times: int) -> None:
 
 _APPEND = """
 import sys
-from notewell.conversations import ConversationStore
+from notewell.sessions import ConversationStore
 store = ConversationStore(sys.argv[1], lock_timeout_s=60)
 for number in range(int(sys.argv[4])):
     store.append(sys.argv[2], {"role": "user", "content": f"{sys.argv[3]}-{number}"})
@@ -80,7 +80,7 @@ for number in range(int(sys.argv[4])):
 
 _HOLD = """
 import sys, time
-from notewell.conversations import ConversationStore
+from notewell.sessions import ConversationStore
 store = ConversationStore(sys.argv[1])
 with store._places.locked(sys.argv[2]):
     print("held", flush=True)

@@ -126,7 +126,7 @@ def warm(workspace: Path, provider: str, calls: int) -> dict[str, Any]:
     The three take turns, so that whatever else the machine does meanwhile slows all of them alike.
     """
     from notewell import Memory
-    from notewell.tools import MemoryTools
+    from notewell.agents.tools import MemoryTools
 
     questions = cycle(QUESTIONS)
     through, ours, empty, busy = [], [], [], 0.0

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from notewell.redaction import Redactor
+from notewell.text.redaction import Redactor
 
 ROOT = Path(__file__).parent.parent
 ENGLISH = ("scifact", "locomo-turns", "locomo-sessions", "anthropic-docs", "xquad-en")

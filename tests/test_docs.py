@@ -40,8 +40,8 @@ import click
 import pytest
 
 import notewell
+from notewell.cli.main import cli, run
 from notewell.settings import load_settings
-from notewell.surfaces.cli.main import cli, run
 
 REPOSITORY = Path(__file__).parent.parent
 EXAMPLE = REPOSITORY / "examples" / "workspace"

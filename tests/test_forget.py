@@ -19,11 +19,11 @@ from notewell import (
     QueryError,
     SessionNotFoundError,
 )
-from notewell.embedding.batch_jobs.ledger import Ledger, new_record
+from notewell.cli.main import run
+from notewell.embedding.batch.ledger import Ledger, new_record
 from notewell.embedding.hashing import HashingEmbedder
-from notewell.faults import planted
-from notewell.lexicon import index_terms
-from notewell.surfaces.cli.main import run
+from notewell.files.faults import planted
+from notewell.text.lexicon import index_terms
 from notewell.types import hash_text
 
 CANARY = "flamingoquux"

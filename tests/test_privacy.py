@@ -8,10 +8,10 @@ import json
 import pytest
 
 from notewell import AsyncMemory, ConversationStore, Memory, NoteNotFoundError, QueryError
+from notewell.agents.tools import MemoryTools
+from notewell.cli.main import run
 from notewell.embedding.hashing import HashingEmbedder
-from notewell.privacy import Audience, audience_of, is_private
-from notewell.surfaces.cli.main import run
-from notewell.tools import MemoryTools
+from notewell.sources.privacy import Audience, audience_of, is_private
 
 SESSIONS = {"sources": ["memory", "sessions"], "experimental__session_memory": True}
 # Where each canary lies, and which audiences may see it.

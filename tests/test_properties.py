@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from indexing.contents import contents_of, faults_of, fresh_contents
 from notewell import Memory
 from notewell.chunking import chunk_document
-from notewell.lexicon import index_terms
 from notewell.search.query import query_terms
 from notewell.sources.notes import NotesSource
+from notewell.text.lexicon import index_terms
 
 BOUNDED = settings(
     max_examples=50,

@@ -67,11 +67,11 @@ from notewell.types import (
 )
 
 if TYPE_CHECKING:
-    from notewell.async_memory import AsyncMemory
-    from notewell.conversations import ConversationStore
     from notewell.embedding.download import download_model
-    from notewell.memories import close_shared_memories, shared_memory
-    from notewell.memory import Memory
+    from notewell.memory.async_memory import AsyncMemory
+    from notewell.memory.memory import Memory
+    from notewell.memory.shared import close_shared_memories, shared_memory
+    from notewell.sessions import ConversationStore
     from notewell.settings import Settings
 
 __version__ = "0.1.0"
@@ -138,12 +138,12 @@ __all__ = [
 
 
 _HOMES = {
-    "AsyncMemory": "notewell.async_memory",
-    "ConversationStore": "notewell.conversations",
-    "Memory": "notewell.memory",
+    "AsyncMemory": "notewell.memory.async_memory",
+    "ConversationStore": "notewell.sessions",
+    "Memory": "notewell.memory.memory",
     "Settings": "notewell.settings",
-    "close_shared_memories": "notewell.memories",
-    "shared_memory": "notewell.memories",
+    "close_shared_memories": "notewell.memory.shared",
+    "shared_memory": "notewell.memory.shared",
     "download_model": "notewell.embedding.download",
 }
 

@@ -1,5 +1,5 @@
 """`python -m notewell` is the `notewell` command."""
 
-from notewell.surfaces.cli.main import main
+from notewell.cli.main import main
 
 main()

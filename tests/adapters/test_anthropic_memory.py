@@ -18,7 +18,7 @@ from anthropic.tools import ToolError  # noqa: E402
 from anthropic.tools.memory import BetaLocalFilesystemMemoryTool  # noqa: E402
 
 from notewell import Memory, MemoryDisabledError, QueryError  # noqa: E402
-from notewell.adapters.anthropic_memory import AsyncWorkspaceMemoryTool, WorkspaceMemoryTool  # noqa: E402
+from notewell.agents.adapters.anthropic_memory import AsyncWorkspaceMemoryTool, WorkspaceMemoryTool  # noqa: E402
 from surfaces.test_bad_input import escapes  # noqa: E402
 
 SEQUENCES, CALLS = 40, 40

@@ -17,8 +17,8 @@ from langgraph.store.base import GetOp, InvalidNamespaceError, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 
 from notewell import Memory, NoteUnreadableError, NotewellError, QueryError
-from notewell.adapters.langgraph import MemoryStore
-from notewell.adapters.store_notes import note_name
+from notewell.agents.adapters.langgraph import MemoryStore
+from notewell.agents.adapters.store_notes import note_name
 
 NAMESPACES = [
     ("users",),

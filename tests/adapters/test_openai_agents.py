@@ -22,9 +22,9 @@ from openai.types.responses import (
 )
 
 from notewell import Memory
-from notewell.adapters.openai_agents import ConversationSession, memory_function_tools
-from notewell.conversations import Message
-from notewell.tools import MemoryTools
+from notewell.agents.adapters.openai_agents import ConversationSession, memory_function_tools
+from notewell.agents.tools import MemoryTools
+from notewell.sessions import Message
 
 pytest.importorskip("pyjson5", reason="needs the extra `sessions`")
 

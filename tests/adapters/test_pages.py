@@ -71,7 +71,7 @@ from notewell import NotewellError
 for name, package, extra in {modules!r}:
     sys.modules[package] = None  # as if it were not installed
     try:
-        importlib.import_module(f"notewell.adapters.{{name}}")
+        importlib.import_module(f"notewell.agents.adapters.{{name}}")
     except NotewellError as error:
         assert package in error.message, error.message
         assert error.hint == f"pip install 'notewell[{{extra}}]'", error.hint

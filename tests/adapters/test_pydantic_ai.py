@@ -13,8 +13,8 @@ from pydantic_ai.messages import ModelResponse, RetryPromptPart, TextPart, ToolC
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel
 
-from notewell.adapters.pydantic_ai import MemoryToolset
-from notewell.tools import MemoryTools
+from notewell.agents.adapters.pydantic_ai import MemoryToolset
+from notewell.agents.tools import MemoryTools
 
 TestModel.__test__ = False  # a model, not a test
 

@@ -11,7 +11,7 @@ from notewell import Memory, QueryError
 
 def langchain_retriever(memory, **options):
     pytest.importorskip("langchain_core", reason="needs the extra `langchain`")
-    from notewell.adapters.langchain import MemoryRetriever
+    from notewell.agents.adapters.langchain import MemoryRetriever
 
     retriever = MemoryRetriever(memory=memory, **options)
 
@@ -26,7 +26,7 @@ def langchain_retriever(memory, **options):
 
 def llama_index_retriever(memory, **options):
     pytest.importorskip("llama_index.core", reason="needs the extra `llama-index`")
-    from notewell.adapters.llama_index import MemoryRetriever
+    from notewell.agents.adapters.llama_index import MemoryRetriever
 
     retriever = MemoryRetriever(memory, **options)
 
@@ -124,7 +124,7 @@ def test_a_langchain_chain_answers_from_it(memory):
     from langchain_core.prompts import ChatPromptTemplate
     from langchain_core.runnables import RunnablePassthrough
 
-    from notewell.adapters.langchain import MemoryRetriever
+    from notewell.agents.adapters.langchain import MemoryRetriever
 
     seen = []
 
@@ -148,7 +148,7 @@ def test_a_llama_index_query_engine_answers_from_it(memory):
     from llama_index.core.query_engine import RetrieverQueryEngine
     from llama_index.core.response_synthesizers import get_response_synthesizer
 
-    from notewell.adapters.llama_index import MemoryRetriever
+    from notewell.agents.adapters.llama_index import MemoryRetriever
 
     engine = RetrieverQueryEngine(
         MemoryRetriever(memory, limit=1), response_synthesizer=get_response_synthesizer(llm=MockLLM())

@@ -17,12 +17,12 @@ from notewell.embedding.file_facts import FileFacts
 from notewell.embedding.gguf import GgufEmbedder
 from notewell.embedding.granite import GraniteEmbedder
 from notewell.embedding.hashing import HashingEmbedder
+from notewell.embedding.http.service import missing_packages
 from notewell.embedding.local import packaged_model_file
 from notewell.embedding.onnx_folder import OnnxFolderEmbedder
-from notewell.embedding.remote.openai import open_openai
+from notewell.embedding.providers.openai import open_openai
 from notewell.errors import EmbedderUnavailableError
 from notewell.protocols import Embedder
-from notewell.remote.service import missing_packages
 from notewell.settings import RemoteSettings, Settings
 
 TINY_GGUF = Path(__file__).parent.parent / "embedding" / "tiny_gguf.py"

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyjson5", reason="conversations need the extra `sessions`")
 
-from notewell.conversations import ConversationStore
+from notewell.sessions import ConversationStore
 
 
 @pytest.fixture

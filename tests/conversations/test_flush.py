@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from notewell import Memory, SessionInputError, SessionNotFoundError
-from notewell.conversations import agent_prompt, flush, flush_prompt, plain_notes, plain_summary
-from notewell.conversations.model import Message
-from notewell.fences import fence
-from notewell.session_flush import _NoteWriter, flush_session
+from notewell.memory.session_flush import _NoteWriter, flush_session
+from notewell.sessions import agent_prompt, flush, flush_prompt, plain_notes, plain_summary
+from notewell.sessions.model import Message
+from notewell.text.fences import fence
 
 NOON = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 

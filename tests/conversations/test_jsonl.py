@@ -7,8 +7,8 @@ import json
 import pytest
 
 from notewell import SessionExistsError, SessionInputError
-from notewell.conversations import Message, ToolCall, export_lines, import_lines
-from notewell.conversations.transfer import import_file
+from notewell.sessions import Message, ToolCall, export_lines, import_lines
+from notewell.sessions.transfer import import_file
 
 from .conftest import texts
 

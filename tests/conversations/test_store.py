@@ -23,7 +23,7 @@ from notewell import (
     SessionNotFoundError,
     SessionTooNewError,
 )
-from notewell.conversations import Message, ToolCall
+from notewell.sessions import Message, ToolCall
 
 from .conftest import texts
 
@@ -418,7 +418,7 @@ def test_a_listener_that_fails_does_not_make_the_append_fail(store, chat, caplog
     seen = []
     store.on_update(fail)
     store.on_update(seen.append)
-    with caplog.at_level(logging.ERROR, "notewell.conversations"):
+    with caplog.at_level(logging.ERROR, "notewell.sessions"):
         store.append(chat, {"role": "user", "content": "x"})
     assert len(seen) == 1
     assert "no room" in caplog.text

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notewell import DiskFullError, faults
-from notewell.conversations import ConversationStore
-from notewell.conversations.files import is_unfinished, overwrite_end, recover
+from notewell import DiskFullError
+from notewell.files import faults
+from notewell.sessions import ConversationStore
+from notewell.sessions.files import is_unfinished, overwrite_end, recover
 
 from .conftest import texts
 

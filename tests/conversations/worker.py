@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from notewell.conversations import ConversationStore
+from notewell.sessions import ConversationStore
 
 
 def append(store: ConversationStore, session: str, name: str, count: str) -> None:

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from notewell.cli.main import run
 from notewell.evaluation.evidence import NOTES, TRANSCRIPT, evaluate_evidence
 from notewell.evaluation.report import figures_document, figures_table
 from notewell.evaluation.test_sets import TestSetError, load_set
-from notewell.surfaces.cli.main import run
 
 HASHING = {"provider": "hashing"}
 FILLER = [f"remark number {i} about the weather on an ordinary day" for i in range(40)]

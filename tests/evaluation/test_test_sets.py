@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from notewell.cli.main import run
 from notewell.evaluation.test_sets import EvalQuery, TestSetError, load_set
 from notewell.evaluation.workspaces import write_workspaces
-from notewell.surfaces.cli.main import run
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 import notewell
 from notewell import DiskFullError, IndexReadOnlyError, Memory, NotewellError, StoreError
-from notewell.faults import POINTS, failing, planted, reach
+from notewell.files.faults import POINTS, failing, planted, reach
 
 ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EACCES": errno.EACCES}
 EXPECTED = {"ENOSPC": DiskFullError, "EACCES": IndexReadOnlyError, "EIO": StoreError}

@@ -12,9 +12,9 @@ from indexing.contents import contents_of, faults_of
 from indexing.transcripts import append, documents_of, lines, open_memory, position_of
 from notewell import Memory
 from notewell.errors import PathRefusedError, SettingsError
-from notewell.fences import fence
 from notewell.indexing.deadline import Deadline
 from notewell.sources.transcripts import pieces
+from notewell.text.fences import fence
 
 
 @pytest.fixture

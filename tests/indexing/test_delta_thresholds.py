@@ -9,7 +9,7 @@ import pytest
 from indexing.transcripts import append, lines, open_memory
 from notewell import Memory
 from notewell.errors import PathRefusedError, StoreError
-from notewell.following import MOST_DELAYS, Follower
+from notewell.memory.following import MOST_DELAYS, Follower
 
 NEVER_QUIET = {"sync__sessions__debounce_ms": 600_000}
 AT_ONCE = {"sync__sessions__debounce_ms": 0}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from notewell import BadVectorError, EmbedderError, Memory
-from notewell.faults import planted
+from notewell.files.faults import planted
 from notewell.indexing import text_run
 from notewell.indexing.embedding_run import EMBED_BATCH
 

@@ -8,8 +8,8 @@ import pytest
 
 from notewell import Memory
 from notewell.indexing.preparation import SEARCHED_METADATA, Preparation
-from notewell.redaction import REDACTION_VERSION
 from notewell.sources.notes import NotesSource
+from notewell.text.redaction import REDACTION_VERSION
 from notewell.types import SpokenLine
 
 

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from notewell import Memory
-from notewell.faults import failing
+from notewell.files.faults import failing
 from notewell.indexing import watch
 from notewell.sources.watching import EventsUnavailableError, FileEvents, watched_places
 

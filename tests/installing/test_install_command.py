@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from notewell.installing import CLIENTS
-from notewell.installing.json_edits import values_of
-from notewell.surfaces.cli.main import run
+from notewell.agents.install import CLIENTS
+from notewell.agents.install.json_edits import values_of
+from notewell.cli.main import run
 
 FILES = {
     "claude-code": ".claude.json",

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from notewell.installing.json_edits import values_of, with_member, without_member
-from notewell.installing.json_nodes import JsonTextError, parse_json
+from notewell.agents.install.json_edits import values_of, with_member, without_member
+from notewell.agents.install.json_nodes import JsonTextError, parse_json
 
 ENTRY = {"command": "notewell", "args": ["mcp"]}
 KEYS = ("mcpServers", "memory")

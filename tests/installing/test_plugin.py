@@ -10,8 +10,8 @@ import click
 import pytest
 
 import notewell
+from notewell.cli.main import cli
 from notewell.sources.front_matter import split_front_matter
-from notewell.surfaces.cli.main import cli
 
 PLUGIN = Path(__file__).parent.parent.parent / "plugins" / "claude-code"
 

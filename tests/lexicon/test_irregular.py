@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from Stemmer import Stemmer
 
-from notewell.lexicon import stem
-from notewell.lexicon.irregular import IRREGULAR
+from notewell.text.lexicon import stem
+from notewell.text.lexicon.irregular import IRREGULAR
 
 
 def test_a_plain_form_is_no_form_of_another_word():

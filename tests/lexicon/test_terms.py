@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notewell.lexicon import LONGEST_TERM, fold, index_terms, pairs, words
+from notewell.text.lexicon import LONGEST_TERM, fold, index_terms, pairs, words
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from indexing.contents import contents_of, faults_of, fresh_contents
 from indexing.embedders import WatchedEmbedder
 from notewell import Memory
-from notewell.faults import planted
+from notewell.files.faults import planted
 from notewell.indexing.embedding_run import EMBED_BATCH
 
 from .conftest import write_note

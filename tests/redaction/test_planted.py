@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from notewell.redaction import Redactor
-from notewell.redaction.kinds import BASE64, MARKED, PREFIXED
+from notewell.text.redaction import Redactor
+from notewell.text.redaction.kinds import BASE64, MARKED, PREFIXED
 
 from .planted import FORMS, VALUES, left_over, planted, private_keys, wrapped
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notewell.redaction import Finding, Redactor, redact
-from notewell.redaction.marks import KEY_BYTES, key_file, mark_of
+from notewell.text.redaction import Finding, Redactor, redact
+from notewell.text.redaction.marks import KEY_BYTES, key_file, mark_of
 
 from .planted import secrets_of
 
@@ -171,7 +171,7 @@ def test_the_key_is_made_once_and_is_for_the_user_alone(monkeypatch, tmp_path):
 
 def test_processes_that_start_together_share_one_key(tmp_path):
     path = tmp_path / "redaction.key"
-    script = f"from notewell.redaction import redact; print(redact({TOKEN!r}).text)"
+    script = f"from notewell.text.redaction import redact; print(redact({TOKEN!r}).text)"
     environ = {**os.environ, "NOTEWELL_REDACTION_KEY_FILE": str(path)}
     started = [
         subprocess.Popen([sys.executable, "-c", script], env=environ, stdout=subprocess.PIPE, text=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from notewell.remembering.likeness import best_of, likenesses
+from notewell.memory.remembering.likeness import best_of, likenesses
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from notewell import AsyncMemory, Memory, PathRefusedError
+from notewell.cli.main import run
 from notewell.embedding.hashing import HashingEmbedder
-from notewell.remembering.remember import remember_in
-from notewell.surfaces.cli.main import run
+from notewell.memory.remembering.remember import remember_in
 
 FACT = "The ferry to Almada leaves from pier four"
 

@@ -15,10 +15,10 @@ from concurrent.futures import CancelledError
 import pytest
 
 from fakes.loopback import Reply, json_reply
-from notewell.remote.client import Call, RemoteClient
-from notewell.remote.failures import RemoteFailure
-from notewell.remote.patience import HURRIED, Patience
-from notewell.remote.service import Service
+from notewell.embedding.http.client import Call, RemoteClient
+from notewell.embedding.http.failures import RemoteFailure
+from notewell.embedding.http.patience import HURRIED, Patience
+from notewell.embedding.http.service import Service
 
 from .server import serving
 
@@ -182,9 +182,9 @@ def test_closing_ends_what_is_under_way():
 
 CTRL_C = """
 import sys
-from notewell.remote.client import Call, RemoteClient
-from notewell.remote.patience import Patience
-from notewell.remote.service import Service
+from notewell.embedding.http.client import Call, RemoteClient
+from notewell.embedding.http.patience import Patience
+from notewell.embedding.http.service import Service
 with RemoteClient(Service("Acme", sys.argv[1])) as client:
     print("asking", flush=True)
     client.ask_json(Call("/things", {}), timeout_s=600, patience=Patience())
@@ -208,12 +208,12 @@ def test_ctrl_c_ends_a_call_at_once():
 
 SILENT = """
 import sys
-import notewell.remote.retry_hooks as hooks
+import notewell.embedding.http.retry_hooks as hooks
 if sys.argv[2] == "silent":
     hooks.silence()
-from notewell.remote.client import Call, RemoteClient
-from notewell.remote.patience import Patience
-from notewell.remote.service import Service
+from notewell.embedding.http.client import Call, RemoteClient
+from notewell.embedding.http.patience import Patience
+from notewell.embedding.http.service import Service
 import logging
 logging.basicConfig(level=logging.INFO)
 with RemoteClient(Service("Acme", sys.argv[1])) as client:

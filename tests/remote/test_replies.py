@@ -8,9 +8,9 @@ from email.utils import format_datetime
 
 import pytest
 
-from notewell.remote.failures import RemoteFailure
-from notewell.remote.patience import HURRIED, Patience
-from notewell.remote.replies import Reply, failure_of, retry_after_s, sendable, without_secrets
+from notewell.embedding.http.failures import RemoteFailure
+from notewell.embedding.http.patience import HURRIED, Patience
+from notewell.embedding.http.replies import Reply, failure_of, retry_after_s, sendable, without_secrets
 
 KEY = "sk-proj-0451deadbeef0451deadbeef"
 

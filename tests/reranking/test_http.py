@@ -11,9 +11,9 @@ from email.utils import format_datetime
 
 import pytest
 
+from notewell.embedding.http.patience import HURRIED
 from notewell.errors import RerankerError
-from notewell.remote.patience import HURRIED
-from notewell.reranking.http import APIS, HttpReranker
+from notewell.search.rerankers.http import APIS, HttpReranker
 
 from .provider import COUNTS, PATHS, RESULTS, Reply, running
 

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
+from notewell.embedding.http import service
 from notewell.errors import RerankerError, SettingsError
-from notewell.remote import service
-from notewell.reranking.http import APIS
-from notewell.reranking.selection import BUILT_IN, ENTRY_POINT_GROUP, open_reranker
+from notewell.search.rerankers.http import APIS
+from notewell.search.rerankers.selection import BUILT_IN, ENTRY_POINT_GROUP, open_reranker
 from notewell.settings import QuerySettings, RemoteSettings, RerankSettings, Settings, load_settings, to_public_dict
 
 from .provider import running
@@ -136,7 +136,7 @@ def test_a_plug_in_that_does_not_load_is_named(plug_in):
 def test_choosing_loads_nothing():
     program = f"""
 import os, sys
-from notewell.reranking.selection import open_reranker
+from notewell.search.rerankers.selection import open_reranker
 from notewell.settings import QuerySettings, RerankSettings, Settings
 for name in {sorted(BUILT_IN)!r}:
     open_reranker(Settings(query=QuerySettings(rerank=RerankSettings(provider=name, api_key="key"))))

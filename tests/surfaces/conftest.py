@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from notewell.surfaces.cli.main import run
+from notewell.cli.main import run
 
 
 @dataclass(frozen=True)

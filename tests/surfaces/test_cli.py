@@ -16,8 +16,8 @@ import click
 import pytest
 
 from notewell import Memory, __version__
+from notewell.cli.main import COMMANDS, cli
 from notewell.embedding.hub import hub_file
-from notewell.surfaces.cli.main import COMMANDS, cli
 
 from .conftest import run_process
 
@@ -277,7 +277,7 @@ def test_keyword_search_loads_no_model(notewell, indexed, words, monkeypatch):
     def refuse(*_):
         raise AssertionError("a model was asked for")
 
-    monkeypatch.setattr("notewell.embedders.select_embedder", refuse)
+    monkeypatch.setattr("notewell.embedding.embedders.select_embedder", refuse)
     (indexed / "memory/new.md").write_text("The zebra protocol.\n", encoding="utf-8")
     found = notewell("search", "zebra", "-w", indexed, *words, "--json").document
     assert (found["mode"], found["notes"], found["index"]["pending"]) == ("keyword", [], 1)
@@ -648,7 +648,7 @@ def commands() -> dict[str, click.Command]:
     """Return every command and sub-command by its words."""
     found: dict[str, click.Command] = {"": cli}
     for name, module in COMMANDS.items():
-        command = import_module(f"notewell.surfaces.cli.{module}").command
+        command = import_module(f"notewell.cli.{module}").command
         found[name] = command
         for inner in command.commands if isinstance(command, click.Group) else ():
             found[f"{name} {inner}"] = command.commands[inner]

@@ -11,8 +11,8 @@ import pytest
 
 from notewell import ConversationStore, IndexMismatchError, Memory, RerankerError, Settings, StoreError, errors
 from notewell.embedding.hashing import HashingEmbedder
-from notewell.remembering import notes_lock
-from notewell.reranking.selection import open_reranker
+from notewell.memory.remembering import notes_lock
+from notewell.search.rerankers.selection import open_reranker
 from notewell.settings import QuerySettings, RerankSettings
 from notewell.store.state_folder import StateFolder
 from processes.folders import as_plain_user, small_disk, with_mode

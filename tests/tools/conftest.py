@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from notewell import Memory
-from notewell.tools import MemoryTools
+from notewell.agents.tools import MemoryTools
 
 
 @pytest.fixture

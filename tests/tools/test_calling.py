@@ -7,9 +7,9 @@ import json
 import pytest
 
 from notewell import Memory
-from notewell.documents import hit_document, note_document, search_document, status_document
-from notewell.fences import fence, strip_fenced
-from notewell.tools import MemoryTools
+from notewell.agents.documents import hit_document, note_document, search_document, status_document
+from notewell.agents.tools import MemoryTools
+from notewell.text.fences import fence, strip_fenced
 
 
 def test_a_search_gives_the_document_of_the_command_with_its_snippets_fenced(tools, memory):

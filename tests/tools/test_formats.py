@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from notewell import tools as memory_tools
-from notewell.surfaces.mcp.server import tool_document
-from notewell.tools import MemoryTools
-from notewell.tools.schemas import BY_NAME
+from notewell.agents import tools as memory_tools
+from notewell.agents.tools import MemoryTools
+from notewell.agents.tools.schemas import BY_NAME
+from notewell.mcp.server import tool_document
 
 CHARS_PER_TOKEN = 4
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notewell import Hit, Memory
-from notewell.fences import strip_fenced
-from notewell.tools import MemoryTools
-from notewell.tools.injection import LEAST_PIECE, injected_hits, with_citations
+from notewell.agents.tools import MemoryTools
+from notewell.agents.tools.injection import LEAST_PIECE, injected_hits, with_citations
+from notewell.text.fences import strip_fenced
 
 
 def hit(snippet: str, path: str = "memory/a.md") -> Hit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from notewell import Memory
-from notewell.tools import MemoryTools, memory_prompt
+from notewell.agents.tools import MemoryTools, memory_prompt
 
 
 def test_it_says_what_the_memory_holds_and_how_it_searches(memory, workspace):

@@ -76,8 +76,8 @@ def estimate(embedder: Embedder, settings: Settings, tokens: int) -> CostEstimat
 
 def _names(embedder: Embedder) -> tuple[str, str]:
     """Return provider and model, without the call that the whole identity of an unknown model costs."""
-    if "notewell.embedding.remote.embedder" in sys.modules:  # else it is none of those: no need to import it
-        from notewell.embedding.remote.embedder import RemoteEmbedder
+    if "notewell.embedding.providers.embedder" in sys.modules:  # else it is none of those: no need to import it
+        from notewell.embedding.providers.embedder import RemoteEmbedder
 
         if isinstance(embedder, RemoteEmbedder):
             return embedder.api.name, embedder.model

@@ -20,13 +20,13 @@ ENTRY_POINT_GROUP = "notewell.embedders"
 # The same lines as in the package's own entry points. Asking importlib.metadata for them costs 55 ms in a cold process,
 # a quarter of a search, so only names that are not here are looked up; a test keeps the two lists equal.
 BUILT_IN: Mapping[str, str] = {
-    "gemini": "notewell.embedding.remote.gemini:open_gemini",
+    "gemini": "notewell.embedding.providers.gemini:open_gemini",
     "hashing": "notewell.embedding.hashing:open_hashing",
     "local": "notewell.embedding.local:open_local",
-    "mistral": "notewell.embedding.remote.mistral:open_mistral",
-    "ollama": "notewell.embedding.remote.ollama:open_ollama",
-    "openai": "notewell.embedding.remote.openai:open_openai",
-    "voyage": "notewell.embedding.remote.voyage:open_voyage",
+    "mistral": "notewell.embedding.providers.mistral:open_mistral",
+    "ollama": "notewell.embedding.providers.ollama:open_ollama",
+    "openai": "notewell.embedding.providers.openai:open_openai",
+    "voyage": "notewell.embedding.providers.voyage:open_voyage",
 }
 BY_KEY: Mapping[str, tuple[str, ...]] = {  # what `auto` looks for after the local model, in this order
     "openai": ("OPENAI_API_KEY",),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from notewell.evaluation.test_sets import EvalDocument, EvalSet
-    from notewell.memory import Memory
+    from notewell.memory.memory import Memory
     from notewell.types import Hit, ProgressCallback, SearchAnswer
 
 INJECTED_CHARS = 4_000  # what OpenClaw lets a search add to a prompt

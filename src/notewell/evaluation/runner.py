@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from notewell.evaluation.metrics import METRICS, interval, kept_by_threshold, mean
 from notewell.evaluation.variants import VARIANTS
 from notewell.evaluation.workspaces import write_workspaces
-from notewell.memory import Memory
+from notewell.memory.memory import Memory
 from notewell.settings import load_settings
 
 if TYPE_CHECKING:

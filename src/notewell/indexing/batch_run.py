@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from notewell.embedding.batch_jobs.driver import JobView
+from notewell.embedding.batch.driver import JobView
+from notewell.embedding.http.failures import RemoteFailure
 from notewell.errors import NotewellError
-from notewell.faults import reach
-from notewell.remote.failures import RemoteFailure
+from notewell.files.faults import reach
 from notewell.types import Problem
 
 if TYPE_CHECKING:
-    from notewell.embedding.batch_jobs.jobs import BatchJobs, Harvest
-    from notewell.embedding.batch_jobs.ledger import JobRecord
+    from notewell.embedding.batch.jobs import BatchJobs, Harvest
+    from notewell.embedding.batch.ledger import JobRecord
     from notewell.indexing.tally import Tally
     from notewell.protocols import Embedder, EmbeddingCache, Store, Vector
     from notewell.settings import BatchSettings

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from notewell.errors import IndexBusyError, IndexCorruptError, StoreError
-from notewell.faults import reach
+from notewell.files.faults import reach
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

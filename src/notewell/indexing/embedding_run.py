@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from notewell.errors import BadVectorError, EmbedderError
-from notewell.faults import reach
+from notewell.files.faults import reach
 from notewell.indexing.arrivals import Arrivals
 from notewell.indexing.deadline import NEVER, Deadline
 from notewell.protocols import StreamingEmbedder

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from notewell.faults import reach
+from notewell.files.faults import reach
 from notewell.indexing.plan import trusted_stamp
 from notewell.types import StoredDocument
 

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from notewell.faults import reach
+from notewell.files.faults import reach
 from notewell.indexing.deadline import NEVER, Deadline
 from notewell.indexing.embedding_run import EmbeddingRun
 from notewell.indexing.listing import listings_of

@@ -9,9 +9,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from notewell.chunking import CHUNKING_VERSION, chunk_document, chunk_message
-from notewell.lexicon import LEXICON_VERSION, index_terms
-from notewell.redaction import REDACTION_VERSION
 from notewell.sources.transcripts import TRANSCRIPTS_VERSION
+from notewell.text.lexicon import LEXICON_VERSION, index_terms
+from notewell.text.redaction import REDACTION_VERSION
 from notewell.types import PreparedChunk
 
 if TYPE_CHECKING:

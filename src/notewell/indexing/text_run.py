@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from notewell.faults import reach
+from notewell.files.faults import reach
 from notewell.indexing.growth import GrowthRun
 from notewell.indexing.plan import trusted_stamp
 from notewell.protocols import GrowingSource

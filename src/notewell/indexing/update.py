@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from notewell.errors import IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
-from notewell.faults import reach
+from notewell.files.faults import reach
+from notewell.files.system_errors import as_store_errors
 from notewell.indexing.building import PROFILE, REASON_PROFILE, Building, rebuild_reason
 from notewell.indexing.deadline import NEVER, Deadline
 from notewell.indexing.indexer import Indexer
 from notewell.indexing.plan import plan_changes
 from notewell.indexing.waited_for import WaitedFor
-from notewell.store.system_errors import as_store_errors
 from notewell.types import IndexReport
 
 if TYPE_CHECKING:

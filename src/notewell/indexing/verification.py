@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from notewell.lexicon import index_terms
+from notewell.text.lexicon import index_terms
 from notewell.types import EVERYTHING, Chunk, Term
 
 if TYPE_CHECKING:

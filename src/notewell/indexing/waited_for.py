@@ -42,7 +42,7 @@ class WaitedFor:
         return waited_for.__contains__
 
     def _records(self, embedder: Embedder) -> list[frozenset[str]]:
-        from notewell.embedding.batch_jobs.ledger import FOLDER, Ledger
+        from notewell.embedding.batch.ledger import FOLDER, Ledger
 
         if not (self.state_folder / FOLDER).exists():
             return []
@@ -52,7 +52,7 @@ class WaitedFor:
 
 def jobs_under_way(state_folder: Path) -> tuple[BatchJob, ...]:
     """Return the jobs of every model, oldest first, as the ledger has them; nobody is asked."""
-    from notewell.embedding.batch_jobs.ledger import Ledger
+    from notewell.embedding.batch.ledger import Ledger
 
     return tuple(
         BatchJob(
@@ -68,7 +68,7 @@ def jobs_under_way(state_folder: Path) -> tuple[BatchJob, ...]:
 
 def check_jobs(state_folder: Path) -> Iterator[Check]:
     """Yield what `doctor` has to say about batch jobs; nothing when there are none."""
-    from notewell.embedding.batch_jobs.ledger import FOLDER, Ledger
+    from notewell.embedding.batch.ledger import FOLDER, Ledger
 
     jobs = jobs_under_way(state_folder)
     if jobs:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from notewell.lexicon import index_terms
+from notewell.text.lexicon import index_terms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

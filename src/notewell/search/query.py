@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from notewell.lexicon import fold, pairs, stem, words
-from notewell.lexicon.function_words import function_words
 from notewell.search.day_phrases import day_phrases
+from notewell.text.lexicon import fold, pairs, stem, words
+from notewell.text.lexicon.function_words import function_words
 from notewell.types import Term
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from notewell.lexicon import Word
     from notewell.protocols import Snapshot
     from notewell.search.tuning import Tuning
+    from notewell.text.lexicon import Word
 
 LONGEST_QUERY = 4_000  # characters; what stands after that in a pasted page adds noise, not meaning
 LEAST_IDF = 1e-6  # FTS5's own floor for terms in more than half of the rows

@@ -16,7 +16,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from notewell.lexicon import fold
+from notewell.text.lexicon import fold
 from notewell.types import Candidate
 
 if TYPE_CHECKING:

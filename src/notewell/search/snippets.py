@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from notewell.lexicon import fold, irregular_forms
+from notewell.text.lexicon import fold, irregular_forms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from notewell.lexicon import fold, stem
+from notewell.text.lexicon import fold, stem
 from notewell.types import Term
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from functools import cached_property
 from pathlib import Path
 
 from notewell.errors import NoteNotFoundError, PathRefusedError, WorkspaceError
-from notewell.privacy import is_private
-from notewell.redaction import redact
 from notewell.sources.dates import note_date
 from notewell.sources.decoding import decode_note
 from notewell.sources.front_matter import split_front_matter
 from notewell.sources.note_paths import Root, is_disguised, is_markdown, is_skipped, parts_of, roots_of
 from notewell.sources.opening import read_below
+from notewell.sources.privacy import is_private
 from notewell.sources.walking import Found, Walker, is_link, problem_at
+from notewell.text.redaction import redact
 from notewell.types import Document, FileStamp, Listing, Problem, SourceName
 
 

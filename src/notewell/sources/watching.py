@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from notewell.faults import reach
+from notewell.files.faults import reach
 from notewell.sources.note_paths import is_markdown, is_skipped, roots_of
 
 if TYPE_CHECKING:

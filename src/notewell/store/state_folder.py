@@ -11,11 +11,11 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from notewell.durability import sync_folder
 from notewell.errors import DiskFullError, IndexBusyError, StoreError
-from notewell.faults import reach
+from notewell.files.durability import sync_folder
+from notewell.files.faults import reach
+from notewell.files.system_errors import as_store_errors, store_error
 from notewell.store.in_use import MARK_ENDING, Mark, alone_with, mark_of
-from notewell.store.system_errors import as_store_errors, store_error
 
 TOP_FOLDER = ".notewell"
 _INDEX_NAME = re.compile(r"index-(\d+)\.sqlite")

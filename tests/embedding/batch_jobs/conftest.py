@@ -12,7 +12,7 @@ import pytest
 
 from fakes.providers import PROVIDERS, FakeProvider, vector_of
 from notewell import Memory
-from notewell.embedding.batch_jobs.ledger import JobRecord, Ledger
+from notewell.embedding.batch.ledger import JobRecord, Ledger
 from notewell.settings import BatchSettings, CacheSettings, RemoteSettings, Settings, SyncSettings
 from notewell.types import hash_text
 

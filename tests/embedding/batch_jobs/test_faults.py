@@ -19,9 +19,9 @@ MOST_CALLS = 60  # a run of one job that goes wrong in every way makes fewer
 @pytest.fixture(autouse=True)
 def no_real_waits(monkeypatch):
     """A second look comes at once, and a provider that hangs is given up on soon."""
-    monkeypatch.setattr("notewell.embedding.batch_jobs.jobs.LOOK_AGAIN_S", 0.01)
-    monkeypatch.setattr("notewell.embedding.batch_jobs.calls.ASK_TIMEOUT_S", 0.5)
-    monkeypatch.setattr("notewell.embedding.batch_jobs.calls.TRANSFER_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("notewell.embedding.batch.jobs.LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr("notewell.embedding.batch.calls.ASK_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("notewell.embedding.batch.calls.TRANSFER_TIMEOUT_S", 0.5)
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,7 @@ def test_a_poisoned_text_costs_one_line(harbour):
 
 
 def test_two_failures_turn_jobs_off_for_the_run(harbour, monkeypatch):
-    monkeypatch.setattr("notewell.embedding.batch_jobs.jobs.MOST_BYTES", 1)  # one text a job
+    monkeypatch.setattr("notewell.embedding.batch.jobs.MOST_BYTES", 1)  # one text a job
     harbour.fake.inject("batch_failed", times=None)
     memory = harbour.open()
     report = memory.index(batch=True)
@@ -108,7 +108,7 @@ def test_two_failures_turn_jobs_off_for_the_run(harbour, monkeypatch):
 
 
 def test_one_failure_does_not(harbour, monkeypatch):
-    monkeypatch.setattr("notewell.embedding.batch_jobs.jobs.MOST_BYTES", 1)
+    monkeypatch.setattr("notewell.embedding.batch.jobs.MOST_BYTES", 1)
     harbour.fake.inject("batch_failed")
     memory = harbour.open()
     report = memory.index(batch=True)

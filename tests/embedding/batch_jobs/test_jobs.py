@@ -10,8 +10,8 @@ import pytest
 
 from fakes.providers import FakeOllama
 from notewell import Memory
-from notewell.embedding.batch_jobs.jobs import SHORT_HASH
-from notewell.embedding.batch_jobs.ledger import Ledger, forget_inputs
+from notewell.embedding.batch.jobs import SHORT_HASH
+from notewell.embedding.batch.ledger import Ledger, forget_inputs
 from notewell.settings import BatchSettings, RemoteSettings, Settings
 from notewell.types import hash_text
 
@@ -112,7 +112,7 @@ def test_no_batch_goes_before_the_settings(openai_harbour):
 
 def test_no_more_jobs_at_once_than_the_settings_allow(openai_harbour, monkeypatch):
     """Six jobs' worth of text, two at once: the next is made when one is done."""
-    monkeypatch.setattr("notewell.embedding.batch_jobs.jobs.MOST_BYTES", 20_000)  # two texts of 1,536 numbers
+    monkeypatch.setattr("notewell.embedding.batch.jobs.MOST_BYTES", 20_000)  # two texts of 1,536 numbers
     write_notes(openai_harbour.workspace, 12)
     fake, most = openai_harbour.fake, 0
 
@@ -130,7 +130,7 @@ def test_no_more_jobs_at_once_than_the_settings_allow(openai_harbour, monkeypatc
 
 
 def test_the_next_jobs_wait_for_a_later_run_when_nobody_waits(openai_harbour, monkeypatch):
-    monkeypatch.setattr("notewell.embedding.batch_jobs.jobs.MOST_BYTES", 20_000)
+    monkeypatch.setattr("notewell.embedding.batch.jobs.MOST_BYTES", 20_000)
     write_notes(openai_harbour.workspace, 12)
     memory = openai_harbour.open()
     openai_harbour.fake.polls_until_done = 0
@@ -149,7 +149,7 @@ def test_the_pause_between_looks_grows(openai_harbour):
             pauses.append(timeout)
             return super().wait(0)
 
-    from notewell.embedding.batch_jobs.opening import open_jobs
+    from notewell.embedding.batch.opening import open_jobs
     from notewell.indexing.batch_run import BatchRun
     from notewell.indexing.batch_steps import run_in_steps
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fakes.providers import FakeProvider
 from notewell import Memory
-from notewell.embedding.remote.embedder import RemoteEmbedder
+from notewell.embedding.providers.embedder import RemoteEmbedder
 from notewell.embedding.selection import open_provider
 from notewell.settings import RemoteSettings, Settings
 

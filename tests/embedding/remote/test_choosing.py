@@ -9,9 +9,9 @@ import pytest
 from fakes.providers import PROVIDERS, FakeOpenAI
 from notewell import Memory
 from notewell.embedding import extra
+from notewell.embedding.http import service
 from notewell.embedding.selection import BY_KEY, for_provider, select_embedder
 from notewell.errors import EmbedderUnavailableError
-from notewell.remote import service
 from notewell.settings import RemoteSettings, Settings
 
 from .opening import open_memory

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fakes.providers import INDEX_FAULTS, PROVIDERS, STATUS_FAULTS, VECTOR_FAULTS, WIRE_FAULTS
-from notewell.remote.patience import Patience
+from notewell.embedding.http.patience import Patience
 
 from .opening import open_memory
 

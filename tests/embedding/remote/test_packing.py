@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notewell.embedding.remote.packing import about_tokens, bundled, in_parts, pieces_of
+from notewell.embedding.providers.packing import about_tokens, bundled, in_parts, pieces_of
 
 LIMITS = {"inputs": 4, "input_tokens": 100, "request_tokens": 300, "tokens": 120}
 

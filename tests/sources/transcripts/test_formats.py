@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notewell.fences import fence
 from notewell.sources.transcripts.messages import LeftOut, Message, moment_of
 from notewell.sources.transcripts.records import NotARecord, message_of, record_in
+from notewell.text.fences import fence
 from sources.transcripts.records import AT, claude, codex, codex_message, openclaw, text_block
 
 SAID = [

@@ -9,9 +9,9 @@ import pytest
 
 from mcp import Client
 from notewell import Memory
+from notewell.agents.tools import MemoryTools
 from notewell.embedding.hashing import HashingEmbedder
-from notewell.surfaces.mcp.server import MemoryServer
-from notewell.tools import MemoryTools
+from notewell.mcp.server import MemoryServer
 
 BATCH_WAIT_S = 20  # never reached: the test opens the gate
 

@@ -14,8 +14,8 @@ import pytest
 
 from mcp import Client, StdioServerParameters, stdio_client
 from notewell import Memory
-from notewell.documents import status_document
-from notewell.tools import MemoryTools
+from notewell.agents.documents import status_document
+from notewell.agents.tools import MemoryTools
 from processes.plug_in import install
 
 from .conftest import COMMAND, server_environment
@@ -239,7 +239,7 @@ def test_many_clients_on_one_workspace(workspace):
 def test_without_the_package_it_says_what_to_install(indexed):
     code = (
         "import sys; sys.modules['mcp'] = None\n"
-        "from notewell.surfaces.cli.main import run\n"
+        "from notewell.cli.main import run\n"
         f"sys.exit(run(['mcp', '-w', {str(indexed)!r}]))"
     )
     done = subprocess.run(
@@ -259,9 +259,9 @@ def test_it_loads_only_what_a_server_needs(indexed):
     """What keeps the time to the first answer short: no client, no HTTP stack, no model."""
     code = (
         "import sys\n"
-        "from notewell.surfaces.mcp.sdk import lean_imports\n"
+        "from notewell.mcp.sdk import lean_imports\n"
         "with lean_imports():\n"
-        "    import notewell.surfaces.mcp.stdio\n"
+        "    import notewell.mcp.stdio\n"
         "heavy = {'mcp.client', 'mcp.server.mcpserver', 'httpx', 'httpx2', 'numpy', 'onnxruntime', 'jsonschema'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
         "from mcp import Client\n"

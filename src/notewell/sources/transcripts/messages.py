@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Literal
 
-from notewell.fences import strip_fenced
+from notewell.text.fences import strip_fenced
 
 Record = Mapping[str, Any]
 Role = Literal["user", "assistant"]

@@ -14,8 +14,8 @@ from typing import Any
 import apsw
 
 from notewell.errors import DiskFullError, IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
-from notewell.faults import reach
-from notewell.store.system_errors import NO_ROOM, store_error
+from notewell.files.faults import reach
+from notewell.files.system_errors import NO_ROOM, store_error
 
 Row = tuple[Any, ...]
 

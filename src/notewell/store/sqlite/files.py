@@ -6,9 +6,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from notewell.errors import IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
-from notewell.faults import reach
+from notewell.files.faults import reach
+from notewell.files.system_errors import store_error
 from notewell.store.sqlite.connection import Database, connect
-from notewell.store.system_errors import store_error
 
 BUSY_TIMEOUT_S = 30.0  # a bulk write holds the lock for milliseconds; longer means a stuck process
 _CACHE_KIB = 16_000  # holds the hot keyword pages of 100,000 chunks

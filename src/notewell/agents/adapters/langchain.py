@@ -1,0 +1,59 @@
+"""LangChain: a memory in, a retriever for chains and agents out."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from notewell.agents.adapters.needed import needs_extra
+from notewell.agents.adapters.passages import passages_for
+
+with needs_extra("langchain"):
+    from langchain_core.documents import Document
+    from langchain_core.retrievers import BaseRetriever
+
+if TYPE_CHECKING:
+    from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+
+__all__ = ["MemoryRetriever"]
+
+
+class MemoryRetriever(BaseRetriever):
+    """Finds passages of a memory: `MemoryRetriever(memory=memory, limit=4).invoke("what did we decide?")`.
+
+    The options are those of `Memory.search`. A document holds the whole passage; its `id` is the citation.
+    """
+
+    memory: Any  # a notewell.Memory; pydantic would want to look into it
+    limit: int | None = None
+    min_score: float | None = None
+    source: str | None = None
+    since: str | date | None = None
+    until: str | date | None = None
+    chat: str | None = None
+    mode: str | None = None
+    keyword_only: bool = False
+    whole_passages: bool = True
+    fenced: bool = False
+
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun | None = None,  # noqa: ARG002
+    ) -> list[Document]:
+        options = {
+            name: getattr(self, name)
+            for name in ("limit", "min_score", "source", "since", "until", "chat", "mode", "keyword_only")
+        }
+        found = passages_for(self.memory, query, whole=self.whole_passages, fenced=self.fenced, options=options)
+        return [Document(id=each.citation, page_content=each.text, metadata=each.metadata) for each in found]
+
+    async def _aget_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun | None = None,  # noqa: ARG002
+    ) -> list[Document]:
+        return await asyncio.to_thread(self._get_relevant_documents, query)

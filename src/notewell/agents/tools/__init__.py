@@ -1,0 +1,8 @@
+"""The memory as tools for a model: `openai()` and `anthropic()` describe them, `MemoryTools` answers the calls."""
+
+from notewell.agents.tools.calling import MemoryTools, ToolResult
+from notewell.agents.tools.formats import anthropic, openai
+from notewell.agents.tools.prompt import memory_prompt
+from notewell.agents.tools.schemas import ToolSpec
+
+__all__ = ["MemoryTools", "ToolResult", "ToolSpec", "anthropic", "memory_prompt", "openai"]

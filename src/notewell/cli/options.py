@@ -1,0 +1,81 @@
+"""What every command takes (`--workspace`, `--agent`, `--set`, `--json`), and the memory those options name."""
+
+from __future__ import annotations
+
+import functools
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from notewell import Memory, SettingsError
+from notewell.settings import Resolved, load_settings
+from notewell.settings.workspace import find_workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The options common to all commands, as given."""
+
+    workspace: str | None
+    agent: str
+    flags: dict[str, object]
+    as_json: bool
+
+    def folder(self) -> Path:
+        """Return the workspace folder, or raise with the next step."""
+        return find_workspace(self.workspace, environ=os.environ)
+
+    def resolved(self) -> Resolved:
+        """Return the settings of that workspace and agent, with where they come from."""
+        return load_settings(self.folder(), agent=self.agent, flags=self.flags)
+
+    def memory(self) -> Memory:
+        """Open the memory; the caller closes it."""
+        folder = self.folder()
+        return Memory(folder, load_settings(folder, agent=self.agent, flags=self.flags).settings, agent=self.agent)
+
+
+def common_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the common options, handed over as one `chosen` argument."""
+
+    @click.option("--workspace", "-w", metavar="PATH", help="The folder with MEMORY.md and memory/.")
+    @click.option(
+        "--agent",
+        metavar="ID",
+        default=lambda: os.environ.get("NOTEWELL_AGENT") or "main",
+        help="Whose memory.  [default: main]",
+    )
+    @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a setting, for this call.")
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+    @functools.wraps(function)
+    def wrapped(
+        *args: Any, workspace: str | None, agent: str, assignments: tuple[str, ...], as_json: bool, **kwargs: Any
+    ) -> Any:
+        chosen = Chosen(workspace, agent, dict(_assignment(text) for text in assignments), as_json)
+        return function(*args, chosen=chosen, **kwargs)
+
+    return wrapped
+
+
+def listener_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say who listens."""
+    session = click.option("--session", metavar="ID", help="The group's own session, which it may see.")
+    chat = click.option(
+        "--chat",
+        type=click.Choice(["direct", "group"]),
+        help="Who listens: a group sees neither MEMORY.md nor private notes.  [default: direct]",
+    )
+    return chat(session(function))
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise SettingsError(f"--set {text}: not of the form KEY=VALUE", hint="for example --set query.max_results=10")
+    return key, value

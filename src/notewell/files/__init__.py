@@ -1,0 +1,1 @@
+"""Writes, walks and guards files on disk."""

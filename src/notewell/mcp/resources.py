@@ -1,0 +1,59 @@
+"""Memory files as MCP resources: a URI in, the file's text out; what `memory_get` refuses is refused here too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
+
+from notewell import NotewellError, PathRefusedError
+from notewell.agents.tools.injection import fenced_file
+
+if TYPE_CHECKING:
+    from notewell.agents.tools import MemoryTools
+
+PREFIX = "memory://file/"
+MIME_TYPE = "text/markdown"
+TEMPLATE: dict[str, Any] = {
+    "uriTemplate": PREFIX + "{+path}",
+    "name": "memory file",
+    "description": "A memory file by its path, such as MEMORY.md or memory/topic.md",
+    "mimeType": MIME_TYPE,
+}
+_KEPT = "/!$&'()*+,;=:@"  # what a URI's path may hold as it is, RFC 3986
+
+
+def note_resources(tools: MemoryTools) -> list[dict[str, Any]]:
+    """Return every memory file there is now that this chat may see."""
+    paths = [file.path for source in tools.memory.sources() for file in source.list().files]
+    shown = paths if tools.chat == "direct" else [path for path in paths if _may_see(tools, path)]
+    return [{"uri": uri_of(path), "name": path, "mimeType": MIME_TYPE} for path in shown]
+
+
+def _may_see(tools: MemoryTools, path: str) -> bool:
+    try:
+        tools.memory.get(path, lines=1, chat=tools.chat)
+    except NotewellError:
+        return False
+    return True
+
+
+def note_resource(tools: MemoryTools, uri: str) -> dict[str, Any]:
+    """Return the whole text of the file that the URI names, fenced with its path."""
+    if not uri.startswith(PREFIX):
+        raise PathRefusedError(uri)
+    try:
+        path = unquote(uri.removeprefix(PREFIX), errors="strict")
+    except UnicodeDecodeError:  # bytes that are no text name no file of ours
+        raise PathRefusedError(uri) from None
+    pieces: list[str] = []
+    next_line: int | None = 1
+    while next_line is not None:
+        piece = tools.memory.get(path, first_line=next_line, chat=tools.chat)
+        pieces.append(piece.text)
+        next_line = piece.next_first_line
+    return {"uri": uri, "mimeType": MIME_TYPE, "text": fenced_file("\n".join(pieces), path)}
+
+
+def uri_of(path: str) -> str:
+    """Return the URI of a memory file."""
+    return PREFIX + quote(path, safe=_KEPT)

@@ -1,0 +1,200 @@
+"""Tools of a memory in, an MCP server out: tools, resources, a prompt, and instructions from the live state."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+from mcp.server.caching import CacheHint
+from mcp.server.lowlevel.server import Server
+from mcp.shared.exceptions import MCPError
+
+from notewell import NotewellError, __version__
+from notewell.agents.tools.schemas import SEARCH
+from notewell.errors import system_error
+from notewell.mcp.recall import RECALL, recall_text
+from notewell.mcp.resources import TEMPLATE, note_resource, note_resources
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+    from mcp_types import CallToolRequestParams, GetPromptRequestParams, ReadResourceRequestParams
+
+    from notewell import Memory
+    from notewell.agents.tools import MemoryTools, ToolSpec
+
+    Context = ServerRequestContext[Any, Any]
+
+INVALID_PARAMS = -32602  # JSON-RPC
+RESOURCE_NOT_FOUND = -32002  # MCP before 2026-07-28, which uses INVALID_PARAMS
+MODERN = "2026-07-28"
+COMPLETE: dict[str, Any] = {"resultType": "complete"}  # asked for since 2026-07-28; the SDK leaves it out before that
+LISTING_METHODS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+THREADS = 8  # calls at work at once in one server; SQLite readers beyond it only wait for the processor
+PROGRESS_EVERY_S = 0.1
+
+_log = logging.getLogger(__name__)
+
+
+class MemoryServer:
+    """Answers MCP requests from one memory; the protocol itself is the SDK's."""
+
+    def __init__(self, tools: MemoryTools) -> None:
+        self.tools = tools
+        self._begun_at: float | None = None  # on the monotonic clock
+        self._asked_for = threading.Event()  # indexing behind the answers has been asked for, or cannot be
+        self._threads: anyio.CapacityLimiter | None = None
+        self.protocol: Server[Any] = Server(
+            "notewell",
+            version=__version__,
+            title="Notewell memory",
+            cache_hints=dict.fromkeys(LISTING_METHODS, CacheHint()),  # type: ignore[arg-type]
+            on_list_tools=self._list_tools,  # type: ignore[arg-type]
+            on_call_tool=self._call_tool,  # type: ignore[arg-type]
+            on_list_resources=self._list_resources,  # type: ignore[arg-type]
+            on_list_resource_templates=self._list_templates,  # type: ignore[arg-type]
+            on_read_resource=self._read_resource,  # type: ignore[arg-type]
+            on_list_prompts=self._list_prompts,  # type: ignore[arg-type]
+            on_get_prompt=self._get_prompt,  # type: ignore[arg-type]
+        )
+        self.protocol.middleware.append(self._live_instructions)
+
+    def instructions(self) -> str:
+        """Return what a client tells its model about this server, from the state the memory is in now."""
+        try:
+            return self.tools.prompt()
+        except OSError as error:
+            failure = system_error(error)
+        except NotewellError as error:
+            failure = error
+        return f"The memory cannot be used at the moment: {failure.message}. Next step: {failure.hint}"
+
+    async def _live_instructions(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        result = await call_next(ctx)
+        if ctx.method in {"initialize", "server/discover"} and isinstance(result, dict):
+            return result | {"instructions": await self._in_thread(self.instructions)}
+        self._begin()  # not before the first answer: a client that starts up waits for that
+        return result
+
+    def _begin(self) -> float:
+        """Let the memory catch up with its files, and stay so, behind the answers; return when that began."""
+        if self._begun_at is None:
+            self._begun_at = time.monotonic()
+            threading.Thread(target=follow_files, args=(self.tools.memory, self._asked_for), daemon=True).start()
+        return self._begun_at
+
+    # --- tools -----------------------------------------------------------------------------------
+
+    async def _list_tools(self, _ctx: Context, _params: object) -> dict[str, Any]:
+        return COMPLETE | {"tools": [tool_document(spec) for spec in self.tools.specs]}
+
+    async def _call_tool(self, ctx: Context, params: CallToolRequestParams) -> dict[str, Any]:
+        if params.name == SEARCH.name:
+            await self._show_indexing(ctx)
+        result = await self._in_thread(self.tools.call, params.name, params.arguments)
+        content = [{"type": "text", "text": result.text}]
+        if result.is_error:
+            return COMPLETE | {"content": content, "isError": True}
+        return COMPLETE | {"content": content, "structuredContent": result.document, "isError": False}
+
+    async def _show_indexing(self, ctx: Context) -> None:
+        """Tell a client that wants to know how far the index is, while the first searches wait for it anyway."""
+        memory, shown = self.tools.memory, -1
+        left_s = memory.settings.sync.search_budget_ms / 1000 - (time.monotonic() - self._begin())
+        with anyio.move_on_after(left_s), suppress(NotewellError):  # an index in trouble is told by the search
+            await self._in_thread(self._asked_for.wait, left_s)
+            while not await self._in_thread(memory.wait_until_synced, PROGRESS_EVERY_S):
+                done, total, message = await self._in_thread(_indexed_so_far, memory)
+                if done > shown:  # progress may only grow
+                    shown = done
+                    await ctx.session.report_progress(done, total, message)
+
+    # --- resources -------------------------------------------------------------------------------
+
+    async def _list_resources(self, _ctx: Context, _params: object) -> dict[str, Any]:
+        return COMPLETE | {"resources": await self._or_error(note_resources, self.tools)}
+
+    async def _list_templates(self, _ctx: Context, _params: object) -> dict[str, Any]:
+        return COMPLETE | {"resourceTemplates": [TEMPLATE]}
+
+    async def _read_resource(self, ctx: Context, params: ReadResourceRequestParams) -> dict[str, Any]:
+        code = INVALID_PARAMS if ctx.protocol_version >= MODERN else RESOURCE_NOT_FOUND
+        contents = await self._or_error(note_resource, self.tools, str(params.uri), code=code)
+        return COMPLETE | {"contents": [contents], "ttlMs": 0, "cacheScope": "private"}
+
+    # --- prompts ---------------------------------------------------------------------------------
+
+    async def _list_prompts(self, _ctx: Context, _params: object) -> dict[str, Any]:
+        return COMPLETE | {"prompts": [RECALL]}
+
+    async def _get_prompt(self, ctx: Context, params: GetPromptRequestParams) -> dict[str, Any]:
+        if params.name != RECALL["name"]:
+            raise MCPError(INVALID_PARAMS, f"no prompt is called {params.name!r}; there is {RECALL['name']!r}")
+        await self._show_indexing(ctx)
+        text = await self._or_error(recall_text, self.tools, params.arguments or {})
+        message = {"role": "user", "content": {"type": "text", "text": text}}
+        return COMPLETE | {"description": RECALL["description"], "messages": [message]}
+
+    # --- threads ---------------------------------------------------------------------------------
+
+    async def _or_error(self, work: Callable[..., Any], *args: Any, code: int = INVALID_PARAMS) -> Any:
+        """Do the work in a thread; an error of ours becomes the protocol's, with the next step."""
+        try:
+            return await self._in_thread(work, *args)
+        except OSError as error:
+            failure = system_error(error)
+        except NotewellError as error:
+            failure = error
+        raise MCPError(code, f"{failure.message}; {failure.hint}", {"kind": failure.kind, "hint": failure.hint})
+
+    async def _in_thread(self, work: Callable[..., Any], *args: Any) -> Any:
+        if self._threads is None:
+            self._threads = anyio.CapacityLimiter(THREADS)
+        return await anyio.to_thread.run_sync(work, *args, abandon_on_cancel=True, limiter=self._threads)
+
+
+def follow_files(memory: Memory, asked_for: threading.Event) -> None:
+    """Index what changed since the last time and, where the settings say so, what changes from now on."""
+    try:
+        memory.begin_session()
+        asked_for.set()
+        if memory.settings.enabled and memory.settings.sync.watch:
+            memory.watch()
+    except (NotewellError, OSError) as error:  # every search meets it again, and says so to the client
+        _log.warning("the memory is not kept up to date: %s", error)
+    finally:
+        asked_for.set()
+
+
+def _indexed_so_far(memory: Memory) -> tuple[int, int | None, str]:
+    """Return how many passages are ready, of how many, and that in words."""
+    with memory.store() as store:
+        if store is None:
+            return 0, None, "indexing has begun"
+        with store.reading() as snapshot:
+            counts = snapshot.counts()
+    if memory.selection.embedder is None:
+        return counts.chunks, None, f"indexing: {counts.chunks:,} passages so far"
+    ready = counts.chunks - counts.pending
+    return ready, counts.chunks, f"indexing: {ready:,} of {counts.chunks:,} passages can be found by meaning"
+
+
+def tool_document(spec: ToolSpec) -> dict[str, Any]:
+    """Return a tool as the protocol lists it."""
+    hints: dict[str, Any] = {"readOnlyHint": spec.read_only, "openWorldHint": False}
+    if not spec.read_only:
+        hints |= {"destructiveHint": False, "idempotentHint": False}
+    return {
+        "name": spec.name,
+        "title": spec.title,
+        "description": spec.description,
+        "inputSchema": spec.parameters,
+        "outputSchema": spec.result,
+        "annotations": hints,
+    }

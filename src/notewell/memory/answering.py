@@ -1,0 +1,153 @@
+"""A search request and the parts of a memory in, the answer with everything the reader should know out."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from notewell.search.query_embedding import QueryEmbedding
+from notewell.search.searcher import Found, SearchRequest, find
+from notewell.search.tuning import TUNING
+from notewell.types import FileStamp, IndexState, SearchAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from notewell.memory.parts import Parts
+    from notewell.protocols import Embedder, Snapshot, Vector
+    from notewell.search.tuning import Tuning
+    from notewell.types import Counts, IndexReport, SearchMode, SourceName
+
+NO_NOTES = "no notes yet: write MEMORY.md or memory/<topic>.md in {workspace}"
+NOT_INDEXED = "nothing is indexed yet: run `notewell index`"
+
+
+class Answering:
+    """Answers from the index as it is now; it remembers the vectors of the latest queries."""
+
+    def __init__(self, parts: Parts, tuning: Tuning | None = None) -> None:
+        self._parts = parts
+        self._tuning = tuning or TUNING  # others are for evaluations
+        self._lock = threading.Lock()
+        self._queries: QueryEmbedding | None = None
+
+    def answer(self, request: SearchRequest, synced: IndexReport | None) -> SearchAnswer:
+        """Return the hits and the notes; `synced` is what the sync before this search reported, if there was one."""
+        notes = self._mode_notes(request.mode)
+        if synced:
+            notes += synced.notes
+            if not request.scope.public_only:  # a path may say what is not for everybody
+                notes += (f"{problem.path}: {problem.reason}" for problem in synced.problems)
+        with self._parts.store() as store:
+            if store is None:
+                return SearchAnswer(
+                    request.query, "keyword", (), IndexState(0, 0, 0, stale=True), (*notes, NOT_INDEXED)
+                )
+            with store.reading() as snapshot:
+                counts = snapshot.counts()
+                embedder, told = self._answering_embedder(request, snapshot)
+                embedding = self._query_embedding(embedder)
+                vector, reason = embedding.vector_of(request.query, snapshot) if embedding else (None, "")
+                cosine_range = _cosine_range(embedder, vector)
+                found = find(
+                    snapshot,
+                    request,
+                    vector,
+                    cosine_range=cosine_range,
+                    exists=self._shown(request),
+                    tuning=self._tuning,
+                )
+                held_back = self._held_back(snapshot, embedder) if counts.pending else ""
+        notes += [told if vector is not None else "", reason]
+        notes += self._notes_on(request, counts, found, held_back or _pending_note(request, counts, vector))
+        stale = True if found.missing_files else None if synced is None else not synced.complete or synced.postponed > 0
+        return SearchAnswer(
+            query=request.query,
+            mode="keyword" if vector is None else request.mode,
+            hits=found.hits,
+            index=IndexState(counts.files, counts.chunks, counts.pending, stale=stale),
+            notes=tuple(dict.fromkeys(note for note in notes if note)),
+        )
+
+    def embedder_notes(self) -> list[str]:
+        """Return what keeps meaning out of searches, if something does."""
+        vectors_wanted = self._parts.settings.store.vector.enabled
+        warning = self._parts.embedders.selection.warning if vectors_wanted else ""
+        return [warning] if warning else []
+
+    def _mode_notes(self, mode: SearchMode) -> list[str]:
+        """Return what the reader should know of a mode that cannot be had as it was asked for."""
+        if mode == "keyword":
+            return []
+        selection = self._parts.embedders.selection
+        if mode == "semantic" and selection.embedder is None:
+            reasons = filter(None, (selection.reason, selection.hint, "keyword search answered instead"))
+            return [f"semantic search is not available: {'; '.join(reasons)}"]
+        return self.embedder_notes()
+
+    def forget_queries(self) -> None:
+        """Drop the remembered vectors, because their embedder is closed."""
+        with self._lock:
+            self._queries = None
+
+    def _held_back(self, snapshot: Snapshot, embedder: Embedder | None) -> str:
+        """Say what waits because embedding it would cost more than may be spent without asking."""
+        limit = self._parts.spending_limit(embedder)
+        return limit.note_on(snapshot, embedder.identity) if limit and embedder else ""
+
+    def _notes_on(self, request: SearchRequest, counts: Counts, found: Found, waiting: str) -> Iterator[str]:
+        yield from found.notes
+        if request.explain and request.ordering.reading:
+            yield f"read as a time: {request.ordering.reading.meaning}"
+        if not request.query.strip():
+            yield "the query is empty: say what to look for"
+        if not counts.files:
+            yield NO_NOTES.format(workspace=self._parts.workspace)
+        if waiting:
+            yield waiting
+        if found.missing_files:
+            yield f"the index is stale: {len(found.missing_files)} notes are gone; run `notewell index`"
+
+    def _answering_embedder(self, request: SearchRequest, snapshot: Snapshot) -> tuple[Embedder | None, str]:
+        return (None, "") if request.mode == "keyword" else self._parts.embedders.answering(snapshot.embedder())
+
+    def _query_embedding(self, embedder: Embedder | None) -> QueryEmbedding | None:
+        if embedder is None:
+            return None
+        with self._lock:
+            if self._queries is None or self._queries.embedder is not embedder:
+                self._queries = QueryEmbedding(embedder)
+            return self._queries
+
+    def _shown(self, request: SearchRequest) -> Callable[[SourceName, str], bool]:
+        """Return what says whether a file may be shown: to a group, not what became private since it was indexed."""
+        return self._exists_for_all if request.scope.public_only else self._exists
+
+    def _exists_for_all(self, source: SourceName, path: str) -> bool:
+        if source == "sessions":
+            return self._exists(source, path)
+        try:
+            return not self._parts.notes.read(FileStamp("memory", path, 0, 0)).private
+        except OSError:
+            return False
+
+    def _exists(self, source: SourceName, path: str) -> bool:
+        if source == "sessions":
+            return self._parts.transcripts is None or self._parts.transcripts.exists(path)
+        return self._parts.notes.exists(path)
+
+
+def _pending_note(request: SearchRequest, counts: Counts, vector: Vector | None) -> str:
+    if vector is None:
+        return ""
+    if request.mode == "semantic" and counts.chunks > counts.embedded:
+        missing = f"{counts.chunks - counts.embedded} of {counts.chunks}"
+        note = f"chunks without a vector ({missing}) are not found by semantic search"
+        return f"{note}; run `notewell index`" if counts.pending else note
+    if not counts.pending:
+        return ""
+    return f"{counts.pending} chunks are found by keyword only until `notewell index` has embedded them"
+
+
+def _cosine_range(embedder: Embedder | None, vector: Vector | None) -> tuple[float, float]:
+    return embedder.cosine_range if embedder and vector is not None else (0.0, 1.0)  # asking may load a model

@@ -1,0 +1,99 @@
+"""A memory path and a line range in, that piece of the file out: what an agent reads after a search."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from notewell.errors import NoteNotFoundError, NoteUnreadableError, QueryError
+from notewell.sources.privacy import DIRECT, Audience
+from notewell.types import NoteText
+
+if TYPE_CHECKING:
+    from notewell.sources.notes import NotesSource
+    from notewell.sources.transcripts.source import TranscriptSource
+
+DEFAULT_LINES = 120
+MOST_CHARS = 12_000  # about 3,000 tokens: a page, not a flood
+
+
+def read_note(
+    notes: NotesSource, path: str, *, first_line: int = 1, lines: int | None = None, audience: Audience = DIRECT
+) -> NoteText:
+    """Return up to `lines` lines from `first_line` on, whole lines while they fit into the character limit.
+
+    What the audience may not see is to it as if it were not there.
+    """
+    _check_range(first_line, lines)
+    try:
+        document = notes.read(notes.stamp_of(path))
+    except FileNotFoundError as error:  # gone between the look and the reading
+        raise NoteNotFoundError(path) from error
+    except OSError as error:
+        raise NoteUnreadableError(path, error.strerror or str(error)) from error
+    if not audience.may_see(document):
+        raise NoteNotFoundError(path)
+    every_line = document.text.split("\n")
+    if every_line and not every_line[-1]:
+        every_line.pop()  # the newline at the end of the file begins no line
+    wanted = every_line[first_line - 1 : first_line - 1 + (lines or DEFAULT_LINES)]
+    more_below = first_line + len(wanted) <= len(every_line)
+    return _text_of(document.stamp.path, wanted, first_line, more_below=more_below, asked=lines)
+
+
+def read_transcript(
+    transcripts: TranscriptSource,
+    path: str,
+    *,
+    first_line: int = 1,
+    lines: int | None = None,
+    audience: Audience = DIRECT,
+) -> NoteText:
+    """Return what lines of a transcript say, one message a line; lines that hold no message are empty."""
+    _check_range(first_line, lines)
+    stamp = transcripts.stamp_of(path)
+    if not audience.may_see_transcript(stamp.path):
+        raise NoteNotFoundError(path)
+    count = lines or DEFAULT_LINES
+    try:
+        with closing(transcripts.rendered(stamp.path, first_line)) as rendered:
+            found = [line.text for line in islice(rendered, count + 1)]
+    except FileNotFoundError as error:
+        raise NoteNotFoundError(path) from error
+    except OSError as error:
+        raise NoteUnreadableError(path, error.strerror or str(error)) from error
+    return _text_of(stamp.path, found[:count], first_line, more_below=len(found) > count, asked=lines)
+
+
+def _check_range(first_line: int, lines: int | None) -> None:
+    if first_line < 1:
+        raise QueryError(f"lines are counted from 1, got {first_line}", hint="use --from 1 for the beginning")
+    if lines is not None and lines < 1:
+        raise QueryError(f"at least one line must be asked for, got {lines}", hint="use --lines 1 or more")
+
+
+def _text_of(path: str, wanted: list[str], first_line: int, *, more_below: bool, asked: int | None) -> NoteText:
+    """Return as many of the wanted lines as fit; `more_below` says whether the file goes on behind them."""
+    shown = _that_fit(wanted)
+    after = first_line + len(shown)
+    more = more_below or len(shown) < len(wanted)
+    text = "\n".join(shown)
+    return NoteText(
+        path=path,
+        text=text[:MOST_CHARS],
+        first_line=first_line,
+        line_count=len(shown),
+        truncated=len(text) > MOST_CHARS or (more and (asked is None or len(shown) < len(wanted))),
+        next_first_line=after if more else None,
+    )
+
+
+def _that_fit(lines: list[str]) -> list[str]:
+    """Return the first lines that fit into the limit together; at least one, which may have to be cut."""
+    size = 0
+    for count, line in enumerate(lines):
+        size += len(line) + 1
+        if size > MOST_CHARS and count:
+            return lines[:count]
+    return lines

@@ -1,0 +1,112 @@
+"""What can still be read of a damaged session: its bytes come in, a sound text and what was lost go out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from notewell.errors import SessionInputError
+from notewell.sessions.ids import SessionKind
+from notewell.sessions.json5 import Json5Error, container_at, parse_json5, parse_object
+from notewell.sessions.model import Message, Summary
+from notewell.sessions.session_file import MESSAGES, text_of
+from notewell.sessions.values import entry_of, message_of, summary_of
+
+_ARRAY = re.compile(r"""^\s*["']?messages["']?\s*:\s*\[""", re.MULTILINE)
+_HEAD_LINE = re.compile(r"""^ {0,4}["']?(\w+)["']?\s*:\s*(.+?),?\s*$""")
+
+
+@dataclass(frozen=True, slots=True)
+class Salvage:
+    """A sound text made of a damaged one."""
+
+    text: str
+    messages: int  # how many were saved
+    lost_lines: int  # lines among the messages that say nothing any more
+
+
+def salvage(data: bytes, known: Mapping[str, Any], *, session_id: str, kind: SessionKind, place: str) -> Salvage:
+    """Return what can be read; fields of the head that cannot are taken from `known`, the registry's copy."""
+    text = data.decode("utf-8", "replace").replace("\x00", "")
+    array = _ARRAY.search(text)
+    head = _fields(text[: array.start()] if array else "")
+    messages: list[Message] = []
+    summaries: list[Summary] = []
+    lost = 0
+    for value in _elements(text[array.end() :] if array else text):
+        summary = summary_of(value) if isinstance(value, Mapping) and "originalMessageCount" in value else None
+        if summary:
+            summaries.append(summary)
+            continue
+        try:
+            messages.append(message_of(value))
+        except SessionInputError:
+            lost += 1
+    for each in head.pop("compactedHistory", None) or []:
+        summary = summary_of(each)
+        if summary:
+            summaries.insert(0, summary)
+    values = {**known, **head, **_foot_of(text)}
+    values = {key: value for key, value in values.items() if key not in {"messageCount", "inputTokens", "outputTokens"}}
+    entry = entry_of(values, kind=kind, session_id=session_id, session_file=place)
+    return Salvage(text_of(entry, messages, summaries), len(messages), lost)
+
+
+def _foot_of(text: str) -> dict[str, Any]:
+    """Return what stands behind the messages: above all what was flushed to the notes already."""
+    _, found, foot = text.rpartition("\n" + MESSAGES.end_mark)
+    return _fields("{\n" + foot.rstrip().removesuffix("}")) if found else {}
+
+
+def _fields(head: str) -> dict[str, Any]:
+    """Return the fields of the head: all if it is sound, else line by line."""
+    try:
+        return parse_object(head + "\n}")
+    except Json5Error:
+        found: dict[str, Any] = {}
+        for line in head.split("\n"):
+            match = _HEAD_LINE.match(line)
+            if match:
+                try:
+                    found[match[1]] = parse_json5(match[2])
+                except Json5Error:
+                    continue
+        return found
+
+
+def _elements(text: str) -> Iterator[Any]:
+    """Yield the value of every element that is whole, and None for each line that is part of none."""
+    position = 0
+    while position < len(text):
+        end = text.find("\n", position)
+        end = len(text) if end < 0 else end
+        line = text[position:end].strip()
+        if line.startswith("]"):  # behind it is the foot
+            return
+        if line.startswith("{"):
+            start = text.index("{", position)
+            stop = _end_of_value(text, start)
+            if stop:
+                yield parse_json5(text[start:stop])
+                end = max(end, text.find("\n", stop) if text.find("\n", stop) >= 0 else len(text))
+            else:
+                yield None
+        elif line and not line.startswith(("//", "/*", "*")):
+            yield None
+        position = end + 1
+
+
+def _end_of_value(text: str, start: int) -> int | None:
+    """Return where the object that begins here ends, if it is sound; first its own line is tried, then more of them."""
+    line_end = text.find("\n", start)
+    line = text[start : line_end if line_end >= 0 else len(text)].rstrip().rstrip(",")
+    for candidate in (line, text[start:]):
+        try:
+            stop = container_at(candidate).end
+            parse_object(candidate[:stop])
+        except Json5Error:
+            continue
+        return start + stop
+    return None

@@ -1,1 +1,0 @@
-"""What people and agents touch; surfaces use the public API only."""

@@ -1,0 +1,1 @@
+"""Turns text into terms, and takes secrets and recalled passages out of it."""
