@@ -29,6 +29,6 @@ def install(folder: Path, name: str, *, before: str = "pass", opening: str = "pa
     (site / f"{name}_embedder.py").write_text(EMBEDDER.format(before=before, opening=opening), encoding="utf-8")
     (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
     (information / "entry_points.txt").write_text(
-        f"[notewell.embedding.embedders]\n{name} = {name}_embedder:open_plugged\n", encoding="utf-8"
+        f"[notewell.embedders]\n{name} = {name}_embedder:open_plugged\n", encoding="utf-8"
     )
     return site

@@ -17,6 +17,7 @@ CALENDAR = {"times", "time_words.py", "day_phrases.py"}  # days of a month, mont
 COUNTING = {0, 1, -1, 2}  # first, last, both
 
 REASONS = {
+    "rerankers": {10.0: "seconds that a reranking provider may take"},
     "acronyms.py": {
         3: "words of the shortest long form in a question",
         5: "letters of the longest acronym",
