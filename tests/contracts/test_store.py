@@ -762,6 +762,7 @@ def answers(store):
         }
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 def test_any_history_equals_a_fresh_store(open_store, steps, tmp_path_factory):

@@ -72,6 +72,7 @@ def test_small_indexes_are_exact(store, count):
     assert store.verify() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantization", ["bits", "int8"])
 def test_large_indexes_miss_next_to_nothing(store, quantization):
     vectors = topic_vectors(MANY)

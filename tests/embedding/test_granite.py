@@ -20,6 +20,8 @@ from notewell.embedding.pack import load_pack
 from notewell.embedding.windows import WindowTokenizer
 from notewell.errors import EmbedderUnavailableError
 
+pytestmark = pytest.mark.slow
+
 TEXTS = {
     "empty": "",
     "one word": "Hello",

@@ -43,6 +43,8 @@ import notewell
 from notewell.cli.main import cli, run
 from notewell.settings import load_settings
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLE = REPOSITORY / "examples" / "workspace"
 README = REPOSITORY / "README.md"

@@ -58,6 +58,7 @@ def test_a_status_is_answered_once_and_then_all_is_well(fake, client, fault, sta
     assert call(fake, client).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["hang", "hang_mid_body", "reset"])
 def test_the_wire_breaks(fake, client, fault):
     fake.inject(fault)

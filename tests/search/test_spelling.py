@@ -104,6 +104,7 @@ def test_slips_between(one, two, slips):
     assert slips_between(one, two, at_most=2) == slips_between(two, one, at_most=2) == slips
 
 
+@pytest.mark.slow
 @given(st.text("abcde", min_size=6, max_size=9))
 def test_words_one_slip_away_are_one_slip_away(word):
     assert {slips_between(word, other, at_most=2) for other in one_slip_away(word)} == {1}

@@ -16,6 +16,8 @@ from notewell.store.sqlite import open_index
 from notewell.types import EVERYTHING
 from tests.store.builders import IDENTITY, chunks_of, document, embed_pending, terms, vectors_of
 
+pytestmark = pytest.mark.slow
+
 
 def write_forever(path, first_round, ready):
     """Put, edit, embed, remove and tidy up, until killed."""

@@ -367,6 +367,7 @@ def _create_and_put(path, name, start):
     store.close()
 
 
+@pytest.mark.slow
 def test_processes_that_create_the_same_index_share_it(tmp_path):
     spawn = multiprocessing.get_context("spawn")
     start = spawn.Event()
@@ -410,6 +411,7 @@ store.close()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_uses_connections_of_its_own(tmp_path):
     result = subprocess.run(
@@ -442,6 +444,7 @@ def test_more_snapshots_at_once_than_connections_are_kept(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["index.sqlite"]
 
 
+@pytest.mark.slow
 def test_keyword_use_never_imports_numpy(tmp_path):
     script = (
         "import sys; from pathlib import Path; from tests.store.builders_without_numpy import use;"

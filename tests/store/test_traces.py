@@ -101,6 +101,7 @@ def test_verify_finds_what_is_out_of_step(tmp_path, damage, finding):
     store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [

@@ -1,6 +1,6 @@
 """Real clients from npm: installed once into the user's cache folder, where Node 24 and the network are there.
 
-Versions are pinned: what is tested must not change with the day. `python -m surfaces.mcp.node`, run in `tests/`,
+Versions are pinned: what is tested must not change with the day. `python -m tests.end_to_end.clients.node`
 installs them all beforehand.
 """
 

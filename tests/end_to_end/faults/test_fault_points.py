@@ -13,6 +13,8 @@ import notewell
 from notewell import DiskFullError, IndexReadOnlyError, Memory, NotewellError, StoreError
 from notewell.files.faults import POINTS, failing, planted, reach
 
+pytestmark = pytest.mark.slow
+
 ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EACCES": errno.EACCES}
 EXPECTED = {"ENOSPC": DiskFullError, "EACCES": IndexReadOnlyError, "EIO": StoreError}
 WAYS = {"once": (1, 1), "once, the third time": (3, 1), "for good": (1, None)}  # on_call, times
