@@ -13,6 +13,7 @@ import subprocess
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import filelock
 import platformdirs
@@ -102,7 +103,9 @@ def environment(**more: str) -> dict[str, str]:
     return kept | {"PATH": path, "NOTEWELL_CONFIG": os.devnull, "NOTEWELL_PROVIDER": "none"} | more
 
 
-def run(package: str, program: str, *words: str, timeout_s: float = 120, **options) -> subprocess.CompletedProcess[str]:
+def run(
+    package: str, program: str, *words: str, timeout_s: float = 120, **options: Any
+) -> subprocess.CompletedProcess[str]:
     """Run a program of a package and return what it printed."""
     programs = install(package)
     suffix = ".cmd" if os.name == "nt" else ""
