@@ -32,6 +32,7 @@ ROOMS = [  # in the order of the pipeline: a room imports only rooms above it in
     "mcp",
     "cli",
     "__main__",
+    "testing",
 ]
 SEAMS = {"types", "errors", "protocols"}  # they refer to each other
 SQL_WORDS = ("SELECT ", "INSERT ", "DELETE FROM", "CREATE TABLE", "PRAGMA ")
@@ -129,6 +130,7 @@ def test_every_module_says_what_it_holds():
         ),
         pytest.param("import notewell.cli.mcp_command", {"numpy", "mcp", "pydantic"}, id="the mcp command"),
         pytest.param("import notewell.agents.adapters", {"anthropic", "agents", "langchain_core"}, id="the adapters"),
+        pytest.param("import notewell.testing", {"numpy", "pytest"}, id="the contract suites"),
         pytest.param("import notewell.cli.hook_command", {"numpy", "pyjson5", "mcp"}, id="the hook command"),
     ],
 )

@@ -8,8 +8,8 @@ import pytest
 from notewell.store.sqlite import open_index
 from notewell.store.sqlite.vectors import VECTOR_DRIVERS
 from notewell.store.sqlite.vectors.segments import EXACT_LIMIT
+from notewell.testing.samples import document
 from notewell.types import EVERYTHING, Chunk, EmbedderIdentity, PreparedChunk, Scope
-from tests.store.builders import document
 
 pytest.importorskip("sqlite_vec", reason="sqlite-vec is not installed, so there is nothing to compare")
 

@@ -16,8 +16,8 @@ import pytest
 from notewell.errors import IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
 from notewell.store.sqlite import open_index, schema
 from notewell.store.sqlite.connection import connect
+from notewell.testing.samples import IDENTITY, chunks_of, document, embed_pending, prepared, terms, vectors_of
 from notewell.types import EVERYTHING, ChunkPlace
-from tests.store.builders import IDENTITY, chunks_of, document, embed_pending, prepared, terms, vectors_of
 from tests.store.other_user import run_as_other_user
 
 
@@ -389,7 +389,7 @@ def test_processes_that_create_the_same_index_share_it(tmp_path):
 FORK = """
 import os, sys, threading
 from pathlib import Path
-from tests.store.builders import chunks_of, document
+from notewell.testing.samples import chunks_of, document
 from notewell.store.sqlite import open_index
 store = open_index(Path(sys.argv[1]), create=True, read_only=False)
 store.put_document(document("parent.md"), chunks_of("before"), {})

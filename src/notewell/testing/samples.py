@@ -35,6 +35,7 @@ def document(
     size: int = 1,
     text: str = "",
 ) -> StoredDocument:
+    """Return a document; its hash comes from the text, or else from the path."""
     return StoredDocument(
         FileStamp(source, path, size=size, mtime_ns=size * 1000),
         hash_text(text or path),
@@ -45,15 +46,18 @@ def document(
 def prepared(
     text: str, *, context: str = "", line: int = 1, path_terms: str = "", turn: int = 0, parts: int = 1
 ) -> PreparedChunk:
+    """Return a chunk whose terms are its words in lower case."""
     chunk = Chunk(line, line + text.count("\n"), text, context, turn)
     return PreparedChunk(chunk, " ".join(text.lower().split()), f"{context} {path_terms}".lower().strip(), parts)
 
 
 def chunks_of(*texts: str, context: str = "") -> list[PreparedChunk]:
+    """Return chunks ten lines apart."""
     return [prepared(text, line=10 * number + 1, context=context) for number, text in enumerate(texts)]
 
 
 def terms(*words: str) -> list[Term]:
+    """Return one term a word."""
     return [Term((word,)) for word in words]
 
 
@@ -65,6 +69,7 @@ def vector_for(text: str) -> Vector:
 
 
 def vectors_of(chunks: Iterable[PreparedChunk]) -> dict[str, Vector]:
+    """Return the vectors of chunks by their hashes."""
     return {item.chunk.embedded_hash: vector_for(item.chunk.text) for item in chunks}
 
 
@@ -78,6 +83,7 @@ def embed_pending(store: Store) -> int:
 
 
 def ids_by_text(store: Store) -> dict[str, int]:
+    """Return the ids of all chunks by their texts."""
     with store.reading() as snapshot:
         found = snapshot.chunks(range(1, 100_000))
     return {chunk.text: chunk_id for chunk_id, chunk in found.items()}
