@@ -8,6 +8,7 @@ How a page is read:
 - A ```json block right after a command without output is the document that the command prints.
 - ```sh followed by ```text: of each line the parts that call `notewell` are run, where the README expects them.
 - ```python: run in order, all blocks of a page share their names; a ```text block right after is what is printed.
+  ```python test_x.py: the file is written into the empty folder, for `$ pytest` to run.
 - ```markdown memory/x.md, ```jsonl ..., ```tsv ...: the file is written into the empty folder.
 - ```toml: loads as a user's settings file, or as a workspace's if its first line is `# notewell.toml`. ```toml x.toml
   is some other file and has to be valid TOML.
@@ -28,6 +29,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 import tomllib
@@ -58,6 +60,7 @@ MASKS = (
     (re.compile(r"\b[\d,.]+ (s|MB)\b"), r"# \1"),
     (re.compile(r"\| [\d.]+ \|$"), "| # |"),
     (re.compile(r"damaged-\d{8}T\d+Z"), "damaged-#"),
+    (re.compile(r" in [\d.]+s$"), " in #s"),
 )
 PROGRESS = re.compile(r"(embedding chunks|reading notes|waiting for batch jobs): [\d,]+ of [\d,]+")
 DECIMAL = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.])")
@@ -172,11 +175,11 @@ class PageRun:
                 yield from self._console(block, after)
             elif block.kind == "sh" and after and after.kind == "text":
                 yield self._shell(block, after)
-            elif block.kind == "python":
+            elif block.kind == "python" and not block.info.endswith(".py"):
                 printed = self._python(block)
                 if after and after.kind == "text":
                     yield Shown(f"python, line {block.first}", after.lines, printed, after.first)
-            elif block.kind in {"markdown", "jsonl", "tsv"} and block.info:
+            elif block.kind in {"markdown", "jsonl", "tsv", "python"} and block.info:
                 file = self.empty / block.info
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text("\n".join(block.lines) + "\n", encoding="utf-8")
@@ -202,11 +205,18 @@ class PageRun:
     def _run(self, command: str, folder: Path) -> tuple[str, ...]:
         command, asks_code, _ = command.partition("; echo $?")
         words = shlex.split(command)
+        if words[0] == "pytest":
+            return self._pytest(words[1:], folder)
         assert words[0] == "notewell", f"{self.page.name}: do not know how to run {command!r}"
         quiet = words[-1] == "2>/dev/null"
         with contextlib.chdir(folder), captured() as printed, with_stderr(shown=not quiet):
             code = run(words[1 : len(words) - quiet])
         return self._as_shown(printed() + (f"{code}\n" if asks_code else ""), folder)
+
+    def _pytest(self, words: list[str], folder: Path) -> tuple[str, ...]:
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        return self._as_shown(done.stdout, folder)
 
     def _python(self, block: Block) -> tuple[str, ...]:
         folder = self.empty if block.info == "empty" else self.notes
