@@ -1,6 +1,6 @@
-"""The seams: what a source of documents, an embedder, a store and a vector index must be able to do.
+"""The protocols behind which parts can be exchanged: sources, embedders, rerankers, stores and embedding caches.
 
-Every protocol has a contract suite in `tests/contracts/` that runs against each implementation.
+All but the sources have a contract suite in `notewell.testing`, which our own implementations pass.
 """
 
 from __future__ import annotations

@@ -50,6 +50,7 @@ pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLE = REPOSITORY / "examples" / "workspace"
 README = REPOSITORY / "README.md"
+CONTRIBUTING = [REPOSITORY / "CONTRIBUTING.md", REPOSITORY / "tests" / "README.md"]
 PAGES = [README, *sorted((REPOSITORY / "docs").glob("*.md"))]
 # What a benchmark prints belongs to one machine and one day; the settings page only names commands; the page on
 # providers is run by test_provider_examples.py, with a server for each.
@@ -312,7 +313,7 @@ def test_settings_and_json_on_the_page_are_valid(page, tmp_path):
             assert set(resolved.origins.values()) != {"default"}, f"{page.name}:{block.first} sets nothing"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *CONTRIBUTING], ids=lambda page: page.relative_to(REPOSITORY).as_posix())
 def test_links_lead_somewhere(page):
     for target in re.findall(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)", prose_of(page)):
         if re.match(r"[a-z]+:", target):
@@ -339,6 +340,19 @@ def test_every_part_of_the_source_is_described():
             assert f"| `{part.name}` |" in index, part.name
         elif part.suffix == ".py" and not part.name.startswith("_"):
             assert f"`{part.name}`" in architecture, part.name
+
+
+def test_contributors_are_told_of_every_room_and_of_files_that_exist():
+    guide, tests = (page.read_text(encoding="utf-8") for page in CONTRIBUTING)
+    for room in (REPOSITORY / "src" / "notewell").iterdir():
+        if room.is_dir() and (room / "__init__.py").exists():
+            assert f"`{room.name}/`" in guide, room.name
+    for folder in (REPOSITORY / "tests").iterdir():
+        if folder.is_dir() and (folder / "__init__.py").exists():
+            assert f"`{folder.name}/`" in tests, folder.name
+    roots = (REPOSITORY, REPOSITORY / "src" / "notewell")
+    for path in re.findall(r"`([\w./]+/[\w./]+)`", guide):
+        assert any((root / path).exists() for root in roots), path
 
 
 def test_the_commands_of_the_readme_are_those_that_ci_runs():
