@@ -246,7 +246,7 @@ def test_a_damaged_cache_is_set_aside_and_begun_anew(tmp_path, content):
     cache.put_many(IDENTITY, named("one"))
     assert set(cache.get_many(IDENTITY, [*named("one")])) == set(named("one"))
     assert len(cache.notes) == 1
-    (kept,) = tmp_path.glob("cache.sqlite.damaged-*")
+    (kept,) = tmp_path.glob("cache.sqlite.corrupt-*")
     assert kept.read_bytes() == content
     assert kept.name in cache.notes[0]
     cache.close()
@@ -258,7 +258,7 @@ def test_someone_elses_database_is_not_written_into(tmp_path):
     cache = SqliteEmbeddingCache(tmp_path / "cache.sqlite", max_entries=10)
     cache.put_many(IDENTITY, named("one"))
     assert len(cache.notes) == 1
-    (kept,) = tmp_path.glob("cache.sqlite.damaged-*")
+    (kept,) = tmp_path.glob("cache.sqlite.corrupt-*")
     again = open_index(kept, create=False, read_only=False)
     assert again.verify() == []
     again.close()

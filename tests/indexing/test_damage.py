@@ -106,7 +106,7 @@ def test_values_that_cannot_have_been_stored_are_damage(workspace, damage, told)
     with Memory.open(workspace, provider="hashing") as memory:
         answer = memory.search("guest network name")
         assert answer.hits[0].path == "memory/network.md"
-        assert any(f"{told} in it is damaged" in note for note in answer.notes)
+        assert any(f"{told} in it is corrupt" in note for note in answer.notes)
         assert faults_of(memory) == []
 
 

@@ -214,7 +214,7 @@ def test_a_place_that_cannot_have_been_stored_is_damage(tmp_path, damage):
     store = open_index(path, create=False, read_only=False)
     with store.reading() as snapshot:
         assert snapshot.places([1, 3]).keys() == {1, 3}
-        with pytest.raises(IndexCorruptError, match="the place of a chunk in it is damaged"):
+        with pytest.raises(IndexCorruptError, match="the place of a chunk in it is corrupt"):
             snapshot.places([1, 2, 3])
     store.close()
 

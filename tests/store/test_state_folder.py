@@ -11,7 +11,7 @@ import time
 import pytest
 
 from notewell.errors import IndexBusyError
-from notewell.store.state_folder import StateFolder
+from notewell.store.state_folder import InUse, StateFolder
 from store.other_user import run_as_other_user
 
 
@@ -98,7 +98,7 @@ def test_what_is_set_aside_is_whole_and_no_longer_current(folder):
     path.with_name(path.name + "-wal").write_bytes(b"log")
     folder.switch_to(path)
     kept = folder.set_aside(path)
-    assert kept.name.startswith("index-1.sqlite.damaged-")
+    assert kept.name.startswith("index-1.sqlite.corrupt-")
     assert kept.read_bytes() == b"damaged"
     assert kept.with_name(kept.name + "-wal").read_bytes() == b"log"
     assert folder.current() is None
@@ -155,7 +155,7 @@ def test_an_index_in_use_is_deleted_after_its_last_user(folder):
     old.touch()
     new.touch()
     folder.switch_to(new)
-    marks = [folder.mark_in_use(old), StateFolder(folder.path).mark_in_use(old)]
+    marks = [InUse(old), InUse(old)]
     for mark in marks:
         folder.remove_superseded()
         folder.remove_if_superseded(old)

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from notewell.store.sqlite import open_index
-from notewell.store.sqlite.vectors.segments import EXACT_LIMIT
+from notewell.store.sqlite.segments import EXACT_LIMIT
 from store.builders import IDENTITY, chunks_of, document, vector_for, vectors_of
 
 SECRET = "zanzibarquux"

@@ -21,7 +21,7 @@ POINTS = {  # name -> the step that is about to be done
     "pointer.fsync": "make the draft outlive a power cut",
     "pointer.rename": "put the draft in place of the pointer",
     "pointer.fsync_folder": "make the switch outlive a power cut",
-    "aside.rename": "keep a damaged database under another name",
+    "aside.rename": "keep a corrupt database under another name",
     "superseded.remove": "delete an index that is no longer used",
     "database.create": "make an empty database file",
     "database.open": "open a database",

@@ -1,4 +1,4 @@
-"""The connections of a process to one index: a way to open one comes in, readers and the one writer are lent out.
+"""Lends the connections of one process to its threads: any number of readers, one writer.
 
 A connection must never be used on both sides of a fork. Idle ones are closed before it, busy ones are left alone in
 the child, and the child opens its own.

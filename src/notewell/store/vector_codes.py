@@ -1,13 +1,11 @@
-"""Compact codes for a first scan: unit rows come in, code bytes go out, and cosines are estimated from codes."""
+"""Encodes vectors in one bit or one byte a dimension, and estimates cosines from the codes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
-
-from notewell.store.sqlite.vectors import Quantization
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray  # costs 10 ms, and only annotations use it
@@ -17,6 +15,7 @@ if TYPE_CHECKING:
     Codes = NDArray[np.uint8]  # one row of bytes a vector, as stored
     Estimates = NDArray[np.float32]
 
+Quantization = Literal["bits", "int8"]
 _WIDE_ROWS = 256  # 0.4 MB at 384 dimensions: stays in the second-level cache
 QUERY_BITS = 4  # recall@24 of 1,000 candidates among 100,000: .986 with plain Hamming distance, 1.0 with 4 bits
 
@@ -30,7 +29,7 @@ class Scan(Protocol):
 
 
 class Codec(Protocol):
-    """One way of squeezing vectors."""
+    """One way to encode vectors."""
 
     @property
     def code_bytes(self) -> int: ...
@@ -56,7 +55,7 @@ def codec_of(name: Quantization, dimensions: int, mean: Vector) -> Codec:
 
 @dataclass(frozen=True, slots=True)
 class BitsCodec:
-    """One bit a dimension: the sign of the row minus the mean of all rows, with two numbers that undo the squeezing.
+    """One bit a dimension: the sign of the row minus the mean of all rows, with two numbers that correct the estimate.
 
     With c = row - mean and y = query - mean, <row, query> = <c, y> + <c, mean> + a constant; <c, y> is estimated as
     |c|^2 / sum|c| x <sign(c), y>, which makes the estimate unbiased (Gao & Long 2024, RaBitQ, without the rotation).
