@@ -12,7 +12,7 @@ from indexing.contents import contents_of, faults_of
 from indexing.transcripts import append, documents_of, lines, open_memory
 from notewell import Memory
 from notewell.chunking import chunk_dialogue, chunk_message
-from notewell.chunking.weight import QUARTERS, weigh
+from notewell.chunking.fitting import QUARTERS, weigh
 from notewell.indexing.deadline import Deadline
 from notewell.types import Document, FileStamp, SpokenLine
 
