@@ -235,10 +235,10 @@ def test_statistics(cache, clock):
     "content",
     [
         pytest.param(b"this is not a database at all, but long enough to look at" * 100, id="not a database"),
-        pytest.param(b"SQLite format 3\0" + b"\xff" * 5000, id="a damaged header"),
+        pytest.param(b"SQLite format 3\0" + b"\xff" * 5000, id="a corrupt header"),
     ],
 )
-def test_a_damaged_cache_is_set_aside_and_begun_anew(tmp_path, content):
+def test_a_corrupt_cache_is_set_aside_and_a_new_one_begun(tmp_path, content):
     path = tmp_path / "cache.sqlite"
     path.write_bytes(content)
     cache = SqliteEmbeddingCache(path, max_entries=10)

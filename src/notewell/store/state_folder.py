@@ -1,4 +1,4 @@
-"""Manages the folder that holds one agent's index files, the pointer to the current one, the cache and the locks."""
+"""Manages the folder that holds one agent's index, cache and locks."""
 
 from __future__ import annotations
 
@@ -149,10 +149,10 @@ class StateFolder:
             )
 
     @contextmanager
-    def write_lock(self, patience_s: float, *, give_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    def write_lock(self, timeout_s: float, *, give_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
         """Be the only writer among all processes, waiting for as long as another one makes progress.
 
-        Raises IndexBusyError once nothing was written here for `patience_s`, or when `give_up` says so. The operating
+        Raises IndexBusyError once nothing was written here for `timeout_s`, or when `give_up` says so. The operating
         system releases the lock when its holder dies.
         """
         import filelock  # costs as much as a keyword search
@@ -163,13 +163,13 @@ class StateFolder:
             try:
                 with as_store_errors(self.path):
                     reach("state.lock")
-                    lock.acquire(timeout=min(patience_s, LOOK_EVERY_S))
+                    lock.acquire(timeout=min(timeout_s, LOOK_EVERY_S))
                 break
             except filelock.Timeout as error:
                 newest = self._last_write()
                 if newest != seen:
                     seen, since = newest, time.monotonic()
-                if give_up() or time.monotonic() - since >= patience_s:
+                if give_up() or time.monotonic() - since >= timeout_s:
                     raise IndexBusyError(
                         f"another process is indexing into {self.path}", hint="try again when it has finished"
                     ) from error
@@ -223,7 +223,7 @@ def _is_corrupt(name: str) -> bool:
 
 
 def _is_orphan(name: str, names: Collection[str]) -> bool:
-    """Say whether this is a side file or a mark whose index is gone."""
+    """Say whether this is a side file or a mark without its index."""
     if not _INDEX_NAME.match(name):
         return False
     owner = next((name.removesuffix(end) for end in (*_SIDE_FILES, _MARK_SUFFIX) if name.endswith(end)), None)
@@ -259,8 +259,8 @@ def _unlink(path: Path) -> bool:
 #
 # Deleting a database that another process has open is safe only once that process will not open it again, which it does
 # for every further thread. So each process that has an index open holds a shared lock on a small file beside it, and
-# only who gets that lock alone may delete. The lock is never put on the database itself: closing a second handle of it
-# would drop the locks that SQLite holds. On Windows an open file cannot be deleted at all, so nothing is needed there.
+# only who gets an exclusive lock may delete the index. The database itself is never locked: closing a second handle of
+# it would drop the locks that SQLite holds. Windows does not delete open files at all, so it needs none of this.
 
 
 def _mark_of(database: Path) -> Path:
@@ -318,7 +318,7 @@ def _unused(database: Path) -> Iterator[bool]:
 
 
 def _open_mark(mark: Path) -> int | None:
-    """Open the mark, made if need be; a lock needs no right to write it."""
+    """Open the mark, creating it if possible; a lock needs no write permission."""
     for flags in (os.O_RDWR | os.O_CREAT, os.O_RDONLY):
         with suppress(OSError):
             return os.open(mark, flags | os.O_CLOEXEC, 0o644)

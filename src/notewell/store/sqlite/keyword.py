@@ -104,13 +104,6 @@ def terms_beginning(db: Database, prefix: str, *, lengths: range, limit: int) ->
 
 def document_frequencies(db: Database, terms: Sequence[Term], *, at_most: int) -> list[int]:
     """Return in how many chunks each term occurs; counting stops at `at_most`."""
-    return [_frequency(db, match_expression([term]), at_most) for term in terms]
-
-
-def _frequency(db: Database, expression: str | None, at_most: int) -> int:
-    if expression is None:
-        return 0
-    count: int = db.value(
-        "SELECT count(*) FROM (SELECT 1 FROM terms WHERE terms MATCH ? LIMIT ?)", (expression, max(at_most, 0))
-    )
-    return count
+    sql = "SELECT count(*) FROM (SELECT 1 FROM terms WHERE terms MATCH ? LIMIT ?)"
+    expressions = [match_expression([term]) for term in terms]
+    return [0 if each is None else db.value(sql, (each, max(at_most, 0))) for each in expressions]
