@@ -253,7 +253,7 @@ def system_error(error: OSError, path: Path | None = None) -> NotewellError:
     where = error.filename or path
     message = f"{where}: {error.strerror or error}" if where else error.strerror or str(error)
     if error.errno in NO_SPACE:
-        return DiskFullError(message, hint="free some space; what was indexed before is intact")
+        return DiskFullError(message, hint="free some space; what was written before is intact")
     return NotewellError(message, hint="check the path and its permissions")
 
 

@@ -46,7 +46,7 @@ def _translated(error: apsw.Error, path: Path, *, system_errno: int = 0) -> Exce
     if isinstance(error, apsw.CantOpenError) and not path.exists():
         return FileNotFoundError(errno.ENOENT, "there is no index at this path", str(path))
     if isinstance(error, apsw.FullError) or system_errno in NO_SPACE:
-        return DiskFullError(what, hint="free some space; what was indexed before is intact")
+        return DiskFullError(what, hint="free some space; what was written before is intact")
     if isinstance(error, (apsw.BusyError, apsw.LockedError)):
         return IndexBusyError(what, hint="another process is writing the index; try again when it has finished")
     if isinstance(error, _CORRUPT) or (isinstance(error, apsw.SQLError) and _CORRUPT_SCHEMA.search(str(error))):

@@ -90,13 +90,13 @@ def prepare_tables(
     version = _checked_version(db)
     if not read_only and db.file_is_read_only:
         raise IndexReadOnlyError(
-            f"{db.path} may not be written", hint="check the permissions of the file and its folder"
+            f"{db.path} is not writable", hint="check the permissions of the file and its folder"
         )
     if version < len(MIGRATIONS):
         if read_only:
             raise IndexReadOnlyError(
                 f"{db.path} was written by an older release and must be upgraded first",
-                hint="run `notewell index` once where the index may be written",
+                hint="run `notewell index` once where the index is writable",
             )
         migrate(db)
     recorded: VectorDriver | None = db.value("SELECT value FROM meta WHERE key = 'vector_driver'")
@@ -191,7 +191,7 @@ def find_corruption(db: Database) -> list[str]:
         # would compare old structure with new rows and report errors where there are none.
         db.rows("SELECT rowid FROM terms WHERE terms MATCH '\"-\"' LIMIT 1")
         found = [line for (line,) in db.rows("PRAGMA integrity_check(20)") if line != "ok"]
-        return found or [f"{name} is declared otherwise than it was" for name in _altered_tables(db)]
+        return found or [f"the declaration of {name} has changed" for name in _altered_tables(db)]
     except IndexCorruptError as error:
         return [error.message]
 

@@ -123,7 +123,7 @@ class SegmentIndex:
             placed.update((int(ids[slot]), (segment_id, int(slot))) for slot in live)
         recorded = {row[0]: (row[1], row[2]) for row in db.rows("SELECT chunk_id, segment_id, slot FROM segment_slots")}
         if recorded != placed:
-            found.append(f"{len(recorded.items() ^ placed.items())} vector slots are recorded wrongly")
+            found.append(f"{len(recorded.items() ^ placed.items())} vector slots are recorded incorrectly")
         stored = {chunk_id for (chunk_id,) in db.rows("SELECT chunk_id FROM vectors")}
         if stored != placed.keys():
             found.append(f"{len(stored ^ placed.keys())} vectors differ between their rows and the segments")

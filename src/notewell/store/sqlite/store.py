@@ -351,7 +351,7 @@ class SqliteStore:
     def _add_vectors(self, db: Database, by_source: Mapping[SourceName, Mapping[int, Vector]]) -> None:
         identity = stored_embedder(db)
         if identity is None:
-            raise StoreError("vectors came before any embedder was declared", hint="call set_embedder first")
+            raise StoreError("no embedder is set, so no vectors can be stored", hint="call set_embedder first")
         from notewell.store.vectors import checked_matrix, pack
 
         for source, vectors in by_source.items():
