@@ -89,9 +89,7 @@ def prepare_tables(
         migrate(db)
     version = _checked_version(db)
     if not read_only and db.file_is_read_only:
-        raise IndexReadOnlyError(
-            f"{db.path} is not writable", hint="check the permissions of the file and its folder"
-        )
+        raise IndexReadOnlyError(f"{db.path} is not writable", hint="check the permissions of the file and its folder")
     if version < len(MIGRATIONS):
         if read_only:
             raise IndexReadOnlyError(

@@ -14,7 +14,7 @@ _KEYWORDS = ("pass", "pwd", "secret", "token", "key", "credential", "bearer", "a
 _SHORTEST_PASSWORD = 6
 _SHORTEST_KEY = 16  # below it a value given to `token` or `key` is a count, a name or a word
 
-_KEY_OF = (  # what makes a secret of a key
+_KEY_OF = (  # keys that are secrets
     "(?:api|access|auth|secret|private|signing|encryption|account|service|master|shared|client|app|admin|license"
     "|session|webhook|deploy|storage|subscription|consumer)[ _-]?"
 )
@@ -42,7 +42,7 @@ _BASIC = re.compile(
 
 
 def assigned_secrets(text: str) -> Iterator[Span]:
-    """Yield where values of telling names stand, if they look like secrets."""
+    """Yield where the secrets are that are assigned to a name."""
     lowered = text.lower()
     if len(lowered) != len(text):  # a few capitals, such as İ, have no small letter of one character
         lowered = "".join(char.lower() if char.isascii() else char for char in text)
@@ -69,7 +69,7 @@ def _at_keyword(text: str, keyword: str, at: int) -> Iterator[Span]:
 
 
 def _name_start(text: str, keyword: str, at: int) -> int:
-    """Return where the telling part of a name begins: `key` alone says nothing, `api_key` does."""
+    """Return where the name begins: `key` alone means nothing, `api_key` does."""
     if keyword != "key":
         return at
     before = _NAME_START.search(text, max(0, at - _LONGEST_START), at)
@@ -131,7 +131,7 @@ _PLACEHOLDER_WORDS = re.compile(
     r" | (?:pass(?:word|wd|phrase)?|secret|token|key|pwd|user(?:name)?|admin|root|guest|postgres|mysql|redis)\d{0,3}"
     r")$"
 )
-_LOOKED_AT = 120  # characters of a value; chance shows within a few dozen
+_LOOKED_AT = 120  # characters of a value; randomness shows within a few dozen
 _LONGEST_PLACEHOLDER = 120  # characters
 _NAME_CHAIN = re.compile(r"[A-Za-z_][A-Za-z_]*(?:[._/:-][A-Za-z_][A-Za-z_]*)*[.,:;!?]*")  # words, no digit anywhere
 _PATH = re.compile(r"(?:\.{0,2}/|~/|[A-Za-z]:\\|[a-z]+://)")
@@ -149,7 +149,7 @@ def _bits_per_character(text: str) -> float:
 
 
 def is_placeholder(value: str) -> bool:
-    """Say whether a value only shows where a secret would stand: `<token>`, `$TOKEN`, `your-key-here`, a call."""
+    """Say whether a value only stands for a secret: `<token>`, `$TOKEN`, `your-key-here`, a call."""
     start = value[:_LONGEST_PLACEHOLDER]
     return _PLACEHOLDER.match(start) is not None or _PLACEHOLDER_WORDS.match(start) is not None
 
@@ -157,7 +157,7 @@ def is_placeholder(value: str) -> bool:
 def _is_identifier(value: str) -> bool:
     """Say whether a value is a name from a program: words joined by capitals, _, - or dots, a number among them.
 
-    The words of chance are short: 16 random letters and digits fall into ten of them.
+    Random words are short: 16 random letters and digits fall into ten of them.
     """
     if not value.isascii() or not value.replace("_", "").replace("-", "").replace(".", "").replace(":", "").isalnum():
         return False
@@ -175,7 +175,7 @@ def _is_identifier(value: str) -> bool:
 
 
 def looks_random(value: str) -> bool:
-    """Say whether a long value was made by chance, as keys are, and is no word, name, path, number or date."""
+    """Say whether a long value is random, as keys are, and no word, name, path, number or date."""
     value = value[:_LOOKED_AT]
     if _NUMBERS.fullmatch(value) or _PATH.match(value) or _is_identifier(value):
         return False
@@ -199,7 +199,7 @@ def looks_like_password(value: str) -> bool:
 
 
 def _switches_case(value: str, *, shortest: int = 12) -> bool:
-    """Say whether case changes as it does by chance, which is more often than in camelCase and Headline-Case."""
+    """Say whether case changes as often as in random text, which is more often than in camelCase and Headline-Case."""
     letters = [char for char in value if char.isalpha()]
     changes = sum(one.isupper() != other.isupper() for one, other in pairwise(letters))
     return len(letters) >= shortest and changes * 3 >= len(letters)

@@ -23,7 +23,7 @@ from notewell.text.redaction.kinds import (
     Kind,
 )
 
-_Place = tuple[int, int, str, int]  # first character, the one after the last, kind, how sure: 0 is surest
+_Place = tuple[int, int, str, int]  # first character, the one after the last, kind, certainty: 0 is the highest
 
 _SIGNS = b"+/=%.~@:$"
 
@@ -112,7 +112,7 @@ def _with_base64(text: str, kind: Kind) -> Iterator[_Place]:
 
 
 def _token_at(text: str, at: int, kinds: Sequence[Kind]) -> Iterator[_Place]:
-    """Yield the token that begins here, also when a line break was put into it."""
+    """Yield the token that begins here, even if it was wrapped."""
     unwrapped: _Unwrapped | None = None
     may_be_broken = text.find("\n", at, at + _REACH) >= 0
     for kind in kinds:
@@ -154,7 +154,7 @@ def _private_keys(text: str) -> Iterator[_Place]:
 
 
 def _apart(places: list[_Place]) -> list[_Place]:
-    """Return the places without overlaps, in order: of two, the surer one, and of those the longer one."""
+    """Return the places without overlaps, in order; the surer one wins, then the longer one."""
     kept: list[_Place] = []
     for place in sorted(places, key=lambda place: (place[3], place[0] - place[1], place[0])):
         at = bisect_left(kept, place)
@@ -189,7 +189,7 @@ class _Unwrapped:
     pieces: tuple[tuple[int, int], ...]  # (position in `text`, position in the original), ascending
 
     def end_of(self, pattern: re.Pattern[str], straight: int | None) -> int | None:
-        """Return where a token ends in the original, breaks looked through; `straight` is where it ends without."""
+        """Return where a token ends in the original if it goes on after line breaks; `straight` is its end if not."""
         found = pattern.match(self.text, self.offset) if len(self.pieces) > 1 else None
         if found is None:
             return straight
