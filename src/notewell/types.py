@@ -14,7 +14,6 @@ from typing import Literal, NamedTuple
 
 SourceName = Literal["memory", "sessions"]
 SearchMode = Literal["hybrid", "semantic", "keyword"]
-FoundBy = Literal["both", "keyword", "vector"]
 
 
 def hash_text(text: str) -> str:
@@ -247,7 +246,7 @@ class Hit:
     snippet: str
     source: SourceName
     citation: str  # path#L5-L9
-    found_by: FoundBy
+    found_by: SearchMode  # which of the two searches found it; "hybrid" when both did
     vector_score: float | None = None  # cosine similarity
     text_score: float | None = None  # how much of the query the text matches, 0 to 1
     relevance: float | None = None  # the score before age counted; None where age does not count

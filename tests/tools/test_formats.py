@@ -16,10 +16,10 @@ CHARS_PER_TOKEN = 4
 
 # What models are told decides how they behave: a change here is a decision, made together with this list.
 PINNED = {
-    "memory_search": "e37b8deca1c46e31",
-    "memory_get": "7effffdf69500583",
-    "memory_status": "7672c575e9d64849",
-    "memory_append": "2baf679cdbdef2e2",
+    "memory_search": "aed26fd4ca20b667",
+    "memory_get": "285935d320e930cc",
+    "memory_status": "49356f5fb34104b1",
+    "memory_append": "37d003b5e2f818a4",
 }
 
 

@@ -10,7 +10,7 @@ from notewell.agents.tools import MemoryTools, memory_prompt
 
 def test_it_says_what_the_memory_holds_and_how_it_searches(memory, workspace):
     section = memory_prompt(memory)
-    assert "holds 7 files of notes, searched by words only" in section
+    assert "holds 7 files of notes. Search is keyword-only: try synonyms too." in section
     assert "run memory_search, then memory_get" in section
     assert "say that you checked" in section
     assert "`Source: path#L5-L9`" in section
@@ -22,17 +22,17 @@ def test_it_says_what_the_memory_holds_and_how_it_searches(memory, workspace):
 def test_it_says_when_meaning_is_searched_and_what_is_pending(workspace):
     with Memory.open(workspace, provider="hashing") as memory:
         memory.index()
-        assert "searched by meaning and words." in memory_prompt(memory)
+        assert "Search is hybrid (semantic and keyword)." in memory_prompt(memory)
     (workspace / "memory" / "new.md").write_text("one more\n", encoding="utf-8")
     with Memory.open(workspace, provider="none") as memory:
         memory.index()
     with Memory.open(workspace, provider="hashing") as memory:
-        assert "by meaning and words (1 of 8 passages by words only as yet)" in memory_prompt(memory)
+        assert "Search is hybrid (semantic and keyword); 1 of 8 passages are keyword-only so far." in memory_prompt(
+            memory
+        )
 
 
-@pytest.mark.parametrize(
-    ("mode", "how"), [("semantic", "searched by meaning."), ("keyword", "searched by words only:")]
-)
+@pytest.mark.parametrize(("mode", "how"), [("semantic", "Search is semantic."), ("keyword", "Search is keyword-only:")])
 def test_it_says_which_mode_the_settings_choose(workspace, mode, how):
     with Memory.open(workspace, provider="hashing", query__mode=mode) as memory:
         memory.index()
@@ -46,7 +46,7 @@ def test_it_says_what_semantic_search_does_not_find_yet(workspace):
     with Memory.open(workspace, provider="none") as memory:
         memory.index()
     with Memory.open(workspace, provider="hashing", query__mode="semantic") as memory:
-        assert "searched by meaning (1 of 8 passages not yet)." in memory_prompt(memory)
+        assert "Search is semantic; 1 of 8 passages are not embedded yet." in memory_prompt(memory)
 
 
 def test_an_empty_memory_says_so(tmp_path):

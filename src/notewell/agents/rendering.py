@@ -34,7 +34,7 @@ def search_lines(answer: SearchAnswer, *, strong: Style = _plain, faint: Style =
     for number, hit in enumerate(answer.hits, start=1):
         if number > 1:
             yield ""
-        yield f"{strong(hit.citation)}  {faint(f'{_score(hit)} {_found_by(hit)}')}"
+        yield f"{strong(hit.citation)}  {faint(f'{_score(hit)} {hit.found_by}')}"
         for line in hit.snippet.split("\n"):
             yield f"  {line}".rstrip()
         if hit.explanation is not None:
@@ -56,7 +56,7 @@ def report_lines(report: IndexReport) -> Iterator[str]:
         for name, count in {
             "embedded": report.embedded,
             "reused": report.reused,
-            "by words only": report.unknown,
+            "keyword-only": report.unknown,
             "pending": report.pending,
         }.items()
         if count
@@ -138,10 +138,6 @@ def _score(hit: Hit) -> str:
     if not hit.relevance:
         return f"{hit.score:.2f}"
     return f"{hit.relevance:.2f} x {hit.score / hit.relevance:.2g} for age"
-
-
-def _found_by(hit: Hit) -> str:
-    return {"both": "meaning+words", "vector": "meaning", "keyword": "words"}[hit.found_by]
 
 
 def remembered_lines(done: Remembered) -> Iterator[str]:

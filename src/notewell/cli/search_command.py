@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 @click.argument("query")
 @click.option("--limit", "-n", type=int, metavar="N", help="At most so many hits.  [default: query.max_results, 6]")
 @click.option("--min-score", type=float, metavar="X", help="Leave out hits below it.  [default: query.min_score, 0.35]")
-@click.option("--fusion", type=click.Choice(["balanced", "weighted", "rrf"]), help="How meaning and words are mixed.")
+@click.option(
+    "--fusion", type=click.Choice(["balanced", "weighted", "rrf"]), help="How to combine semantic and keyword scores."
+)
 @click.option(
     "--mode", type=click.Choice(["hybrid", "semantic", "keyword"]), help="Search mode.  [default: query.mode, hybrid]"
 )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from notewell.protocols import Snapshot, Vector
     from notewell.search.time_words import TimeReading
     from notewell.search.tuning import Tuning
-    from notewell.types import ChunkPlace, FoundBy, SearchMode, SourceName, StoredChunk
+    from notewell.types import ChunkPlace, SearchMode, SourceName, StoredChunk
 
 MOST_CANDIDATES = 200  # a side; OpenClaw's cap
 
@@ -310,10 +310,10 @@ def _hit(chunk: StoredChunk, place: Ranked, shown: _Shown, *, explain: bool) -> 
     )
 
 
-def _found_by(candidate: Candidate) -> FoundBy:
+def _found_by(candidate: Candidate) -> SearchMode:
     if candidate.bm25 is None and candidate.cosine is not None:
-        return "vector"
-    return "keyword" if candidate.cosine is None else "both"
+        return "semantic"
+    return "keyword" if candidate.cosine is None else "hybrid"
 
 
 def _explanation(place: Ranked, chunk: StoredChunk) -> Mapping[str, float | str]:

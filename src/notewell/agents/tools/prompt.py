@@ -40,14 +40,13 @@ def state_line(status: Status) -> str:
     if not status.files:
         return "Long-term memory holds no notes yet."
     sources = "notes and past conversations" if "sessions" in status.sources else "notes"
-    line = f"Long-term memory holds {status.files:,} files of {sources}"
+    line = f"Long-term memory holds {status.files:,} files of {sources}."
+    pending = f"{status.pending:,} of {status.chunks:,} passages" if status.pending else ""
     if status.mode == "keyword":
-        return f"{line}, searched by words only: try other words for the same thing."
+        return f"{line} Search is keyword-only: try synonyms too."
     if status.mode == "semantic":
-        waiting = f" ({status.pending:,} of {status.chunks:,} passages not yet)" if status.pending else ""
-        return f"{line}, searched by meaning{waiting}."
-    waiting = f" ({status.pending:,} of {status.chunks:,} passages by words only as yet)" if status.pending else ""
-    return f"{line}, searched by meaning and words{waiting}."
+        return f"{line} Search is semantic{f'; {pending} are not embedded yet' if pending else ''}."
+    return f"{line} Search is hybrid (semantic and keyword){f'; {pending} are keyword-only so far' if pending else ''}."
 
 
 def _when(tools: Collection[str]) -> Iterator[str]:
