@@ -17,8 +17,7 @@ from langgraph.store.base import GetOp, InvalidNamespaceError, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 
 from notewell import Memory, NoteUnreadableError, NotewellError, QueryError
-from notewell.agents.adapters.langgraph import MemoryStore
-from notewell.agents.adapters.store_notes import note_name
+from notewell.agents.adapters.langgraph import MemoryStore, note_name
 
 NAMESPACES = [
     ("users",),
@@ -179,7 +178,7 @@ def test_what_cannot_be_kept_is_refused_before_anything_is_written(memory):
     with pytest.raises(InvalidNamespaceError):
         store.put((), "k", {"v": 1})
     store.put(("n",), "k", {"v": 1})
-    with pytest.raises(QueryError, match=r"unknown operator of a filter: \$in"):
+    with pytest.raises(QueryError, match=r"unknown filter operator: \$in"):
         store.search(("n",), filter={"v": {"$in": [1]}})
 
 

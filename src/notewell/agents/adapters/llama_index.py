@@ -1,12 +1,11 @@
-"""LlamaIndex: a memory in, a retriever for query engines out."""
+"""A LlamaIndex retriever for query engines."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any, Literal
 
-from notewell.agents.adapters.needed import needs_extra
-from notewell.agents.adapters.passages import passages_for
+from notewell.agents.adapters.shared import needs_extra, passages_for
 
 with needs_extra("llama-index"):
     from llama_index.core.retrievers import BaseRetriever
@@ -23,7 +22,7 @@ __all__ = ["MemoryRetriever"]
 
 
 class MemoryRetriever(BaseRetriever):
-    """Finds passages of a memory; the options are those of `Memory.search`. A node's id is its citation."""
+    """Retrieves passages from a memory; the options are those of `Memory.search`. A node's id is its citation."""
 
     def __init__(
         self,
