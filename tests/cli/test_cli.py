@@ -200,7 +200,7 @@ def test_the_json_of_a_search_is_exactly_what_is_documented(notewell, indexed):
 
 def test_a_search_in_words(notewell, indexed):
     done = notewell("search", "guest network name", "-w", indexed)
-    assert re.match(r"memory/network\.md#L\d+-L\d+  [01]\.\d\d meaning\+words\n  ", done.out)
+    assert re.match(r"memory/network\.md#L\d+-L\d+  [01]\.\d\d hybrid\n  ", done.out)
     assert done.err == ""
 
 

@@ -78,8 +78,8 @@ def test_a_score_that_nothing_reaches_leaves_no_hit(tools):
 @pytest.mark.parametrize(
     ("name", "arguments", "kind", "message", "hint"),
     [
-        pytest.param("memory_serch", {}, "query", "no tool is called 'memory_serch'", "memory_search", id="tool"),
-        pytest.param("memory_append", {"text": "x"}, "query", "no tool is called", "memory_get", id="append is off"),
+        pytest.param("memory_serch", {}, "query", "there is no tool 'memory_serch'", "memory_search", id="tool"),
+        pytest.param("memory_append", {"text": "x"}, "query", "there is no tool", "memory_get", id="append is off"),
         pytest.param("memory_search", None, "query", "needs 'query'", "query, maxResults?", id="nothing given"),
         pytest.param("memory_search", {"query": None}, "query", "needs 'query'", "query, maxResults?", id="null query"),
         pytest.param("memory_search", {"query": 5}, "query", "'query' must be text, got 5", "{query", id="number"),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agents.items import TResponseInputItem
     from agents.tool_context import ToolContext
 
-    from notewell.agents.tools.injection import Citations
+    from notewell.agents.tools.prompt import Citations
     from notewell.agents.tools.schemas import ToolSpec
     from notewell.memory.memory import Memory
     from notewell.sessions import ConversationStore, SessionKind

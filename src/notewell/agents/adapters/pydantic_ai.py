@@ -18,7 +18,7 @@ with needs_extra("pydantic-ai"):
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
 
-    from notewell.agents.tools.injection import Citations
+    from notewell.agents.tools.prompt import Citations
     from notewell.memory.memory import Memory
     from notewell.sources.privacy import Chat
 
