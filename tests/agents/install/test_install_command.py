@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from notewell.agents.install import CLIENTS
-from notewell.agents.install.json_edits import values_of
+from notewell.agents.install.json_editor import values_of
 from notewell.cli.main import run
 
 FILES = {
@@ -148,8 +148,8 @@ def test_a_projects_settings_hold_no_path_of_this_machine(client, name, args, ho
 @pytest.mark.parametrize(
     ("words", "text", "message", "hint"),
     [
-        pytest.param(["claude-code"], '{"a": ', "is not valid JSON: line 1", "mend it by hand", id="broken JSON"),
-        pytest.param(["codex"], "a = \n", "is not valid TOML", "mend it by hand", id="broken TOML"),
+        pytest.param(["claude-code"], '{"a": ', "is not valid JSON: line 1", "fix it by hand", id="broken JSON"),
+        pytest.param(["codex"], "a = \n", "is not valid TOML", "fix it by hand", id="broken TOML"),
         pytest.param(
             ["claude-code"],
             '{"mcpServers": {"memory": {"command": "npx", "args": ["-y", "server-memory"]}}}',
@@ -160,7 +160,7 @@ def test_a_projects_settings_hold_no_path_of_this_machine(client, name, args, ho
         pytest.param(
             ["codex"], "mcp_servers = {a = {command = 'x'}}\n", "cannot be changed safely", "by hand", id="inline table"
         ),
-        pytest.param(["cursor"], '{"mcpServers": []}', "is no table there", "by hand", id="a list of servers"),
+        pytest.param(["cursor"], '{"mcpServers": []}', "is not a table", "by hand", id="a list of servers"),
         pytest.param(["cursor", "--name", "a b"], "{}", "cannot be a server's name", "letters", id="a bad name"),
         pytest.param(["codex", "--scope", "project"], "", "no settings of a project", "--scope user", id="no project"),
     ],

@@ -7,8 +7,7 @@ import random
 
 import pytest
 
-from notewell.agents.install.json_edits import values_of, with_member, without_member
-from notewell.agents.install.json_nodes import JsonTextError, parse_json
+from notewell.agents.install.json_editor import JsonTextError, parse_json, values_of, with_member, without_member
 
 ENTRY = {"command": "notewell", "args": ["mcp"]}
 KEYS = ("mcpServers", "memory")
