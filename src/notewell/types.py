@@ -312,7 +312,7 @@ class IndexReport:
     unchanged: int = 0
     embedded: int = 0  # chunks that went through the embedder
     reused: int = 0  # chunks whose vector was known already
-    unknown: int = 0  # chunks in a writing that the embedder does not know: found by words alone
+    unknown: int = 0  # chunks in a script that the embedder does not support: keyword-only
     pending: int = 0  # chunks still without a vector
     jobs: int = 0  # batch jobs under way at the provider: some of the pending chunks wait for them
     rebuilt: bool = False

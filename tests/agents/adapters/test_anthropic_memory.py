@@ -335,7 +335,7 @@ def test_the_curated_memory_is_shown_and_edited_as_a_file_of_memories(memory):
         pytest.param(
             {"command": "view", "path": "/memories/network.md", "view_range": [40, 50]},
             "lines 1 to",
-            id="behind the end",
+            id="past the end",
         ),
         pytest.param(
             {"command": "str_replace", "path": "/memories/network.md", "old_str": "", "new_str": "x"},
@@ -522,7 +522,7 @@ def test_the_tool_runner_drives_it(memory, messages_api):
     check_run(handler, memory, final.content[0].text)
 
 
-def test_the_asynchronous_tool_runner_drives_its_twin(memory, messages_api):
+def test_the_asynchronous_tool_runner_drives_the_async_tool(memory, messages_api):
     handler, url = messages_api
     handler.commands.extend(COMMANDS)
 

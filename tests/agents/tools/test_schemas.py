@@ -1,4 +1,4 @@
-"""The tools as data: small, pinned, valid JSON Schema, and in the shapes that the two big interfaces take."""
+"""Tool descriptions: small, pinned, valid JSON Schema, and in the formats of OpenAI and Anthropic."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def listed(names=BY_NAME):
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_what_a_model_is_told_is_pinned(name):
+def test_tool_descriptions_are_pinned(name):
     canonical = json.dumps(tool_document(BY_NAME[name]), sort_keys=True, ensure_ascii=False)
     assert hashlib.sha256(canonical.encode()).hexdigest()[:16] == PINNED[name]
 
