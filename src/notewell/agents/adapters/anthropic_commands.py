@@ -153,7 +153,7 @@ class MemoryCommands:
             info = self._find(place)
             if info is None:
                 raise RefusedError(f"The path {place.asked} does not exist")
-            notes, folders = ([place.parts], []) if stat.S_ISREG(info.st_mode) else self._folder_contents(place)
+            notes, folders = ([place.parts], []) if stat.S_ISREG(info.st_mode) else self._contents(place)
             if not all(is_markdown(parts[-1]) for parts in notes):
                 raise RefusedError(f"Unsupported file type for {place.asked}: memory files are Markdown (.md)")
             for parts in notes:
@@ -224,27 +224,33 @@ class MemoryCommands:
             raise RefusedError(f"{place.asked} cannot be read: {error.strerror}") from error
 
     def _listing(self, place: MemoryPath, info: os.stat_result | None) -> str:
-        found = list(self._entries(place.parts, "", 1))
+        found: list[tuple[str, os.stat_result]] = []
+        for parts, each in self._walk(place.parts, levels=LISTED_LEVELS):
+            name = "/".join(parts[len(place.parts) :])
+            if stat.S_ISDIR(each.st_mode):
+                found.append((f"{name}/", each))
+            elif is_markdown(name) and not (place.is_top and name in ROOT_FILES):
+                found.append((name, each))
         if place.is_top:
-            at_root = dict(self._scan(()))
-            found += [(at_root[name].st_size, name) for name in ROOT_FILES if _is_file(at_root.get(name))]
-            found.sort(key=lambda each: each[1].split("/"))
+            at_root = [(name, each) for name, each in self._scan(()) if name in ROOT_FILES]
+            found += [(name, each) for name, each in at_root if stat.S_ISREG(each.st_mode)]
+            found.sort(key=lambda each: each[0].split("/"))
         return "\n".join(
             [
                 f"Here're the files and directories up to 2 levels deep in {place.asked}, excluding hidden items:",
                 f"{_size(info.st_size if info else 0)}\t{place.asked}",
-                *(f"{_size(size)}\t{place.asked}/{name}" for size, name in found),
+                *(f"{_size(each.st_size)}\t{place.asked}/{name}" for name, each in found),
             ]
         )
 
-    def _entries(self, parts: tuple[str, ...], shown: str, level: int) -> Iterator[tuple[int, str]]:
-        for name, info in self._scan(parts):
-            if stat.S_ISDIR(info.st_mode):
-                yield info.st_size, f"{shown}{name}/"
-                if level < LISTED_LEVELS:
-                    yield from self._entries((*parts, name), f"{shown}{name}/", level + 1)
-            elif is_markdown(name) and not (len(parts) == 1 and name in ROOT_FILES):
-                yield info.st_size, f"{shown}{name}"
+    def _walk(
+        self, top: tuple[str, ...], *, levels: int = -1, everything: bool = False
+    ) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:
+        """Yield what is below a folder, each folder before its contents; see `_scan`."""
+        for name, info in self._scan(top, everything=everything):
+            yield (*top, name), info
+            if levels != 1 and stat.S_ISDIR(info.st_mode):
+                yield from self._walk((*top, name), levels=levels - 1, everything=everything)
 
     def _scan(self, parts: tuple[str, ...], *, everything: bool = False) -> list[tuple[str, os.stat_result]]:
         """Return what a folder contains, by name; hidden files and links only with `everything`."""
@@ -264,22 +270,19 @@ class MemoryCommands:
             raise RefusedError(f"{'/'.join(parts)} cannot be listed: {error.strerror}") from error
         return sorted(found, key=lambda each: each[0])
 
-    def _folder_contents(self, place: MemoryPath) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    def _contents(self, place: MemoryPath) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
         """Return the notes and folders below a folder; raises RefusedError when it contains anything else."""
         notes: list[tuple[str, ...]] = []
         folders = [place.parts]
-        for parts in folders:  # grows during the walk
-            for name, info in self._scan(parts, everything=True):
-                inner = (*parts, name)
-                if stat.S_ISDIR(info.st_mode) and not is_skipped(name) and not is_link(info):
-                    folders.append(inner)
-                elif _is_file(info) and is_markdown(name) and not is_skipped(name):
-                    notes.append(inner)
-                else:
-                    raise RefusedError(
-                        f"The directory {place.asked} contains something that is not a note "
-                        f"({'/'.join(inner[1:])}); delete its notes one by one"
-                    )
+        for parts, info in self._walk(place.parts, everything=True):
+            is_folder = stat.S_ISDIR(info.st_mode)
+            is_note = stat.S_ISREG(info.st_mode) and is_markdown(parts[-1])
+            if is_skipped(parts[-1]) or is_link(info) or not (is_folder or is_note):
+                raise RefusedError(
+                    f"The directory {place.asked} contains something that is not a note "
+                    f"({'/'.join(parts[1:])}); delete its notes one by one"
+                )
+            (folders if is_folder else notes).append(parts)
         return notes, folders
 
     def _notes_to_move(self, old: MemoryPath, new: MemoryPath) -> list[str]:
@@ -288,15 +291,9 @@ class MemoryCommands:
             raise RefusedError(f"Cannot move {old.asked} into itself")
         if new.parts[0] in ROOT_FILES:
             raise RefusedError(f"{new.asked} is a file, and {old.asked} a directory")
-        below = []
-        folders: list[tuple[str, ...]] = [()]
-        for parts in folders:  # grows during the walk
-            for name, info in self._scan((*old.parts, *parts)):
-                if stat.S_ISDIR(info.st_mode):
-                    folders.append((*parts, name))
-                elif is_markdown(name):
-                    below.append("/".join((*parts, name)))
-        return [f"{place.stored}/{path}" for path in below for place in (old, new)]
+        files = [parts for parts, info in self._walk(old.parts) if stat.S_ISREG(info.st_mode)]
+        notes = [parts for parts in files if is_markdown(parts[-1])]
+        return ["/".join((*place.parts, *parts[len(old.parts) :])) for parts in notes for place in (old, new)]
 
     # --- writing ---------------------------------------------------------------------------------
 
@@ -306,7 +303,7 @@ class MemoryCommands:
             info = self._find(place)
             if info is None:
                 raise RefusedError(f"The path {place.asked} does not exist. Please provide a valid path.")
-            if not _is_file(info):
+            if not stat.S_ISREG(info.st_mode):
                 raise RefusedError(f"The path {place.asked} is not a file.")
             _checked_note(place)
             with self._folder_of(place, create=False) as folder:
@@ -363,10 +360,6 @@ def _checked_note(place: MemoryPath) -> MemoryPath:
 def _not_below_top(path: str) -> RefusedError:
     shown = path if len(path) <= 200 else f"{path[:200]}..."
     return RefusedError(f"Path {shown} is not a path below {TOP}. Use plain names such as {TOP}/projects/queue.md")
-
-
-def _is_file(info: os.stat_result | None) -> bool:
-    return info is not None and stat.S_ISREG(info.st_mode)
 
 
 # --- text ----------------------------------------------------------------------------------------
