@@ -7,6 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from notewell.agents.adapters.shared import needs_extra, passages_for
+from notewell.search.options import SearchOptions
 
 with needs_extra("langchain"):
     from langchain_core.documents import Document
@@ -42,10 +43,7 @@ class MemoryRetriever(BaseRetriever):
         *,
         run_manager: CallbackManagerForRetrieverRun | None = None,  # noqa: ARG002
     ) -> list[Document]:
-        options = {
-            name: getattr(self, name)
-            for name in ("limit", "min_score", "source", "since", "until", "chat", "mode", "keyword_only")
-        }
+        options: Any = {name: value for name, value in self if name in SearchOptions.__annotations__}
         found = passages_for(self.memory, query, whole=self.whole_passages, fenced=self.fenced, options=options)
         return [Document(id=each.citation, page_content=each.text, metadata=each.metadata) for each in found]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from notewell.agents.adapters.shared import needs_extra, passages_for
 
@@ -12,11 +12,12 @@ with needs_extra("llama-index"):
     from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 if TYPE_CHECKING:
-    from datetime import date
+    from typing import Unpack
+
+    from llama_index.core.callbacks import CallbackManager
 
     from notewell.memory.memory import Memory
-    from notewell.sources.privacy import Chat
-    from notewell.types import SearchMode, SourceName
+    from notewell.search.options import SearchOptions
 
 __all__ = ["MemoryRetriever"]
 
@@ -28,32 +29,17 @@ class MemoryRetriever(BaseRetriever):
         self,
         memory: Memory,
         *,
-        limit: int | None = None,
-        min_score: float | None = None,
-        source: SourceName | Literal["all"] | None = None,
-        since: str | date | None = None,
-        until: str | date | None = None,
-        chat: Chat | None = None,
-        mode: SearchMode | None = None,
-        keyword_only: bool = False,
         whole_passages: bool = True,
         fenced: bool = False,
-        **kwargs: Any,
+        callback_manager: CallbackManager | None = None,
+        verbose: bool = False,
+        **options: Unpack[SearchOptions],
     ) -> None:
+        super().__init__(callback_manager=callback_manager, verbose=verbose)
         self._memory = memory
-        self._options: dict[str, Any] = {
-            "limit": limit,
-            "min_score": min_score,
-            "source": source,
-            "since": since,
-            "until": until,
-            "chat": chat,
-            "mode": mode,
-            "keyword_only": keyword_only,
-        }
         self._whole = whole_passages
         self._fenced = fenced
-        super().__init__(**kwargs)
+        self._options = options
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         found = passages_for(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from notewell.memory.memory import Memory
+    from notewell.search.options import SearchOptions
     from notewell.types import Hit
 
 log = logging.getLogger("notewell.agents.adapters")
@@ -43,12 +44,12 @@ class Passage:
     metadata: dict[str, Any]
 
 
-def passages_for(memory: Memory, query: str, *, whole: bool, fenced: bool, options: dict[str, Any]) -> list[Passage]:
+def passages_for(memory: Memory, query: str, *, whole: bool, fenced: bool, options: SearchOptions) -> list[Passage]:
     """Return the passages that a search finds, best first; the answer's notes are logged as warnings.
 
     `whole` returns the full passage instead of a snippet; `fenced` marks it as recalled data.
     """
-    answer = memory.search(query, **{name: value for name, value in options.items() if value is not None})
+    answer = memory.search(query, **options)
     for note in answer.notes:
         log.warning("%s", note)
     found = []
