@@ -16,6 +16,10 @@ from notewell import Memory
 
 pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 
+from tests.cli.conftest import notewell
+
+__all__ = ["notewell"]
+
 COMMAND = [sys.executable, "-m", "notewell", "mcp"]
 
 
