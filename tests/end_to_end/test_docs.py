@@ -45,8 +45,6 @@ import notewell
 from notewell.cli.main import cli, run
 from notewell.settings import load_settings
 
-pytestmark = pytest.mark.slow
-
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLE = REPOSITORY / "examples" / "workspace"
 README = REPOSITORY / "README.md"
@@ -280,6 +278,7 @@ def prepare_environment(patch: pytest.MonkeyPatch) -> None:
 # --- the tests -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", EXECUTED, ids=lambda page: page.name)
 def test_the_page_shows_what_happens(page, tmp_path, indexed_example, monkeypatch):
     prepare_environment(monkeypatch)

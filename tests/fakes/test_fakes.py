@@ -67,6 +67,7 @@ def test_the_wire_breaks(fake, client, fault):
     assert call(fake, client).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["truncated_json", "html_200"])
 def test_an_answer_that_is_no_json(fake, client, fault):
     fake.inject(fault)
@@ -76,6 +77,7 @@ def test_an_answer_that_is_no_json(fake, client, fault):
         answer.json()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "is_shown"),
     [
@@ -119,6 +121,7 @@ def test_requests_are_recorded_with_their_connection(fake, client):
     assert fake.connections == 1
 
 
+@pytest.mark.slow
 def test_a_request_that_hangs_does_not_hold_up_the_others(fake):
     fake.inject("hang")
     with httpx.Client(timeout=30) as client:

@@ -8,6 +8,8 @@ import pytest
 
 from notewell import Memory, QueryError
 
+pytestmark = pytest.mark.slow
+
 
 def langchain_retriever(memory, **options):
     pytest.importorskip("langchain_core", reason="needs the extra `langchain`")
@@ -142,7 +144,6 @@ def test_a_langchain_chain_answers_from_it(memory):
     assert "heron-guest" in seen[0]
 
 
-@pytest.mark.slow
 def test_a_llama_index_query_engine_answers_from_it(memory):
     pytest.importorskip("llama_index.core", reason="needs the extra `llama-index`")
     from llama_index.core.llms import MockLLM
