@@ -100,7 +100,7 @@ def test_init_where_a_file_is(notewell, tmp_path, below):
     done = notewell("init", tmp_path / "file" / below, "--json")
     assert done.code == 1
     assert done.document["error"]["kind"] == "workspace"
-    assert "choose a folder that you may write to" in done.err
+    assert "choose a folder that you can write to" in done.err
     assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
 
 

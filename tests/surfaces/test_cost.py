@@ -119,7 +119,7 @@ def test_nobody_to_ask(notewell, paid, provider, workspace):
 
 @pytest.mark.parametrize("words", [("sessions", "index"), ("doctor", "--fix")], ids=" ".join)
 def test_other_commands_that_would_embed_do_not_do_so_unasked_either(notewell, paid, provider, words):
-    sessions = ("--set", "sources=memory,sessions", "--set", "experimental.session_memory=true")
+    sessions = ("--set", "sources=memory,sessions")
     told = notewell("search", "printer", *paid, *sessions).err
     assert "7 chunks wait for their vectors" in told
     done = notewell(*words, "--json", *paid, *sessions)

@@ -10,7 +10,7 @@ from notewell import Memory
 
 pytest.importorskip("pyjson5", reason="conversations need the extra `sessions`")
 
-SESSIONS = ("--set", "sources=memory,sessions", "--set", "experimental.session_memory=true")
+SESSIONS = ("--set", "sources=memory,sessions")
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_import_says_what_was_left_out_and_goes_on_after_a_failure(sessions, tmp
 def test_index_makes_conversations_searchable(notewell, sessions, workspace, chat):
     refused = sessions("index", "--json")
     assert (refused.code, refused.document["error"]["kind"]) == (1, "settings")
-    assert "experimental.session_memory" in refused.document["error"]["hint"]
+    assert refused.document["error"]["hint"] == 'set sources = ["memory", "sessions"] in your settings'
     done = sessions("index", "--json", *SESSIONS)
     assert (done.code, done.document["added"]) == (0, 2)
     found = notewell("search", "heron", "--source", "sessions", "--no-sync", "--json", "-w", workspace, *SESSIONS)

@@ -8,7 +8,7 @@ import click
 
 from notewell.cli.options import Chosen, common_options
 from notewell.cli.output import print_json, print_lines, print_notes
-from notewell.settings import OPTIONS, WORKSPACE_FILE, flatten, public_value, user_file_of
+from notewell.settings import OPTIONS, WORKSPACE_FILE, flatten, user_file_of
 
 
 @click.group("config", epilog="Example: notewell config show")
@@ -21,7 +21,7 @@ def command() -> None:
 def show(*, chosen: Chosen) -> None:
     """Show every setting, its value and who set it; secrets are masked."""
     resolved = chosen.resolved()
-    values = {key: public_value(key, value) for key, value in flatten(resolved.settings).items()}
+    values = {key: OPTIONS[key].public(value) for key, value in flatten(resolved.settings).items()}
     if chosen.as_json:
         settings = {key: {"value": value, "from": resolved.origins[key]} for key, value in values.items()}
         print_json({"settings": settings, "notes": list(resolved.notes)})

@@ -59,8 +59,8 @@ def _start(chosen: Chosen, event: Mapping[str, Any]) -> None:
 def _end(chosen: Chosen, event: Mapping[str, Any]) -> None:
     with _memory(chosen, event) as memory:
         done = capture_transcript(memory, event)
-        searched = "sessions" in memory.settings.active_sources
-    hint = "" if searched else '; to search them, set sources = ["memory", "sessions"] and experimental.session_memory'
+        searched = "sessions" in memory.settings.sources
+    hint = "" if searched else '; to search them, set sources = ["memory", "sessions"]'
     if chosen.as_json:
         print_json({"sessionId": done.session_id, "added": done.added, "known": done.known})
     else:

@@ -137,7 +137,7 @@ def _write_transcript(turns: Sequence[EvalDocument], folder: Path) -> Conversati
     path = f"{safe_name(turns[0].scope)}.jsonl"
     messages = list(_messages(turns))
     write_if_changed(talks / path, "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in messages))
-    flags = {"sources": ["sessions"], "experimental.session_memory": True, "sessions.paths": [str(talks)]}
+    flags = {"sources": ["sessions"], "sessions.paths": [str(talks)]}
     return Conversation(
         folder, flags, {turn.id: (f"sessions/@talks/{path}", _folded(_said(turn))[:BEGINNING_CHARS]) for turn in turns}
     )

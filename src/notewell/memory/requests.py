@@ -83,7 +83,7 @@ def search_mode(settings: Settings, mode: SearchMode | None, *, keyword_only: bo
 
 def searched_sources(settings: Settings, source: SourceName | Literal["all"] | None) -> tuple[SourceName, ...]:
     """Return the sources that a search may see; raises SettingsError when one is asked for that is not indexed."""
-    active = settings.active_sources
+    active = settings.sources
     if source is None or source == "all":
         return active
     if source in active:
