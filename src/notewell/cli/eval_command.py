@@ -53,10 +53,9 @@ def command(
     turns of conversations as transcripts and notes instead.
     """
     from notewell.evaluation.evidence import evaluate_evidence
-    from notewell.evaluation.report import figures_document, figures_table
-    from notewell.evaluation.runner import evaluate
+    from notewell.evaluation.metrics import figures_document, figures_table
+    from notewell.evaluation.runner import DEFAULT_VARIANT, VARIANTS, evaluate
     from notewell.evaluation.test_sets import load_set
-    from notewell.evaluation.variants import DEFAULT_VARIANT, VARIANTS
 
     sets = [load_set(folder) for folder in folders]
     if half:
