@@ -10,7 +10,6 @@ from notewell import NotewellError
 from notewell.agents.tools import MemoryTools
 from notewell.cli.options import Chosen, common_options
 from notewell.cli.output import print_notes
-from notewell.mcp.sdk import lean_imports
 
 if TYPE_CHECKING:
     from notewell.agents.tools.injection import Chat
@@ -35,11 +34,7 @@ def command(
     memory = chosen.memory()
     tools = MemoryTools(memory, chat=chat, append=append or None)
     try:
-        with lean_imports():
-            if over_http:
-                from notewell.mcp.http import serve_http
-            else:
-                from notewell.mcp.stdio import serve_stdio
+        from notewell.mcp.transports import serve_http, serve_stdio
     except ImportError as error:
         raise NotewellError(
             f"the MCP server needs a package that is missing: {error.name}", hint="pip install 'notewell[mcp]'"
