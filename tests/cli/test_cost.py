@@ -110,7 +110,7 @@ def test_without_an_embedder_there_is_no_price(notewell, workspace):
 def test_nobody_to_ask(notewell, paid, provider, workspace):
     done = notewell("index", "--json", *paid)
     assert (done.code, done.document["error"]["kind"]) == (1, "cost_limit")
-    assert "more than cost.confirm_above_usd allows without asking ($1.00)" in done.document["error"]["message"]
+    assert "more than cost.confirm_above_usd ($1.00)" in done.document["error"]["message"]
     assert "notewell index --yes" in done.document["error"]["hint"]
     assert provider.requests == []
     with Memory.open(workspace, provider="none") as memory:

@@ -125,13 +125,13 @@ def test_archive_and_back(sessions, chat):
 
 def test_delete_asks_and_without_a_terminal_refuses(sessions, chat):
     refused = sessions("delete", chat, "--json")
-    assert (refused.code, refused.document["error"]["hint"]) == (1, "say --yes to delete it")
+    assert (refused.code, refused.document["error"]["hint"]) == (1, "use --yes to delete it")
     assert sessions("delete", chat, "--yes").out == "deleted chats/chat-1.json5\n"
     assert sessions("show", chat).code == 1
 
 
 def test_repair(sessions, workspace, chat):
-    assert sessions("repair", chat).out == "chat-1 is sound\n"
+    assert sessions("repair", chat).out == "chat-1 needs no repair\n"
     path = workspace / ".notewell" / "main" / "sessions" / "chats" / "chat-1.json5"
     path.write_bytes(path.read_bytes()[:-60])
     listed = sessions("list")
