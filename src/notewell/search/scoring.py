@@ -92,7 +92,7 @@ def _mixed(candidates: Sequence[Candidate], scale: Scale) -> list[Scored]:
         matched = tuning.pairs * candidate.pairs + tuning.function_words * candidate.function_words
         share = ((candidate.bm25 or 0.0) + matched) / full
         text = share / (share + tuning.half_match)
-        uncut = 1 - tuning.part_share + tuning.part_share / candidate.parts  # many parts have many chances to match
+        uncut = 1.0 if candidate.parts == 1 else 1 - tuning.piece_loss  # a long text has more chances to match
         if cosine is None:
             scored.append(Scored(candidate, text * uncut, None, text))
             continue
