@@ -43,7 +43,10 @@ _chat_option = click.option(
 def mcp(
     *, over_http: bool, host: str, port: int, names: tuple[str, ...], chat: Chat, append: bool, chosen: Chosen
 ) -> None:
-    """Serve the memory as MCP tools, on stdin and stdout or over HTTP, until the client disconnects or Ctrl-C."""
+    """Serve the memory to agents over MCP.
+
+    Serves on stdin and stdout until the client disconnects, or over HTTP until Ctrl-C.
+    """
     from notewell.agents.tools import MemoryTools
 
     if chosen.as_json:
@@ -124,7 +127,10 @@ def _outcome(change: Change, backup: Path | None, *, uninstall: bool) -> str:
 @_chat_option
 @common_options
 def prompt(*, mode: PromptMode, citations: Citations | None, chat: Chat, chosen: Chosen) -> None:
-    """Print the section for an agent's system prompt: when to search this memory and how to cite it."""
+    """Print the memory section of a system prompt.
+
+    It tells an agent when to search this memory, how to cite it and what to do when unsure.
+    """
     from notewell.agents.tools.prompt import memory_prompt
 
     with chosen.memory() as memory:
@@ -137,14 +143,20 @@ _event_option = click.option("--event", "event_file", metavar="FILE", help="Read
 
 @click.group("hook", epilog="Example: notewell hook session-start --event event.json")
 def hook() -> None:
-    """Run a hook of Claude Code: reads its event as JSON from stdin, prints errors to stderr, always exits 0."""
+    """Run a hook of Claude Code.
+
+    Reads the event as JSON from stdin. Errors go to stderr, and the exit code is always 0.
+    """
 
 
 @hook.command("session-start", epilog="Example: notewell hook session-start --event event.json")
 @_event_option
 @common_options
 def session_start(*, event_file: str | None, chosen: Chosen) -> None:
-    """Print the curated memory and the latest notes, fenced, as context for a new session."""
+    """Print context for a new session.
+
+    Prints the curated memory and the latest notes, fenced.
+    """
     _without_failing(event_file, lambda event: _start_session(chosen, event))
 
 

@@ -99,7 +99,10 @@ def confirm_cost(memory: Memory, paths: tuple[str, ...] | None, *, force: bool =
 @click.option("--for", "seconds", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop after SECONDS.")
 @common_options
 def watch(*, seconds: float | None, chosen: Chosen) -> int:
-    """Index changes as they happen, until Ctrl-C; print one line for each run that changed the index."""
+    """Index changes as they happen, until Ctrl-C.
+
+    Prints one line for each run that changed the index.
+    """
     with chosen.memory() as memory:
         log = _RunLog(quiet=chosen.as_json)
         stopped = threading.Event()
@@ -154,7 +157,10 @@ class _RunLog:
 @click.command("verify", epilog="Example: notewell verify")
 @common_options
 def verify(*, chosen: Chosen) -> int:
-    """Compare the index with the notes and with a fresh index built in memory. Exit 0 only if they are equal."""
+    """Compare the index with the notes.
+
+    Compares it also with a fresh index built in memory. Exits with 0 only if they are equal.
+    """
     with chosen.memory() as memory:
         found = memory.verify()
     equal = f"equal: {found.files:,} notes, {found.chunks:,} chunks"
@@ -168,7 +174,11 @@ def verify(*, chosen: Chosen) -> int:
 @click.option("--fix", is_flag=True, help="First repair what can be repaired; a corrupt index is rebuilt.")
 @common_options
 def doctor(*, fix: bool, chosen: Chosen) -> int:
-    """Check notes, folder, index, vectors, embedding model and cache. Exit 3 if the index is unusable."""
+    """Check every part of the memory, and say how to fix it.
+
+    Checks notes, folder, index, vectors, embedding model and cache. Exits with 0 if all is well, 3 if the index is
+    unusable, else 1.
+    """
     with chosen.memory() as memory:
         if fix:
             with suppress(StoreError):  # the cost of repairing a corrupt index is unknown; its vectors are cached

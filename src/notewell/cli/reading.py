@@ -54,7 +54,7 @@ def get(
 @click.option("--deep", is_flag=True, help="Also run the checks of `doctor`.")
 @common_options
 def status(*, deep: bool, chosen: Chosen) -> None:
-    """Show what is indexed, whether it is up to date and which embedding model is in use."""
+    """Show the state of the index and the search mode."""
     with chosen.memory() as memory:
         found = memory.status(deep=deep)
     chosen.print(status_document(found), status_lines(found))

@@ -29,7 +29,10 @@ _KINDS = click.Choice(["direct", "group"])
 
 @click.group("sessions", epilog="Example: notewell sessions list")
 def sessions() -> None:
-    """Manage an agent's conversations. Each is a JSON5 file that you can read and edit."""
+    """Manage an agent's conversations.
+
+    Each is a JSON5 file that you can read and edit.
+    """
 
 
 @sessions.command("list", epilog="Example: notewell sessions list --kind group")
@@ -63,7 +66,10 @@ def show(session_id: str, *, last: int | None, chosen: Chosen) -> None:
 @click.option("--kind", type=_KINDS, help="Kind of conversation.  [default: as the file says, else direct]")
 @common_options
 def import_(files: tuple[str, ...], *, session_id: str, kind: SessionKind | None, chosen: Chosen) -> int:
-    """Import transcripts: JSONL of OpenClaw, Claude Code, Codex or `notewell sessions export`."""
+    """Import transcripts.
+
+    Reads JSONL of OpenClaw, Claude Code, Codex and `notewell sessions export`.
+    """
     files = _expanded(files)
     if session_id and len(files) > 1:
         raise SessionInputError("--id names one session, but there are several files", hint="import them one by one")
@@ -107,7 +113,10 @@ def _imported_line(file: str, imported: Imported, entry: SessionEntry) -> str:
 @click.option("--output", "-o", type=click.Path(dir_okay=False), metavar="FILE", help="Write to FILE, not to stdout.")
 @common_options
 def export(session_id: str, *, output: str | None, chosen: Chosen) -> None:
-    """Write a conversation as JSONL, one message per line, in OpenClaw's format."""
+    """Export a conversation as JSONL.
+
+    Writes one message per line, in OpenClaw's format.
+    """
     from notewell.sessions import export_lines
 
     with chosen.memory() as memory:
@@ -126,7 +135,7 @@ def export(session_id: str, *, output: str | None, chosen: Chosen) -> None:
 @sessions.command("index", epilog="Example: notewell sessions index")
 @common_options
 def index(*, chosen: Chosen) -> int:
-    """Index new messages, so that `search --source sessions` finds them."""
+    """Index new messages."""
     from notewell.cli.indexing import confirm_cost, print_report
     from notewell.cli.terminal import shown_progress
 
@@ -146,9 +155,10 @@ def index(*, chosen: Chosen) -> int:
 @click.option("--no-flush", is_flag=True, help="Do not write to today's note first.")
 @common_options
 def compact(session_id: str, *, keep: int, summary: str, no_flush: bool, chosen: Chosen) -> None:
-    """Replace the oldest messages by a summary, after writing what matters in them to today's note.
+    """Replace the oldest messages by a summary.
 
-    The messages themselves are kept as JSONL in the folder `compacted/` of the session store.
+    What matters in them is written to today's note first. The messages themselves are kept as JSONL in the folder
+    `compacted/` of the session store.
     """
     from notewell.sessions import plain_summary
 
@@ -162,8 +172,8 @@ def compact(session_id: str, *, keep: int, summary: str, no_flush: bool, chosen:
     lines = [f"{going:,} messages compacted, {kept:,} kept"]
     if flushed and flushed.path:
         lines.append(f"written to {flushed.path}")
-    told = flushed_document(flushed) if flushed else None
-    chosen.print({"sessionId": session.entry.session_id, "compacted": going, "kept": kept, "flush": told}, lines)
+    flush = flushed_document(flushed) if flushed else None
+    chosen.print({"sessionId": session.entry.session_id, "compacted": going, "kept": kept, "flush": flush}, lines)
     print_notes([flushed.note] if flushed and flushed.note else [])
 
 
@@ -200,7 +210,10 @@ def delete(session_id: str, *, yes: bool, chosen: Chosen) -> None:
 @click.argument("session_id", metavar="ID")
 @common_options
 def repair(session_id: str, *, chosen: Chosen) -> None:
-    """Recover what can be read of a corrupt session; the corrupt file is kept in the store's folder `damaged/`."""
+    """Repair a corrupt session.
+
+    Recovers what can be read; the corrupt file is kept in the folder `damaged/` of the session store.
+    """
     with chosen.memory() as memory:
         done = memory.conversations.repair(session_id)
     document = {"sessionId": session_id.lower(), "repaired": bool(done), "notes": list(done)}

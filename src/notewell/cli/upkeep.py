@@ -29,7 +29,10 @@ _DAYS = re.compile(r"(\d{1,6})\s*d?(?:ays?)?")
 
 @click.group("cache", epilog="Example: notewell cache stats")
 def cache() -> None:
-    """Manage the embedding cache, which keeps the vector of every text that was embedded."""
+    """Manage the embedding cache.
+
+    It keeps the vector of every text, so that the same text is never embedded twice.
+    """
 
 
 @cache.command("stats", epilog="Example: notewell cache stats --json")
@@ -97,9 +100,10 @@ def _open_cache(chosen: Chosen) -> Iterator[SqliteEmbeddingCache | None]:
 @click.argument("model", required=False, default="")
 @common_options
 def download(model: str, *, chosen: Chosen) -> None:
-    """Download a GGUF model, by name or as hf:owner/repository/file.gguf. Ctrl-C pauses the download.
+    """Download an embedding model.
 
-    Without MODEL it is the one in the settings, or embeddinggemma-300m.
+    MODEL is the name of a GGUF model or hf:owner/repository/file.gguf; by default the one in the settings, or
+    embeddinggemma-300m. Ctrl-C pauses the download; the same command resumes it.
     """
     from notewell import download_model
 
@@ -116,7 +120,7 @@ def config() -> None:
 @config.command("show", epilog="Example: notewell config show --set query.max_results=3")
 @common_options
 def show(*, chosen: Chosen) -> None:
-    """Show every setting, its value and where it was set; secrets are masked."""
+    """Show every setting and where it was set."""
     resolved = chosen.resolved()
     values = {key: OPTIONS[key].public(value) for key, value in flatten(resolved.settings).items()}
     origins = resolved.origins
@@ -174,10 +178,10 @@ def evaluate(
     work: Path | None,
     chosen: Chosen,
 ) -> None:
-    """Measure nDCG, recall, hit rate and latency on test sets in BEIR layout, one per FOLDER.
+    """Measure retrieval quality on test sets.
 
-    Every document becomes a note of a real workspace and every query a real search. `--measure evidence` indexes the
-    turns of conversations as transcripts and as notes instead.
+    Each FOLDER is a test set in BEIR layout. Every document becomes a note of a real workspace and every query a real
+    search; `--measure evidence` indexes the turns of conversations as transcripts and as notes instead.
     """
     from notewell.evaluation.evidence import evaluate_evidence
     from notewell.evaluation.metrics import figures_document, figures_table
@@ -209,7 +213,10 @@ def evaluate(
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the completion script for SHELL; add it to your shell's start-up file."""
+    """Print the completion script for SHELL.
+
+    Add it to your shell's start-up file.
+    """
     from click.shell_completion import get_completion_class
 
     complete = get_completion_class(shell)

@@ -19,7 +19,10 @@ from notewell.settings.workspace import create_workspace, expanded
 @click.argument("path", default=".", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def init(path: Path, *, as_json: bool) -> None:
-    """Make PATH (default: the current folder) a workspace with MEMORY.md and memory/. Existing files are kept."""
+    """Create a workspace in PATH, by default the current folder.
+
+    It gets MEMORY.md and memory/; existing files are kept.
+    """
     folder = expanded(path).absolute()
     created = create_workspace(folder)
     if as_json:
@@ -39,9 +42,10 @@ def init(path: Path, *, as_json: bool) -> None:
 @click.option("--force", is_flag=True, help="Write the text even if a note already says the same.")
 @common_options
 def remember(text: str, *, to: str | None, by: str | None, source: str, force: bool, chosen: Chosen) -> None:
-    """Append TEXT to a note, with its author, time and origin; - reads it from standard input.
+    """Append TEXT to a note, with its author, time and origin.
 
-    Text that a note already contains is not written twice. Secrets are redacted. The next search finds the text.
+    If TEXT is -, it is read from standard input. Text that a note already contains is not written twice. Secrets are
+    redacted.
     """
     if text == "-":
         text = sys.stdin.read()
@@ -70,9 +74,10 @@ def forget(
     yes: bool,
     chosen: Chosen,
 ) -> int:
-    """Delete from the files, the index, the embedding cache and their logs.
+    """Delete notes, lines or conversations permanently.
 
-    This cannot be undone. Copies in git, backups and other programs are not touched.
+    They are deleted from the files, the index, the embedding cache and their logs. Copies in git, backups and other
+    programs are not touched.
     """
     with chosen.memory() as memory:
         report = memory.forget(session=session, path=path, match=match, since=since, dry_run=True)
