@@ -1,4 +1,4 @@
-"""What a client sees of the indexing that goes on behind: instructions and progress from the live state."""
+"""What a client sees of the background sync: instructions and progress from the live state."""
 
 from __future__ import annotations
 

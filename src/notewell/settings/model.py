@@ -19,7 +19,7 @@ PROVIDERS = ("auto", "local", "openai", "gemini", "voyage", "mistral", "ollama",
 _PROVIDER_NAME = r"[a-z0-9_-]+"
 # The same number whatever the limit keeps the order stable; each candidate costs an exact rescoring on both sides.
 CANDIDATES_PER_STEP = 16  # 64 a side by default: 64, 100 and 200 give the same best ten on five English test sets
-MOST_CANDIDATES = 200
+MAX_CANDIDATES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ class HybridSettings:
     @property
     def candidates_per_side(self) -> int:
         """How many candidates semantic and keyword search each return, whatever the number of results."""
-        return min(CANDIDATES_PER_STEP * self.candidate_multiplier, MOST_CANDIDATES)
+        return min(CANDIDATES_PER_STEP * self.candidate_multiplier, MAX_CANDIDATES)
 
 
 @dataclass(frozen=True, slots=True)
