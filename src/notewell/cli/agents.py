@@ -19,8 +19,7 @@ from notewell.cli.terminal import print_json, print_notes
 
 if TYPE_CHECKING:
     from notewell.agents.install import Change
-    from notewell.agents.tools.injection import Citations
-    from notewell.agents.tools.prompt import PromptMode
+    from notewell.agents.tools.prompt import Citations, PromptMode
     from notewell.sources.privacy import Chat
 
 DEFAULT_PORT = 8765
@@ -82,19 +81,17 @@ def install(
     client: str, *, dry_run: bool, uninstall: bool, name: str, scope: str, append: bool, chosen: Chosen
 ) -> None:
     """Add the MCP server to the settings of CLIENT. A backup is kept, and nothing else is changed."""
-    from notewell.agents.install import CLIENTS, apply_change, plan_install, plan_uninstall, server_for
+    from notewell.agents.install import CLIENTS, apply_change, plan_change, server_for
 
     chosen_client = CLIENTS[client]
     project = Path.cwd() if scope == "project" else None
     if project is not None and not chosen_client.project_file:
         raise NotewellError(f"{chosen_client.title} has no trusted project settings", hint="use --scope user")
     file = project / chosen_client.project_file if project else chosen_client.user_file(os.environ)
-    if uninstall:
-        change = plan_uninstall(chosen_client, file, name=name)
-    else:
-        folder = chosen.folder()
-        server = server_for(chosen_client, folder, project=project, agent=chosen.agent, append=append)
-        change = plan_install(chosen_client, server, file, name=name)
+    server = None
+    if not uninstall:
+        server = server_for(chosen_client, chosen.folder(), project=project, agent=chosen.agent, append=append)
+    change = plan_change(chosen_client, file, name=name, server=server)
     backup = None if dry_run else apply_change(change)
     document = {
         "client": change.client.name,

@@ -10,14 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from notewell import NotewellError, SessionInputError
-from notewell.agents.session_documents import (
-    entry_document,
-    flushed_document,
-    imported_document,
-    list_lines,
-    session_document,
-    session_lines,
-)
+from notewell.agents.documents import entry_document, flushed_document, imported_document, session_document
+from notewell.agents.rendering import session_lines, session_list_lines
 from notewell.cli.options import Chosen, common_options
 from notewell.cli.terminal import print_notes
 
@@ -43,7 +37,7 @@ def list_(*, kind: SessionKind | None, archived: bool, chosen: Chosen) -> None:
     """List the sessions, most recently changed first."""
     with chosen.memory() as memory:
         entries = memory.conversations.list(kind=kind, archived=archived)
-    chosen.print({"sessions": [entry_document(entry) for entry in entries]}, list_lines(entries))
+    chosen.print({"sessions": [entry_document(entry) for entry in entries]}, session_list_lines(entries))
     print_notes(
         f"{entry.damage}: run `notewell sessions repair {entry.session_id}`" for entry in entries if entry.damage
     )

@@ -1,10 +1,10 @@
 """Measures how much of the evidence for an answer an agent gets to read, on conversations indexed as real memory.
 
-Layout `transcript`: every scope is one transcript, one message per line. A turn counts as read if its beginning is in the
-snippets of a default search (`evidence@6`), or of as many hits as fit 4,000 characters (`evidence@4000`).
+Layout `transcript`: every scope is one transcript, one message per line. A turn counts as read if its beginning is in
+the snippets of a default search (`evidence@6`), or of as many hits as fit 4,000 characters (`evidence@4000`).
 
-Layout `notes`: every session is one note, one turn per line. A turn counts as read if its whole line is in the first 4,000
-characters of the snippets of a default search (`evidence`; `any evidence` counts the queries with one or more).
+Layout `notes`: every session is one note, one turn per line. A turn counts as read if its whole line is in the first
+4,000 characters of the snippets of a default search (`evidence`; `any evidence` counts the queries with one or more).
 """
 
 from __future__ import annotations
