@@ -55,7 +55,7 @@ TOLERANCE = 0.02
 MASKS = (
     (re.compile(r"\b[\d,.]+ (s|MB)\b"), r"# \1"),
     (re.compile(r"\| [\d.]+ \|$"), "| # |"),
-    (re.compile(r"damaged-\d{8}T\d+Z"), "damaged-#"),
+    (re.compile(r"corrupt-\d{8}T\d+Z"), "corrupt-#"),
 )
 PROGRESS = re.compile(r"(embedding chunks|reading notes|waiting for batch jobs): [\d,]+ of [\d,]+")
 DECIMAL = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.])")

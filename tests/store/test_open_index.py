@@ -1,4 +1,4 @@
-"""Opening index files: new, missing, damaged, foreign, older, newer, read-only."""
+"""Opening index files: new, missing, corrupt, foreign, older, newer, read-only."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_an_unknown_vector_driver_is_refused(tmp_path):
         pytest.param(b"", id="nothing"),
     ],
 )
-def test_a_file_that_is_no_index_is_called_damaged_and_left_alone(tmp_path, content, read_only):
+def test_a_file_that_is_no_index_is_called_corrupt_and_left_alone(tmp_path, content, read_only):
     path = tmp_path / "index.sqlite"
     path.write_bytes(content)
     with pytest.raises(IndexCorruptError):
@@ -100,7 +100,7 @@ def test_a_foreign_database_is_refused_and_left_alone(tmp_path):
     assert path.read_bytes() == before
 
 
-def test_a_missing_table_is_damage(tmp_path):
+def test_a_missing_table_is_corrupt(tmp_path):
     path = tmp_path / "index.sqlite"
     new_index(path).close()
     with apsw.Connection(os.fspath(path)) as connection:
@@ -194,7 +194,7 @@ def test_an_older_file_that_may_not_be_written_is_refused_and_left_alone(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "damage",
+    "corruption",
     [
         pytest.param("turn = -1", id="a message before the first"),
         pytest.param("turn = 'two'", id="a message that is no number"),
@@ -205,21 +205,21 @@ def test_an_older_file_that_may_not_be_written_is_refused_and_left_alone(tmp_pat
         pytest.param("document_id = 'one'", id="a document that is no number"),
     ],
 )
-def test_a_place_that_cannot_have_been_stored_is_damage(tmp_path, damage):
+def test_a_place_that_cannot_have_been_stored_is_corrupt(tmp_path, corruption):
     path = tmp_path / "index.sqlite"
     new_index(path, "one", "two", "three").close()
     with apsw.Connection(os.fspath(path)) as connection:
-        connection.execute(f"UPDATE chunks SET {damage} WHERE id = 2").fetchall()
+        connection.execute(f"UPDATE chunks SET {corruption} WHERE id = 2").fetchall()
     connection.close()
     store = open_index(path, create=False, read_only=False)
     with store.reading() as snapshot:
         assert snapshot.places([1, 3]).keys() == {1, 3}
-        with pytest.raises(IndexCorruptError, match="the place of a chunk in it is damaged"):
+        with pytest.raises(IndexCorruptError, match="the place of a chunk in it is corrupt"):
             snapshot.places([1, 2, 3])
     store.close()
 
 
-def test_damaged_pages_are_reported_never_crash_and_never_loop(tmp_path):
+def test_corrupt_pages_are_reported_never_crash_and_never_loop(tmp_path):
     path = tmp_path / "whole.sqlite"
     store = new_index(path, *(f"text {number} " * 50 for number in range(60)))
     store.close()
@@ -235,18 +235,18 @@ def test_damaged_pages_are_reported_never_crash_and_never_loop(tmp_path):
         copy = tmp_path / f"broken-{number}.sqlite"
         copy.write_bytes(broken)
         try:
-            damaged = open_index(copy, create=False, read_only=False, busy_timeout_s=1)
+            corrupt = open_index(copy, create=False, read_only=False, busy_timeout_s=1)
         except StoreError:
             noticed += 1
             continue
         try:
-            noticed += bool(damaged.verify())
-            with damaged.reading() as snapshot:
+            noticed += bool(corrupt.verify())
+            with corrupt.reading() as snapshot:
                 snapshot.keyword_matches(terms("text"), limit=200, scope=EVERYTHING)
         except StoreError:
             noticed += 1
         finally:
-            damaged.close()
+            corrupt.close()
     assert noticed > 30
 
 

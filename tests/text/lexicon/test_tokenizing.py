@@ -1,4 +1,4 @@
-"""Words, identifiers and unspaced writing become the terms that people would type."""
+"""Words, identifiers and unspaced scripts become the terms that people would type."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from notewell.store.sqlite.vectors.codecs import BitsCodec, Int8Codec, codec_of
+from notewell.store.vector_codes import BitsCodec, Int8Codec, codec_of
 
 
 def unit_rows(count, dimensions, seed=0):

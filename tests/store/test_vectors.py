@@ -4,10 +4,10 @@ import apsw
 import numpy as np
 import pytest
 
+from notewell.store import vectors
 from notewell.store.sqlite.connection import connect
-from notewell.store.sqlite.vectors import row_cache
-from notewell.store.sqlite.vectors.row_cache import RowCache
-from notewell.store.sqlite.vectors.rows import pack
+from notewell.store.sqlite.vector_search import read_rows
+from notewell.store.vectors import RowCache, pack
 
 DIMENSIONS = 8
 
@@ -32,7 +32,12 @@ def put(db, *chunk_ids, seed=0):
 
 
 def by_id(cache, db, chunk_ids):
-    ids, rows = cache.rows(db, chunk_ids, DIMENSIONS)
+    ids, rows = cache.rows(
+        chunk_ids,
+        DIMENSIONS,
+        generation=db.value("SELECT vector_generation FROM totals"),
+        read=lambda missing: read_rows(db, missing, DIMENSIONS),
+    )
     return {int(chunk_id): row.tolist() for chunk_id, row in zip(ids, rows, strict=True)}
 
 
@@ -72,8 +77,8 @@ def test_an_older_snapshot_reads_its_own_rows(db):
     reader.close()
 
 
-def test_when_it_is_full_it_begins_anew(db, monkeypatch):
-    monkeypatch.setattr(row_cache, "_MOST_BYTES", 4 * DIMENSIONS * 3)  # three rows
+def test_when_it_is_full_it_starts_over(db, monkeypatch):
+    monkeypatch.setattr(vectors, "_CACHE_BYTES", 4 * DIMENSIONS * 3)  # three rows
     put(db, *range(1, 9))
     fresh = by_id(RowCache(), db, range(1, 9))
     cache = RowCache()

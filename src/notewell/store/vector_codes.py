@@ -1,13 +1,11 @@
-"""Compact codes for a first scan: unit rows come in, code bytes go out, and cosines are estimated from codes."""
+"""Encodes vectors in one bit or one byte a dimension, and estimates cosines from the codes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-
-from notewell.store.sqlite.vectors import Quantization
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray  # costs 10 ms, and only annotations use it
@@ -17,36 +15,9 @@ if TYPE_CHECKING:
     Codes = NDArray[np.uint8]  # one row of bytes a vector, as stored
     Estimates = NDArray[np.float32]
 
+Quantization = Literal["bits", "int8"]
 _WIDE_ROWS = 256  # 0.4 MB at 384 dimensions: stays in the second-level cache
 QUERY_BITS = 4  # recall@24 of 1,000 candidates among 100,000: .986 with plain Hamming distance, 1.0 with 4 bits
-
-
-class Scan(Protocol):
-    """A query made ready once for all segments; it keeps its scratch space, so one thread at a time."""
-
-    def estimates(self, codes: ReadyCodes) -> Estimates:
-        """Return about the cosine of every row with the query, up to a constant."""
-        ...
-
-
-class Codec(Protocol):
-    """One way of squeezing vectors."""
-
-    @property
-    def code_bytes(self) -> int: ...
-
-    @property
-    def slots(self) -> int:
-        """How many codes one segment holds."""
-        ...
-
-    def encode(self, matrix: Matrix) -> Codes: ...
-
-    def ready(self, codes: Codes) -> ReadyCodes:
-        """Unpack codes for scanning."""
-        ...
-
-    def scan(self, vector: Vector) -> Scan: ...
 
 
 def codec_of(name: Quantization, dimensions: int, mean: Vector) -> Codec:
@@ -56,7 +27,7 @@ def codec_of(name: Quantization, dimensions: int, mean: Vector) -> Codec:
 
 @dataclass(frozen=True, slots=True)
 class BitsCodec:
-    """One bit a dimension: the sign of the row minus the mean of all rows, with two numbers that undo the squeezing.
+    """One bit a dimension: the sign of the row minus the mean of all rows, with two numbers that correct the estimate.
 
     With c = row - mean and y = query - mean, <row, query> = <c, y> + <c, mean> + a constant; <c, y> is estimated as
     |c|^2 / sum|c| x <sign(c), y>, which makes the estimate unbiased (Gao & Long 2024, RaBitQ, without the rotation).
@@ -67,6 +38,7 @@ class BitsCodec:
 
     @property
     def slots(self) -> int:
+        """How many codes one segment holds."""
         return 8192  # 0.4 MB of codes at 384 dimensions: fits the second-level cache, and patches stay small
 
     @property
@@ -89,6 +61,7 @@ class BitsCodec:
         return codes
 
     def ready(self, codes: Codes) -> ReadyBits:
+        """Unpack codes for scanning."""
         signs = np.ascontiguousarray(np.ascontiguousarray(codes[:, :-8]).view(np.uint64).T)
         numbers = np.ascontiguousarray(codes[:, -8:]).view("<f4").astype(np.float32)
         ones = np.bitwise_count(signs).sum(axis=0, dtype=np.float32)
@@ -109,7 +82,7 @@ class ReadyBits:
 
 
 class BitsScan:
-    """The query in a few bits a dimension, one plane of bits at a time against the signs."""
+    """A query in a few bits a dimension, ready for all segments; its scratch space is for one thread at a time."""
 
     def __init__(self, codec: BitsCodec, centred: Vector) -> None:
         self._lowest = np.float32(centred.min())
@@ -126,6 +99,7 @@ class BitsScan:
         self._counts = np.empty(codec.words * codec.slots, np.uint8)
 
     def estimates(self, codes: ReadyCodes) -> Estimates:
+        """Return about the cosine of every row with the query, up to a constant."""
         assert isinstance(codes, ReadyBits)
         signs = codes.signs
         both = self._both[: signs.size].reshape(signs.shape)
@@ -184,7 +158,7 @@ class ReadyInt8:
 
 
 class Int8Scan:
-    """The query as it is, against a few rows at a time, widened in the same scratch space."""
+    """A query as it is, compared with a few rows at a time, which are widened in the same scratch space."""
 
     def __init__(self, vector: Vector) -> None:
         self._vector = vector
@@ -202,4 +176,5 @@ class Int8Scan:
         return product
 
 
+Codec = BitsCodec | Int8Codec
 ReadyCodes = ReadyBits | ReadyInt8

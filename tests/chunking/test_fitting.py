@@ -1,4 +1,4 @@
-"""What a reader sees as one character is never cut."""
+"""Text is weighed in quarter tokens, and a heavy line is cut, but never inside what a reader sees as one character."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notewell.chunking.graphemes import cut_at_or_after, cut_at_or_before, may_cut
-from notewell.chunking.long_lines import cut_line
-from notewell.chunking.weight import weigh
+from notewell.chunking.fitting import (
+    cut_at_or_after,
+    cut_at_or_before,
+    cut_line,
+    fitting_end,
+    fitting_start,
+    may_cut,
+    weigh,
+)
 
 CHARACTERS = {
     "letter": "a",
@@ -95,3 +101,33 @@ def test_pieces_fit_join_and_advance(line, tokens, overlap, first_tokens):
     for (start, end), (next_start, next_end) in pairwise(pieces):
         assert start < next_start <= end < next_end
         assert weigh(line[next_start:end]) <= shared
+
+
+@pytest.mark.parametrize(
+    ("text", "quarters"),
+    [
+        pytest.param("", 0, id="nothing"),
+        pytest.param("four", 4, id="ascii"),
+        pytest.param("größe", 5, id="latin"),
+        pytest.param("漢字", 8, id="han"),
+        pytest.param("ひらカタ", 16, id="kana"),
+        pytest.param("한국", 8, id="hangul"),
+        pytest.param("ＡＢ", 8, id="full width"),
+        pytest.param("𠮷", 4, id="han beyond the basic plane"),
+        pytest.param("a漢b", 6, id="mixed"),
+        pytest.param("🎉", 1, id="emoji"),
+    ],
+)
+def test_weigh(text, quarters):
+    assert weigh(text) == quarters
+
+
+@given(st.text("ab 漢字ß", max_size=40), st.integers(0, 40), st.integers(1, 60))
+def test_fitting_end_and_start_are_the_furthest_places_that_fit(text, place, limit):
+    place = min(place, len(text))
+    end = fitting_end(text, place, limit)
+    assert weigh(text[place:end]) <= limit
+    assert end == len(text) or weigh(text[place : end + 1]) > limit
+    start = fitting_start(text, place, limit)
+    assert weigh(text[start:place]) <= limit
+    assert start == 0 or weigh(text[start - 1 : place]) > limit

@@ -1,8 +1,8 @@
-"""Text in, searchable terms out: the same for notes and queries, so that every storage backend finds alike.
+"""Splits text into words, folds and stems them.
 
-Words are folded (case, width, Latin accents) and stemmed, irregular forms included. Identifiers count whole and in
-parts: `JIRA-123` is also `jira` and `123`, `MemoryIndex` also `memory` and `index`. Writing without blanks between
-words (Chinese, Japanese, Korean, Thai, ...) becomes pairs of characters; the last character of a run also stands alone,
+Folding evens out case, width and Latin accents; stemming includes irregular forms. Identifiers count whole and in
+parts: `JIRA-123` is also `jira` and `123`, `MemoryIndex` also `memory` and `index`. Scripts without blanks between
+words (Chinese, Japanese, Korean, Thai, ...) become pairs of characters; the last character of a run also stands alone,
 so that any single character is the beginning of some term.
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from Stemmer import Stemmer
 
-from notewell.text.lexicon.irregular import IRREGULAR
+from notewell.text.lexicon.irregular_forms import IRREGULAR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,13 +48,13 @@ _ELISION = re.compile(
     r"^(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|un|all|dall|dell|nell|sull|coll|quest|quell)'(?=\w\w\w)", re.IGNORECASE
 )
 _LATIN_ACCENT = re.compile("(?<=[A-Za-z\u0370-\u03ff])[\u0300-\u036f]+")
-# ASCII that can be in no token, for `str.translate`: what is left between blanks comes again and again.
+# ASCII that can be in no token, for `str.translate`: what is left between blanks repeats a lot.
 _BLANKED = {code: " " for code in range(128) if not re.match(r"[-\w./@:+#'\\]", chr(code))}
 _ARABIC_VOWELS = re.compile("[\u0640\u064b-\u065f\u0670]")
 
 LONGEST_TERM = 64  # characters; longer runs are data (base64, minified code) that nobody types into a search
-_EXPANSIONS_KEPT = 200_000  # distinct pieces, some 40 MB; then the memo starts afresh
-_LONGEST_KEPT = 32  # characters; longer pieces, above all lines of unspaced writing, hardly ever come again
+_EXPANSIONS_KEPT = 200_000  # distinct pieces, some 40 MB; then the memo starts over
+_LONGEST_KEPT = 32  # characters; longer pieces, above all lines of unspaced scripts, hardly ever repeat
 _WHOLE = "\x01"  # stands before an identifier that counts whole; cannot occur in a term
 
 
@@ -64,7 +64,7 @@ class Word:
 
     parts: tuple[str, ...]
     whole: str = ""
-    paired: bool = False  # unspaced writing: the parts are overlapping pairs, then the last character
+    paired: bool = False  # unspaced script: the parts are overlapping pairs, then the last character
 
 
 def index_terms(text: str) -> str:
@@ -85,7 +85,7 @@ def index_terms(text: str) -> str:
 
 
 def words(text: str) -> Iterator[Word]:
-    """Yield the words of `text` in order; a run of unspaced writing is one word whose parts are its pairs."""
+    """Yield the words of `text` in order; a run of an unspaced script is one word whose parts are its pairs."""
     folded = fold(text)
     for position, piece in enumerate(_PAIRED_RUN.split(folded)):
         if position % 2:
@@ -119,7 +119,7 @@ def stem(word: str) -> str:
 
 
 def irregular_forms(term: str) -> tuple[str, ...]:
-    """Return the words that are written otherwise than the term they become: `bought` for `buy`."""
+    """Return the irregular forms of a term: `bought` for `buy`."""
     return _irregular_forms().get(term, ())
 
 

@@ -1,4 +1,7 @@
-"""The vector side of the store and its inner seam, `VectorIndex`; everything below imports NumPy, so import it late."""
+"""Defines `VectorIndex`, the seam between the store and the drivers that find nearest neighbours.
+
+The drivers import NumPy; this module does not, so opening an index for keyword search stays cheap.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
     from notewell.types import Scope, SourceName
 
 VectorDriver = Literal["segments", "sqlite-vec"]
-Quantization = Literal["bits", "int8"]
 VECTOR_DRIVERS: tuple[str, ...] = get_args(VectorDriver)
 
 
@@ -28,7 +30,7 @@ class VectorIndex(Protocol):
     """
 
     def add(self, db: Database, source: SourceName, chunk_ids: Sequence[int], matrix: Matrix) -> None:
-        """Take in vectors whose float16 rows were just written."""
+        """Index vectors whose float16 rows were just written."""
         ...
 
     def remove(self, db: Database, chunk_ids: Collection[int]) -> None:
@@ -36,7 +38,7 @@ class VectorIndex(Protocol):
         ...
 
     def rebuild(self, db: Database) -> None:
-        """Make the index anew from the float16 rows."""
+        """Rebuild the index from the float16 rows."""
         ...
 
     def clear(self, db: Database) -> None:
@@ -44,7 +46,7 @@ class VectorIndex(Protocol):
         ...
 
     def tidy(self, db: Database) -> None:
-        """Mend what has drifted with growth; cheap when nothing has."""
+        """Correct what has drifted with growth; cheap when nothing has."""
         ...
 
     def candidates(self, db: Database, vector: Vector, *, limit: int, scope: Scope) -> NDArray[np.int64]:
@@ -59,11 +61,24 @@ class VectorIndex(Protocol):
 def open_vector_index(driver: VectorDriver) -> VectorIndex:
     """Return the driver by its name; this is where NumPy is first imported."""
     if driver == "segments":
-        from notewell.store.sqlite.vectors.segments import SegmentIndex
+        from notewell.store.sqlite.segments import SegmentIndex
 
         return SegmentIndex()
-    if driver == "sqlite-vec":
-        from notewell.store.sqlite.vectors.sqlite_vec import SqliteVecIndex
+    from notewell.store.sqlite.sqlite_vec import SqliteVecIndex
 
-        return SqliteVecIndex()
-    raise StoreError(f"unknown vector driver {driver!r}", hint=f"choose one of {', '.join(VECTOR_DRIVERS)}")
+    return SqliteVecIndex()
+
+
+def load_sqlite_vec(db: Database, library: str = "") -> None:
+    """Load the sqlite-vec extension into this connection, from the library at a path or the installed package."""
+    if library:
+        db.load_extension(library)
+        return
+    try:
+        import sqlite_vec
+    except ImportError as error:
+        raise StoreError(
+            f"{db.path} keeps its vectors with sqlite-vec, which is not installed",
+            hint='install it with `pip install "notewell[sqlite-vec]"`, or rebuild the index',
+        ) from error
+    db.load_extension(sqlite_vec.loadable_path())

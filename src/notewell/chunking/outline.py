@@ -1,4 +1,4 @@
-"""The lines of a note in, an `Outline` out: what each line weighs, where breaks do least harm, and the headings."""
+"""Reads the structure of a note: its headings, the weight of its lines and the best places to break it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from notewell.chunking.weight import weigh
+from notewell.chunking.fitting import weigh
 
 # How good it is to begin a chunk with a line, by what the line is. Ranks, not measurements: only their order and rough
 # distance count, as a break loses worth with the square of the room it leaves unused.

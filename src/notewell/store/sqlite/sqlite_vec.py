@@ -1,4 +1,4 @@
-"""The `sqlite-vec` driver: a vec0 table beside the float16 rows; a query comes in, its nearest ids go out."""
+"""The `sqlite-vec` driver: finds nearest neighbours with a vec0 table beside the float16 rows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from notewell.store.sqlite.connection import Database, as_json
-from notewell.store.sqlite.scopes import chunk_ids_in
-from notewell.store.sqlite.vectors.rows import every_vector
+from notewell.store.sqlite.documents import chunk_ids_in
+from notewell.store.sqlite.vector_search import every_vector
 from notewell.types import Scope, SourceName
 
 if TYPE_CHECKING:
