@@ -1,4 +1,4 @@
-"""The text of a TOML file and the name of a table in, the text with just that table changed out."""
+"""Edits one table of a TOML file, and keeps the rest of the text as it is."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 
 def with_table(text: str, keys: tuple[str, str], values: dict[str, Any]) -> str:
-    """Return the text with the table set, where it stood or at the end; comments and all else stay as they are."""
+    """Return the text with the table set: in place, or at the end if it is new."""
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = [f"[{'.'.join(map(_key, keys))}]", *(f"{_key(name)} = {_value(value)}" for name, value in values.items())]
     block = newline.join(lines) + newline
-    places = _places(text, keys)
-    if places:
-        for start, end in reversed(places[1:]):
+    spans = _spans(text, keys)
+    if spans:
+        for start, end in reversed(spans[1:]):
             text = text[:start] + text[end:]
-        start, end = places[0]
+        start, end = spans[0]
         gap = newline if text[end:].strip() else ""
         return text[:start] + block + gap + text[end:].lstrip("\r\n")
     if not text.strip():
@@ -26,12 +26,12 @@ def with_table(text: str, keys: tuple[str, str], values: dict[str, Any]) -> str:
 
 
 def without_table(text: str, keys: tuple[str, str]) -> str:
-    """Return the text without the table and the tables below it."""
-    for start, end in reversed(_places(text, keys)):
-        before, behind = text[:start].rstrip("\r\n"), text[end:].lstrip("\r\n")
+    """Return the text without the table and its sub-tables."""
+    for start, end in reversed(_spans(text, keys)):
+        before, after = text[:start].rstrip("\r\n"), text[end:].lstrip("\r\n")
         newline = "\r\n" if "\r\n" in text else "\n"
-        joined = newline * 2 if before and behind else newline if before else ""
-        text = before + joined + behind
+        joined = newline * 2 if before and after else newline if before else ""
+        text = before + joined + after
     return text
 
 
@@ -39,20 +39,20 @@ _HEADER = re.compile(r"^[ \t]*\[{1,2}[^\n]*$", re.MULTILINE)
 _COMMENTS = re.compile(r"(?:^[ \t]*(?:#[^\n]*)?\r?\n)*\Z", re.MULTILINE)
 
 
-def _places(text: str, keys: tuple[str, str]) -> list[tuple[int, int]]:
-    """Return where the table and those below it stand; comments above the next table belong to that one."""
+def _spans(text: str, keys: tuple[str, str]) -> list[tuple[int, int]]:
+    """Return the spans of the table and its sub-tables; comments above the next table belong to that one."""
     names = r"\s*\.\s*".join(rf"(?:{re.escape(key)}|\"{re.escape(key)}\"|'{re.escape(key)}')" for key in keys)
     own = re.compile(rf"[ \t]*\[\s*{names}\s*(?:\.[^\n]*)?\][ \t]*(?:#[^\n]*)?\r?$")
     headers = [(found.start(), found[0]) for found in _HEADER.finditer(text)]
-    places = []
+    spans = []
     for number, (start, header) in enumerate(headers):
         if own.match(header):
             end = headers[number + 1][0] if number + 1 < len(headers) else len(text)
             if number + 1 < len(headers):
                 above = _COMMENTS.search(text[start:end])
                 end = start + above.start() if above else end
-            places.append((start, end))
-    return places
+            spans.append((start, end))
+    return spans
 
 
 def _key(name: str) -> str:
@@ -62,4 +62,4 @@ def _key(name: str) -> str:
 def _value(value: object) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
-    return json.dumps(value, ensure_ascii=False)  # JSON's texts, numbers and booleans are TOML's, too
+    return json.dumps(value, ensure_ascii=False)  # strings, numbers and booleans are written alike in JSON and TOML

@@ -1,4 +1,4 @@
-"""Codex's TOML: one table changed, comments and everything else kept as they are."""
+"""TOML settings: one table changes, comments and everything else stay."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from notewell.agents.install.toml_edits import with_table, without_table
+from notewell.agents.install.toml_editor import with_table, without_table
 
 KEYS = ("mcp_servers", "memory")
 ENTRY = {"command": 'C:\\Program "x"\\notewell.exe', "args": ["mcp", "--workspace", "/höme/you"]}
@@ -50,7 +50,7 @@ def test_a_table_is_added_and_removed_again(text):
 @pytest.mark.parametrize(
     "header", ["[mcp_servers.memory]", '[ mcp_servers . "memory" ]  # mine', "[mcp_servers.'memory']"]
 )
-def test_a_table_is_replaced_where_it_stands(header):
+def test_a_table_is_replaced_in_place(header):
     rest = '# about profiles\n[profiles.fast]\nmodel = "mini"\n'
     old = f'{header}\ncommand = "old"\n[mcp_servers.memory.env]\nA = "1"\n\n{rest}'
     new = with_table(old, KEYS, ENTRY)

@@ -1,4 +1,4 @@
-"""Settings files in JSON, JSON with comments and JSON5: one member changed, everything else kept as it is."""
+"""Settings in JSON, JSON with comments and JSON5: one member changes, everything else stays."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import random
 
 import pytest
 
-from notewell.agents.install.json_edits import values_of, with_member, without_member
-from notewell.agents.install.json_nodes import JsonTextError, parse_json
+from notewell.agents.install.json_editor import JsonTextError, parse_json, values_of, with_member, without_member
 
 ENTRY = {"command": "notewell", "args": ["mcp"]}
 KEYS = ("mcpServers", "memory")
@@ -61,7 +60,7 @@ def test_a_member_is_added_in_the_style_of_the_file(before, after):
     assert f"{added[: entry.start]}@{added[entry.end :]}" == after
 
 
-def test_comments_and_liberties_are_understood_and_kept():
+def test_comments_and_json5_syntax_are_kept():
     assert values_of(COMMENTED) == {
         "mcpServers": {"other": {"command": "x"}},
         "unquoted": "single 'quoted' // not a comment",
@@ -74,7 +73,7 @@ def test_comments_and_liberties_are_understood_and_kept():
     assert without_member(added, KEYS) == COMMENTED
 
 
-def test_an_entry_is_replaced_where_it_stands():
+def test_an_entry_is_replaced_in_place():
     text = '{\n  "mcpServers": {\n    "memory": {"command": "old"}, // mine\n    "z": {}\n  }\n}\n'
     changed = with_member(text, KEYS, ENTRY)
     assert changed.index('"memory"') < changed.index("// mine") < changed.index('"z"')
@@ -128,12 +127,12 @@ def test_adding_and_removing_leaves_every_file_as_it_was(seed):
         "{'a': \"x\ny\"}",
     ],
 )
-def test_what_is_no_json_is_refused_with_its_line(text):
+def test_invalid_json_is_refused_with_its_line(text):
     with pytest.raises(JsonTextError, match=r"line \d"):
         parse_json(text)
 
 
 @pytest.mark.parametrize("text", ["[]", "1", '"x"'])
-def test_a_file_that_is_no_object_is_refused(text):
+def test_a_file_that_is_not_an_object_is_refused(text):
     with pytest.raises(JsonTextError, match="object"):
         values_of(text)

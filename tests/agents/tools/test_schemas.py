@@ -1,4 +1,4 @@
-"""The tools as data: small, pinned, valid JSON Schema, and in the shapes that the two big interfaces take."""
+"""Tool descriptions: small, pinned, valid JSON Schema, and in the formats of OpenAI and Anthropic."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ CHARS_PER_TOKEN = 4
 
 # What models are told decides how they behave: a change here is a decision, made together with this list.
 PINNED = {
-    "memory_search": "e37b8deca1c46e31",
-    "memory_get": "7effffdf69500583",
-    "memory_status": "7672c575e9d64849",
-    "memory_append": "2baf679cdbdef2e2",
+    "memory_search": "aed26fd4ca20b667",
+    "memory_get": "285935d320e930cc",
+    "memory_status": "49356f5fb34104b1",
+    "memory_append": "37d003b5e2f818a4",
 }
 
 
@@ -28,7 +28,7 @@ def listed(names=BY_NAME):
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_what_a_model_is_told_is_pinned(name):
+def test_tool_descriptions_are_pinned(name):
     canonical = json.dumps(tool_document(BY_NAME[name]), sort_keys=True, ensure_ascii=False)
     assert hashlib.sha256(canonical.encode()).hexdigest()[:16] == PINNED[name]
 
