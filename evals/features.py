@@ -40,7 +40,7 @@ def _run_as_it_is(run: str, **_: object) -> list[str]:
 
 
 def _parts_only(word: Any) -> list[Any]:
-    from notewell.search.query import _paired_terms  # noqa: PLC2701
+    from notewell.search.query import _paired_terms
     from notewell.types import Term
 
     return _paired_terms(word.parts) if word.paired else [Term((part,)) for part in word.parts]
