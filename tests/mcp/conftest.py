@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from notewell import Memory
+from tests.cli.conftest import notewell
+
+__all__ = ["notewell"]
 
 pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 
-from tests.cli.conftest import notewell
 
 __all__ = ["notewell"]
 
