@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from notewell.errors import IndexCorruptError
+from notewell.search.dates.filters import days_of
 from notewell.search.decay import age_factor
 from notewell.search.diversity import DIVERSITY_POOL, diverse_order
-from notewell.search.heading_days import days_of
 from notewell.search.scoring import Scored
 from notewell.types import StoredChunk
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from datetime import date
 
     from notewell.protocols import Reranker, Snapshot
-    from notewell.search.time_words import TimeReading
-    from notewell.search.times.vocabulary import Order
+    from notewell.search.dates.question import TimeReading
+    from notewell.search.dates.vocabulary import Order
     from notewell.search.tuning import Tuning
 
 FETCH_STEP = 24  # chunks read at a time while the answer fills up

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from notewell.search.day_phrases import day_phrases
+from notewell.search.dates.filters import day_phrases
 from notewell.text.lexicon import fold, pairs, stem, words
 from notewell.text.lexicon.function_words import function_words
 from notewell.types import Term

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from notewell.search.citations import cite
-from notewell.search.heading_days import days_of, names_days
+from notewell.search.dates.filters import days_of, names_days
 from notewell.search.joining import joined_groups, lines_text
 from notewell.search.ordering import Ranked, missing_chunk, put_in_order, with_chunks
 from notewell.search.query import KeywordQuery, keyword_query
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from datetime import date
 
     from notewell.protocols import Snapshot, Vector
+    from notewell.search.dates.question import TimeReading
     from notewell.search.options import SearchRequest
-    from notewell.search.time_words import TimeReading
     from notewell.search.tuning import Tuning
     from notewell.types import ChunkPlace, FoundBy, Scope, SourceName, StoredChunk
 
