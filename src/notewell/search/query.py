@@ -145,15 +145,13 @@ def _guessed(
     """Return terms that stand in for words that no chunk holds, and for acronyms; what is in quotes is meant as is."""
     if not chunks:
         return [], ()
-    from notewell.search.acronyms import acronyms_of  # most questions need neither
+    from notewell.search.word_variants import acronym_terms, similar_terms  # an empty memory needs neither
 
     unquoted = _QUOTED.sub(" ", query)
     known = {w.term for w in weighed}
-    guesses: dict[str, list[Term]] = acronyms_of(snapshot, unquoted)
+    guesses: dict[str, list[Term]] = acronym_terms(snapshot, unquoted)
     absent = {w.term.tokens[0] for w in weighed if not w.frequency and len(w.term.tokens) == 1}
     if absent:
-        from notewell.search.spelling import similar_terms  # takes 2 ms to import
-
         guesses |= similar_terms(snapshot, unquoted, absent)
     terms = [term for found in guesses.values() for term in found if term not in known]
     guessed = _weighed(snapshot, tuple(dict.fromkeys(terms)), common, chunks)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from notewell.search.citations import cite
 from notewell.search.dates.filters import days_of, names_days
-from notewell.search.joining import joined_groups, lines_text
 from notewell.search.ordering import Ranked, missing_chunk, put_in_order, with_chunks
 from notewell.search.query import KeywordQuery, keyword_query
 from notewell.search.scoring import Scale, Scored, function_word_scores, score_all, with_neighbours
-from notewell.search.snippets import make_snippet, message_snippet
+from notewell.search.snippets import Shown, cite, joined_groups, shown_of
 from notewell.search.tuning import TUNING
-from notewell.types import Candidate, Hit, SpokenLine
+from notewell.types import Candidate, Hit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -222,7 +220,7 @@ def _show(
         if not exists(chunks[0].source, chunks[0].path):
             missing.add(chunks[0].path)
             continue
-        shown = _shown(snapshot, chunks, relevant.keywords.weights)
+        shown = shown_of(snapshot, chunks, relevant.keywords.weights)
         hits.append(_hit(chunks[0], place, shown, explain=request.explain))
         if len(hits) == request.limit:
             break
@@ -238,30 +236,7 @@ def _joined(snapshot: Snapshot, ranked: Sequence[Ranked], pool: int) -> Iterator
         yield place, [chunk]
 
 
-class _Shown(NamedTuple):
-    """What a hit shows, and where that stands."""
-
-    first_line: int
-    last_line: int
-    snippet: str
-
-
-def _shown(snapshot: Snapshot, chunks: Sequence[StoredChunk], weights: Mapping[str, float]) -> _Shown:
-    first_line, last_line = min(chunk.first_line for chunk in chunks), max(chunk.last_line for chunk in chunks)
-    best = chunks[0]
-    if not best.turn:
-        text = (lines_text(chunks) if len(chunks) > 1 else None) or best.text
-        return _Shown(first_line, last_line, make_snippet(text, weights))
-    said: dict[int, SpokenLine] = {}
-    for chunk in chunks:  # of a long message the piece that matches best
-        said.setdefault(chunk.turn, SpokenLine(chunk.first_line, chunk.text, chunk.turn))
-    matching = [said[turn] for turn in sorted(said)]
-    around = snapshot.messages(best.path, (matching[0].turn - 1, matching[-1].turn + 1))
-    shown = message_snippet(matching, around, weights)
-    return _Shown(shown[0].line, shown[-1].line, "\n".join(message.text for message in shown))
-
-
-def _hit(chunk: StoredChunk, place: Ranked, shown: _Shown, *, explain: bool) -> Hit:
+def _hit(chunk: StoredChunk, place: Ranked, shown: Shown, *, explain: bool) -> Hit:
     candidate = place.scored.candidate
     return Hit(
         path=chunk.path,
