@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notewell import Memory
-from notewell.search.dates.filters import MOST_DAYS, heading_days
+from notewell.errors import QueryError
+from notewell.search.dates.filters import MOST_DAYS, dated_scope, heading_days
 from notewell.search.query import query_terms
 from notewell.types import StoredChunk
 
@@ -108,3 +109,11 @@ def test_the_note_that_names_the_day_comes_first(tmp_path, query, name, text):
         (notes / f"{month}-{day}.md").write_text(other, encoding="utf-8")
     with Memory.open(tmp_path, provider="none") as memory:
         assert memory.search(query).hits[0].path == f"memory/{name}"
+
+
+# --- since and until -----------------------------------------------------------------------------
+
+
+def test_since_after_until_is_an_error():
+    with pytest.raises(QueryError, match=r"since \(2026-03-02\) is after until \(2026-03-01\)"):
+        dated_scope(["memory"], "2026-03-02", date(2026, 3, 1), None, today=date(2026, 11, 16))

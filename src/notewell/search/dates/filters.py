@@ -92,7 +92,7 @@ def dated_scope(
     if on is not None:
         first, last = _days(on, today)
     if first and last and first > last:
-        raise QueryError(f"there are no days between {first} and {last}", hint="set --since to a day before --until")
+        raise QueryError(f"since ({first}) is after until ({last})", hint="swap them")
     return Scope(frozenset(sources), first, last)
 
 
