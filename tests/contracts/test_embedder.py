@@ -13,14 +13,13 @@ import numpy as np
 import pytest
 
 from fakes.openai import FakeOpenAI
-from notewell.embedding.file_facts import FileFacts
-from notewell.embedding.gguf import GgufEmbedder
-from notewell.embedding.granite import GraniteEmbedder
 from notewell.embedding.hashing import HashingEmbedder
-from notewell.embedding.http.service import missing_packages
-from notewell.embedding.local import packaged_model_file
-from notewell.embedding.onnx_folder import OnnxFolderEmbedder
-from notewell.embedding.providers.openai import open_openai
+from notewell.embedding.http import missing_packages
+from notewell.embedding.local.gguf import FileFacts, GgufEmbedder
+from notewell.embedding.local.granite import GraniteEmbedder
+from notewell.embedding.local.models import packaged_model_file
+from notewell.embedding.local.onnx_folder import OnnxFolderEmbedder
+from notewell.embedding.providers import open_openai
 from notewell.errors import EmbedderUnavailableError
 from notewell.protocols import Embedder
 from notewell.settings import RemoteSettings, Settings

@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notewell.embedding.byte_pairs import MOST_CHARACTERS, ShortTextTokenizer, is_short_and_plain
-from notewell.embedding.windows import WindowTokenizer
+from notewell.embedding.local.tokenizing import (
+    MAX_SHORT_CHARACTERS,
+    ShortTextTokenizer,
+    WindowTokenizer,
+    is_short_and_plain,
+)
 
 ALPHABET = st.sampled_from([*string.printable, "\x00", "\x1c", "\x1f", "\x7f"])
 WORDS = st.sampled_from(
@@ -29,7 +33,7 @@ def both(pack):
         pytest.param("what is the guest wifi password?", id="question"),
         pytest.param("  two  spaces\t\ttabs\n\nlines  ", id="white space"),
         pytest.param("it's we're they'd I'll 'tis 'S", id="apostrophes"),
-        pytest.param("x" * MOST_CHARACTERS, id="one long word"),
+        pytest.param("x" * MAX_SHORT_CHARACTERS, id="one long word"),
         pytest.param("a\x00b\x1cc\x7f", id="control characters"),
         pytest.param("def f(x): return {x: [1, 2.5e-3]}  # comment", id="code"),
     ],
@@ -53,7 +57,7 @@ def test_agrees_on_any_text_it_accepts(both, text):
     [
         pytest.param("café", id="not ASCII"),
         pytest.param("a <mask> in the text", id="special token"),
-        pytest.param("x" * (MOST_CHARACTERS + 1), id="too long"),
+        pytest.param("x" * (MAX_SHORT_CHARACTERS + 1), id="too long"),
     ],
 )
 def test_leaves_the_rest_to_the_full_tokenizer(text):

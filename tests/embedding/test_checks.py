@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from notewell.embedding.checks import unit_rows
+from notewell.embedding.vectors import unit_rows
 from notewell.errors import BadVectorError
 
 
@@ -43,10 +43,10 @@ def test_no_texts_give_an_empty_matrix_of_the_right_width():
         pytest.param([[1.0, 0.0, 0.0]] * 2, "3 dimensions, expected 2", id="too wide"),
         pytest.param([[1.0, 0.0], [1.0]], "not rows of numbers", id="ragged"),
         pytest.param([[1.0, 0.0], ["x", "y"]], "not rows of numbers", id="text"),
-        pytest.param([[1.0, 0.0], [float("nan"), 1.0]], "vector 1 holds NaN", id="NaN"),
-        pytest.param([[float("inf"), 0.0], [1.0, 1.0]], "vector 0 holds NaN or infinity", id="infinity"),
+        pytest.param([[1.0, 0.0], [float("nan"), 1.0]], "vector 1 contains NaN", id="NaN"),
+        pytest.param([[float("inf"), 0.0], [1.0, 1.0]], "vector 0 contains NaN or infinity", id="infinity"),
         pytest.param([[1.0, 0.0], [0.0, 0.0]], "vector 1 is zero", id="zero"),
-        pytest.param([[1.0, None], [0.0, 1.0]], "vector 0 holds NaN", id="a hole"),
+        pytest.param([[1.0, None], [0.0, 1.0]], "vector 0 contains NaN", id="a hole"),
     ],
 )
 def test_bad_vectors_are_named(raw, complaint):

@@ -14,12 +14,10 @@ import numpy as np
 import pytest
 
 from notewell import Memory
-from notewell.embedding import file_facts
-from notewell.embedding.file_facts import FileFacts
-from notewell.embedding.gguf import GgufEmbedder, Prefixes, prefixes_of
-from notewell.embedding.gguf_header import GgufHeader, read_header
-from notewell.embedding.hub import hub_file
-from notewell.embedding.local import open_local
+from notewell.embedding.local import gguf
+from notewell.embedding.local.gguf import FileFacts, GgufEmbedder, Prefixes, prefixes_of
+from notewell.embedding.local.gguf_header import GgufHeader, read_header
+from notewell.embedding.local.models import hub_file, open_local
 from notewell.embedding.selection import select_embedder
 from notewell.errors import EmbedderError, EmbedderUnavailableError
 from notewell.settings import LocalSettings, Settings, load_settings
@@ -83,11 +81,11 @@ def test_entries_may_stand_in_any_order(tmp_path):
     ("content", "reason"),
     [
         pytest.param(b"", "ends in the middle", id="empty"),
-        pytest.param(b"<html>404</html>", "does not begin with GGUF", id="a web page"),
-        pytest.param(b"version https://git-lfs.github.com/spec/v1\n", "does not begin with GGUF", id="a pointer"),
+        pytest.param(b"<html>404</html>", "does not start with GGUF", id="a web page"),
+        pytest.param(b"version https://git-lfs.github.com/spec/v1\n", "does not start with GGUF", id="a pointer"),
         pytest.param(b"GGUF\0\0\0\3" + b"\0" * 16, "version is 50331648", id="big-endian"),
         pytest.param(b"GGUF\1\0\0\0" + b"\0" * 16, "version is 1", id="version 1"),
-        pytest.param(b"GGUF\3\0\0\0" + b"\0" * 16, "does not say which model", id="no entries"),
+        pytest.param(b"GGUF\3\0\0\0" + b"\0" * 16, "does not name its architecture", id="no entries"),
         pytest.param(b"GGUF\3\0\0\0" + b"\0" * 8 + b"\1" + b"\0" * 7 + b"\xff" * 8, "text of", id="endless name"),
     ],
 )
@@ -95,7 +93,7 @@ def test_a_file_that_is_no_model(tmp_path, content, reason):
     path = tmp_path / "broken.gguf"
     path.write_bytes(content)
     with pytest.raises(
-        EmbedderUnavailableError, match=rf"broken.gguf is damaged or not a GGUF model: .*{reason}"
+        EmbedderUnavailableError, match=rf"broken.gguf is corrupt or not a GGUF model: .*{reason}"
     ) as no:
         read_header(path)
     assert "download broken.gguf again" in no.value.hint
@@ -113,7 +111,7 @@ def test_a_head_cut_anywhere_is_damaged(tmp_path):
     cut = tmp_path / "cut.gguf"
     for length in range(len(whole)):
         cut.write_bytes(whole[:length])
-        with pytest.raises(EmbedderUnavailableError, match="damaged or not a GGUF model"):
+        with pytest.raises(EmbedderUnavailableError, match="corrupt or not a GGUF model"):
             read_header(cut)
 
 
@@ -148,9 +146,9 @@ def local(path: object, tmp_path: Path, **more: str) -> Settings:
 
 def test_without_the_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "llama_cpp", None)
-    with pytest.raises(EmbedderUnavailableError, match=r"tiny.gguf needs llama-cpp-python, not installed") as raised:
+    with pytest.raises(EmbedderUnavailableError, match=r"tiny.gguf needs llama-cpp-python \(not installed\)") as raised:
         open_local(local(write_bert(tmp_path / "tiny.gguf"), tmp_path))
-    assert raised.value.hint == 'run `pip install "notewell[gguf]"`'
+    assert raised.value.hint.startswith('run `pip install "notewell[gguf]"`; it compiles llama.cpp')
 
 
 def test_without_the_file(tmp_path, llama):
@@ -161,7 +159,7 @@ def test_without_the_file(tmp_path, llama):
 
 def test_with_a_broken_head(tmp_path, llama):
     (tmp_path / "broken.gguf").write_bytes(b"not a model")
-    with pytest.raises(EmbedderUnavailableError, match=r"broken.gguf is damaged or not a GGUF model"):
+    with pytest.raises(EmbedderUnavailableError, match=r"broken.gguf is corrupt or not a GGUF model"):
         open_local(local(tmp_path / "broken.gguf", tmp_path))
 
 
@@ -169,14 +167,14 @@ def test_with_half_of_the_weights(tmp_path, llama):
     path = write_bert(tmp_path / "half.gguf")
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     embedder = open_local(local(path, tmp_path))
-    with pytest.raises(EmbedderUnavailableError, match=r"half.gguf is damaged or not a GGUF model: \S+") as raised:
+    with pytest.raises(EmbedderUnavailableError, match=r"half.gguf is corrupt or not a GGUF model: \S+") as raised:
         embedder.embed_query(NOTE)
     assert "no reason" not in raised.value.message
     embedder.close()
 
 
 def test_a_model_that_ranks_does_not_embed(tmp_path, llama, facts):
-    with pytest.raises(EmbedderUnavailableError, match="ranks texts, not one that embeds"):
+    with pytest.raises(EmbedderUnavailableError, match="is a reranking model, not an embedding model"):
         GgufEmbedder(write_bert(tmp_path / "rank.gguf", pooling=4), facts)
 
 
@@ -190,7 +188,7 @@ def test_a_model_of_the_hub_is_found_where_it_was_downloaded(tmp_path, llama, wh
     with pytest.raises(EmbedderUnavailableError, match=r"the model hf:\S+ is not downloaded yet") as raised:
         open_local(chosen.settings)
     assert raised.value.hint == "run `notewell download`"
-    write_bert(hub_file(name).kept_at(tmp_path))
+    write_bert(hub_file(name).path_in(tmp_path))
     assert open_local(chosen.settings).identity.model == "tiny"
 
 
@@ -198,14 +196,14 @@ def test_the_default_gguf_model_serves_where_the_packaged_one_cannot(tmp_path, l
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     settings = Settings(local=LocalSettings(model_cache_dir=str(tmp_path)))
     assert "onnxruntime" in select_embedder(settings).reason
-    write_embedding_gemma(hub_file("embeddinggemma-300m").kept_at(tmp_path))
+    write_embedding_gemma(hub_file("embeddinggemma-300m").path_in(tmp_path))
     chosen = select_embedder(settings).embedder
     assert chosen is not None
     assert chosen.identity.model == "embeddinggemma-300M-Q8_0"
 
 
 def test_an_unknown_name_is_no_model(tmp_path):
-    with pytest.raises(EmbedderUnavailableError, match="no local model is called 'nonesuch'") as raised:
+    with pytest.raises(EmbedderUnavailableError, match="there is no local model named 'nonesuch'") as raised:
         open_local(Settings(provider="local", model="nonesuch"))
     assert "embeddinggemma-300m" in raised.value.hint
 
@@ -243,7 +241,7 @@ def test_the_facts_of_a_young_file_are_not_kept(tmp_path, facts):
     path = write_bert(tmp_path / "m.gguf")
     facts.put(path, {"x": 1})
     assert facts.get(path) == {}
-    facts.put(age(path, int(file_facts.YOUNG_S) + 1), {"x": 1})
+    facts.put(age(path, int(gguf.YOUNG_S) + 1), {"x": 1})
     assert facts.get(path) == {"x": 1}
 
 
@@ -263,7 +261,7 @@ def test_facts_need_no_right_to_write(tmp_path):
 
 
 def test_facts_of_old_files_make_room(tmp_path, facts, monkeypatch):
-    monkeypatch.setattr(file_facts, "_MOST_FILES", 3)
+    monkeypatch.setattr(gguf, "_MAX_FACTS", 3)
     paths = [age(write_gguf(tmp_path / f"{number}.gguf", {}, {})) for number in range(5)]
     for number, path in enumerate(paths):
         facts.put(path, {"number": number})

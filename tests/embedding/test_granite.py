@@ -11,13 +11,18 @@ import weakref
 import numpy as np
 import pytest
 
-from notewell.embedding.forward import NumpyForward
-from notewell.embedding.granite import PACK_SHA256, GraniteEmbedder
-from notewell.embedding.granite_graph import GraniteSession, granite_graph
-from notewell.embedding.granite_model import MAX_TOKENS, MOST_TOKENS_WITHOUT_SESSION, GraniteModel
-from notewell.embedding.local import packaged_model_file
-from notewell.embedding.pack import load_pack
-from notewell.embedding.windows import WindowTokenizer
+from notewell.embedding.local.granite import (
+    MAX_TOKENS,
+    MAX_TOKENS_WITHOUT_SESSION,
+    PACK_SHA256,
+    GraniteEmbedder,
+    GraniteModel,
+)
+from notewell.embedding.local.granite_forward import NumpyForward
+from notewell.embedding.local.granite_graph import GraniteSession, granite_graph
+from notewell.embedding.local.granite_pack import load_pack
+from notewell.embedding.local.models import packaged_model_file
+from notewell.embedding.local.tokenizing import WindowTokenizer
 from notewell.errors import EmbedderUnavailableError
 
 TEXTS = {
@@ -82,7 +87,7 @@ RECORDED = [0.0329, -0.0533, -0.0251, 0.0300]
 
 def test_both_ways_to_compute_a_vector_agree(pack):
     cold, warm = GraniteModel(pack), GraniteModel(pack)
-    warm.vectors(["word " * (MOST_TOKENS_WITHOUT_SESSION + 1)])
+    warm.vectors(["word " * (MAX_TOKENS_WITHOUT_SESSION + 1)])
     question = [TEXTS["question"]]
     first, second = cold.vectors(question)[0], warm.vectors(question)[0]
     assert first @ second / np.linalg.norm(first) / np.linalg.norm(second) > 0.999
@@ -142,7 +147,7 @@ def test_a_cold_query_imports_neither_onnxruntime_nor_tokenizers(pack):
     program = """
 import sys
 from pathlib import Path
-from notewell.embedding.granite import GraniteEmbedder
+from notewell.embedding.local.granite import GraniteEmbedder
 embedder = GraniteEmbedder(Path(sys.argv[1]))
 print(embedder.identity, embedder.knows("wifi"))
 before = sorted({"numpy", "onnxruntime", "tokenizers"} & set(sys.modules))

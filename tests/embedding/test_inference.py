@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from notewell.embedding import inference
-from notewell.embedding.inference import on_all_cores, usable_cores
+from notewell.embedding.local import inference
+from notewell.embedding.local.inference import on_all_cores, usable_cores
 
 
 @pytest.fixture(params=[1, 3], ids=["one core", "three cores"])

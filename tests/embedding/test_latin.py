@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from notewell.embedding.latin import is_mostly_latin
+from notewell.embedding.input_text import is_mostly_latin
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import shutil
 import numpy as np
 import pytest
 
-from notewell.embedding.cosines import LEAST_SPAN
-from notewell.embedding.onnx_folder import OnnxFolderEmbedder
+from notewell.embedding.local.onnx_folder import OnnxFolderEmbedder
+from notewell.embedding.vectors import MIN_COSINE_SPAN
 from notewell.errors import EmbedderUnavailableError
 
 from .sentence_folder import DIMENSIONS, token_ids, word_vectors, write_sentence_folder
@@ -82,7 +82,7 @@ def test_knows_what_its_vocabulary_covers(tmp_path, text, known):
 
 def test_the_cosine_range_is_measured(tmp_path):
     low, high = OnnxFolderEmbedder(write_sentence_folder(tmp_path)).cosine_range
-    assert -1 <= low <= high - LEAST_SPAN + 1e-6 <= 1
+    assert -1 <= low <= high - MIN_COSINE_SPAN + 1e-6 <= 1
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from notewell.embedding.inference import Session
-from notewell.embedding.onnx_writer import CONTRIB_DOMAIN, FLOAT, Constant, Node, TensorType, model_bytes
+from notewell.embedding.local.inference import Session
+from notewell.embedding.local.onnx_writer import CONTRIB_DOMAIN, FLOAT, Constant, Node, TensorType, model_bytes
 
 onnx = pytest.importorskip("onnx", reason="onnx reads the written graphs back")
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from notewell.embedding.windows import WindowTokenizer, vectors_of
+from notewell.embedding.local.tokenizing import WindowTokenizer
+from notewell.embedding.vectors import embed_windows
 
 
 @pytest.fixture(scope="module")
@@ -35,5 +36,5 @@ def test_a_long_text_is_the_mean_of_its_windows_by_length():
     def vectors(windows):
         return [np.array([5.0, 0.0]) if window[0] == 1 else np.array([0.0, 0.1]) for window in windows]
 
-    rows = vectors_of([[[1, 1, 1], [2]], [[2, 2]], [[1]]], vectors)
+    rows = embed_windows([[[1, 1, 1], [2]], [[2, 2]], [[1]]], vectors)
     np.testing.assert_allclose(rows, [[3, 1], [0, 2], [1, 0]])

@@ -12,7 +12,7 @@ import click
 from notewell import NotewellError, __version__
 from notewell.agents.documents import error_document
 from notewell.cli.output import print_json, print_problem
-from notewell.embedding.http.retry_hooks import silence
+from notewell.embedding.http import silence_retries
 from notewell.errors import system_error
 
 COMMANDS = {  # name -> module below notewell.cli; a command is imported only when it is used
@@ -89,7 +89,7 @@ def main(args: list[str] | None = None) -> None:
     # One query is too small for NumPy's threads to share: while another process is busy they wait for each other, and a
     # search that takes 20 ms takes 300. onnxruntime, which embeds the notes, has threads of its own.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    silence()  # stdout is for answers
+    silence_retries()  # stdout is for answers
     words = sys.argv[1:] if args is None else args
     sys.exit(run(words))
 

@@ -344,5 +344,5 @@ def test_a_vector_that_is_none_is_asked_for_again_and_then_costs_one_text(fake, 
     (part,) = embedder.stream_documents(TEXTS)
     assert list(part.failed) == [0]
     assert sorted(part.positions) == [1, 2]
-    with pytest.raises(BadVectorError, match="no usable vector"):
+    with pytest.raises(BadVectorError, match="returned an invalid vector"):
         embedder.embed_query("wifi")
