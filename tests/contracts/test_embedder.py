@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fakes.openai import FakeOpenAI
 from notewell.embedding.hashing import HashingEmbedder
 from notewell.embedding.http import missing_packages
 from notewell.embedding.local.gguf import FileFacts, GgufEmbedder
@@ -23,6 +22,7 @@ from notewell.embedding.providers import open_openai
 from notewell.errors import EmbedderUnavailableError
 from notewell.protocols import Embedder
 from notewell.settings import RemoteSettings, Settings
+from tests.fakes.openai import FakeOpenAI
 
 TINY_GGUF = Path(__file__).parent.parent / "embedding" / "tiny_gguf.py"
 SENTENCE_FOLDER = Path(__file__).parent.parent / "embedding" / "sentence_folder.py"

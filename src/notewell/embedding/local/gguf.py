@@ -9,9 +9,7 @@ import contextlib
 import hashlib
 import importlib.util
 import json
-import os
 import re
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from notewell.embedding.local.gguf_header import GgufHeader, read_header, unreadable
 from notewell.errors import EmbedderUnavailableError
+from notewell.files.atomic import write_atomically
 from notewell.types import EmbedderIdentity, hash_text
 
 if TYPE_CHECKING:
@@ -224,14 +223,7 @@ class FileFacts:
         """Replace the file atomically; without permission to, the next run determines the facts again."""
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, name = tempfile.mkstemp(dir=self._path.parent, prefix=f"{FACTS_FILE}.")
-            try:
-                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                    json.dump(content, file, indent=1)
-                Path(name).replace(self._path)
-            except BaseException:
-                Path(name).unlink(missing_ok=True)
-                raise
+            write_atomically(self._path, json.dumps(content, indent=1), mode=0o600)
 
 
 def _stamp(path: Path) -> list[int] | None:
