@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, Literal
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 PACKAGES = ("httpx", "stamina")
 INSTALL_HINT = 'run `pip install "notewell[remote]"`'
@@ -80,20 +80,16 @@ class Service:
     @property
     def address(self) -> str:
         """The base URL without login, parameters and trailing slash: safe to show, and part of an identity."""
-        try:
-            parts = urlsplit(self.base_url)
-            host = parts.netloc.rpartition("@")[2].lower()
-        except ValueError:
+        parts = self._parts
+        if parts is None:
             return self.base_url.rpartition("@")[2].rstrip("/")
+        host = parts.netloc.rpartition("@")[2].lower()
         return urlunsplit((parts.scheme.lower(), host, parts.path.rstrip("/"), "", ""))
 
     @property
     def is_loopback(self) -> bool:
         """Whether the service runs on this machine."""
-        try:
-            return (urlsplit(self.base_url).hostname or "") in LOOPBACK
-        except ValueError:
-            return False
+        return self._parts is not None and self._parts.hostname in LOOPBACK
 
     @property
     def all_headers(self) -> dict[str, str]:
@@ -114,10 +110,14 @@ class Service:
 
     @property
     def _login(self) -> str:
+        return unquote(self._parts.netloc.rpartition("@")[0]) if self._parts else ""
+
+    @property
+    def _parts(self) -> SplitResult | None:
         try:
-            return unquote(urlsplit(self.base_url).netloc.rpartition("@")[0])
+            return urlsplit(self.base_url)
         except ValueError:
-            return ""
+            return None
 
 
 class RemoteFailure(Exception):  # noqa: N818 - never shown as it is: callers turn it into an error of their own

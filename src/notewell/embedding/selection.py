@@ -11,10 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from notewell.embedding.local.models import named_model
-from notewell.errors import EmbedderError, EmbedderUnavailableError
+from notewell.errors import EmbedderError, EmbedderUnavailableError, NotewellError
 
 if TYPE_CHECKING:
     from notewell.protocols import Embedder, Store
@@ -128,20 +128,25 @@ def _select_automatically(settings: Settings) -> Selection:
 
 
 def _fall_back(settings: Settings, failed: str, error: EmbedderUnavailableError) -> Selection:
-    if settings.fallback not in {_NONE, failed}:
-        try:
-            embedder = open_provider(settings.fallback, for_provider(settings, settings.fallback))
-        except EmbedderUnavailableError as second:
-            error.add_note(f"the fallback {settings.fallback} cannot run either: {second.message}")
-        else:
-            return Selection(embedder, _fallback_reason(settings, failed, error.message), error.hint, fell_back=True)
+    """Return the fallback for a provider that cannot run; else keyword search for `auto`, and the error for others."""
+    fallback = _open_fallback(settings, failed, error)
+    if fallback is not None:
+        return fallback
     if settings.provider == _AUTO:
         return Selection(None, error.message, error.hint)
     raise error
 
 
-def _fallback_reason(settings: Settings, failed: str, reason: str) -> str:
-    return f"{failed} cannot run ({reason}), so the fallback {settings.fallback} is used"
+def _open_fallback(settings: Settings, failed: str, error: EmbedderError) -> Selection | None:
+    if settings.fallback in {_NONE, failed}:
+        return None
+    try:
+        embedder = open_provider(settings.fallback, for_provider(settings, settings.fallback))
+    except EmbedderUnavailableError as second:
+        error.add_note(f"the fallback {settings.fallback} cannot run either: {second.message}")
+        return None
+    reason = f"{failed} cannot run ({error.message}), so the fallback {settings.fallback} is used"
+    return Selection(embedder, reason, error.hint, fell_back=True)
 
 
 def for_provider(settings: Settings, provider: str) -> Settings:
@@ -157,28 +162,43 @@ def for_provider(settings: Settings, provider: str) -> Settings:
 
 def open_provider(name: str, settings: Settings) -> Embedder:
     """Return the embedder registered as `name`; raise EmbedderUnavailableError if there is none or it cannot run."""
-    target = BUILT_IN.get(name) or _plug_ins().get(name)
+    opened: Embedder = load_plug_in(
+        name,
+        group=ENTRY_POINT_GROUP,
+        built_in=BUILT_IN,
+        kind="embedding provider",
+        setting="provider",
+        error=EmbedderUnavailableError,
+    )(settings)
+    return opened
+
+
+def load_plug_in(
+    name: str, *, group: str, built_in: Mapping[str, str], kind: str, setting: str, error: type[NotewellError]
+) -> Callable[[Settings], Any]:
+    """Return the function registered as `name`, built in or by an installed package; raise `error` if there is none."""
+
+    def plug_ins() -> dict[str, str]:
+        from importlib.metadata import entry_points  # takes 50 ms: see BUILT_IN
+
+        return {entry.name: entry.value for entry in entry_points(group=group)}
+
+    target = built_in.get(name) or plug_ins().get(name)
     if target is None:
-        available = ", ".join(sorted({*BUILT_IN, *_plug_ins()}))
-        raise EmbedderUnavailableError(
-            f"there is no embedding provider {name!r}; available are: {available}",
-            hint="set provider to one of them, or install the plug-in that offers it",
+        available = ", ".join(sorted({*built_in, *plug_ins()}))
+        raise error(
+            f"there is no {kind} {name!r}; available are: {available}",
+            hint=f"set {setting} to one of them, or install the plug-in that offers it",
         )
     module_name, _, function_name = target.partition(":")
     try:
-        factory: Callable[[Settings], Embedder] = getattr(importlib.import_module(module_name), function_name)
-    except (ImportError, AttributeError) as error:
-        raise EmbedderUnavailableError(
-            f"the embedding provider {name!r} cannot be loaded from {target}: {error}",
+        found: Callable[[Settings], Any] = getattr(importlib.import_module(module_name), function_name)
+    except (ImportError, AttributeError) as reason:
+        raise error(
+            f"the {kind} {name!r} cannot be loaded from {target}: {reason}",
             hint="update or remove the package that offers it",
-        ) from error
-    return factory(settings)
-
-
-def _plug_ins() -> dict[str, str]:
-    from importlib.metadata import entry_points  # takes 50 ms: see BUILT_IN
-
-    return {entry.name: entry.value for entry in entry_points(group=ENTRY_POINT_GROUP)}
+        ) from reason
+    return found
 
 
 class Embedders:
@@ -221,7 +241,7 @@ class Embedders:
             current = self.selection
             if current.embedder is None or current.fell_back or current is self._given:
                 return None
-            fallback = self._select_fallback(current.embedder.identity.provider, problem)
+            fallback = _open_fallback(self._settings, current.embedder.identity.provider, EmbedderError(problem))
             settled = self._settled(fallback) if fallback else None
             if settled is None or settled.embedder is None:
                 return None
@@ -281,17 +301,6 @@ class Embedders:
         except EmbedderUnavailableError as error:
             return Selection(None, error.message, error.hint)
 
-    def _select_fallback(self, failed: str, reason: str) -> Selection | None:
-        """Return the fallback for a provider that failed while in use; None when there is none that runs."""
-        settings = self._settings
-        if settings.fallback in {_NONE, failed}:
-            return None
-        try:
-            embedder = open_provider(settings.fallback, for_provider(settings, settings.fallback))
-        except EmbedderUnavailableError:
-            return None
-        return Selection(embedder, _fallback_reason(settings, failed, reason), fell_back=True)
-
     def _settled(self, selection: Selection) -> Selection:
         """Return the selection with an embedder whose identity is known, if need be by asking its provider.
 
@@ -307,9 +316,9 @@ class Embedders:
             embedder.close()
             self._valid_until = time.monotonic() + RETRY_AFTER_S
             if not selection.fell_back:
-                fallback = self._select_fallback(self._settings.provider, error.message)
+                fallback = _open_fallback(self._settings, self._settings.provider, error)
                 if fallback is not None and fallback.embedder and _knows_itself(fallback.embedder, lambda: None):
-                    return replace(fallback, hint=error.hint)
+                    return fallback
             return Selection(None, error.message, error.hint)
         return selection
 

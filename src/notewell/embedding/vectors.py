@@ -21,33 +21,21 @@ _HINT = "the model or provider returned invalid vectors; nothing was stored for 
 # A model that cannot tell texts apart (one without English, say) must not turn tiny differences into certainty.
 MIN_COSINE_SPAN = 0.1
 
-# Notes as people keep them, each with a question that shares few words with it.
-QUESTIONS_AND_ANSWERS = (
-    (
-        "What is the password of the guest wifi?",
-        "The guest network is called Lighthouse; visitors log in with the password on the fridge.",
-    ),
-    (
-        "When does the dentist see me next?",
-        "Dentist appointment moved to Thursday 14 March at half past nine.",
-    ),
-    (
-        "Which database did we choose for the billing service?",
-        "Decision: billing keeps its data in PostgreSQL 16, because finance needs SQL reports.",
-    ),
-    (
-        "How do I roll back a failed deployment?",
-        "If a release misbehaves, run the rollback job with the previous tag and watch the error rate.",
-    ),
-    (
-        "What does my sister like to eat?",
-        "Anna is vegetarian and loves mushroom risotto and lemon cake.",
-    ),
-    (
-        "Why was the flight booked through Madrid?",
-        "The direct flight was sold out, so the trip to Lisbon goes via Madrid with a two hour stop.",
-    ),
-)
+# Notes as people keep them, each after a question that shares few words with it.
+_QUESTIONS_AND_ANSWERS = """
+What is the password of the guest wifi?
+The guest network is called Lighthouse; visitors log in with the password on the fridge.
+When does the dentist see me next?
+Dentist appointment moved to Thursday 14 March at half past nine.
+Which database did we choose for the billing service?
+Decision: billing keeps its data in PostgreSQL 16, because finance needs SQL reports.
+How do I roll back a failed deployment?
+If a release misbehaves, run the rollback job with the previous tag and watch the error rate.
+What does my sister like to eat?
+Anna is vegetarian and loves mushroom risotto and lemon cake.
+Why was the flight booked through Madrid?
+The direct flight was sold out, so the trip to Lisbon goes via Madrid with a two hour stop.
+"""
 
 
 def unit_rows(raw: Any, *, count: int, dimensions: int) -> Matrix:
@@ -121,8 +109,9 @@ def embed_windows(
 
 def measure_cosine_range(embedder: Embedder) -> tuple[float, float]:
     """Return the mean cosine of questions with the answers of other questions, and with their own."""
-    questions = np.stack([embedder.embed_query(question) for question, _ in QUESTIONS_AND_ANSWERS])
-    cosines = questions @ embedder.embed_documents([answer for _, answer in QUESTIONS_AND_ANSWERS]).T
+    lines = _QUESTIONS_AND_ANSWERS.strip().splitlines()
+    questions = np.stack([embedder.embed_query(question) for question in lines[::2]])
+    cosines = questions @ embedder.embed_documents(lines[1::2]).T
     own = float(np.trace(cosines)) / len(cosines)
     others = (float(cosines.sum()) - float(np.trace(cosines))) / (cosines.size - len(cosines))
     floor = min(others, 1 - MIN_COSINE_SPAN)

@@ -5,11 +5,11 @@ A key never appears in a message: neither what was sent nor what the provider sa
 
 from __future__ import annotations
 
-import importlib
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from notewell.embedding.http import (
@@ -21,6 +21,7 @@ from notewell.embedding.http import (
     missing_packages,
 )
 from notewell.embedding.input_text import valid_unicode
+from notewell.embedding.selection import load_plug_in
 from notewell.errors import RerankerError
 
 if TYPE_CHECKING:
@@ -46,28 +47,15 @@ def open_reranker(settings: Settings) -> Reranker:
             "no reranker is configured",
             hint=f"set query.rerank.provider to {', '.join(BUILT_IN)} or the name of a plug-in",
         )
-    target = BUILT_IN.get(name) or _plug_ins().get(name)
-    if target is None:
-        available = ", ".join(sorted({*BUILT_IN, *_plug_ins()}))
-        raise RerankerError(
-            f"there is no reranker {name!r}; available are: {available}",
-            hint="set query.rerank.provider to one of them, or install the plug-in that offers it",
-        )
-    module_name, _, function_name = target.partition(":")
-    try:
-        factory: Callable[[Settings], Reranker] = getattr(importlib.import_module(module_name), function_name)
-    except (ImportError, AttributeError) as error:
-        raise RerankerError(
-            f"the reranker {name!r} cannot be loaded from {target}: {error}",
-            hint="update or remove the package that offers it",
-        ) from error
-    return factory(settings)
-
-
-def _plug_ins() -> dict[str, str]:
-    from importlib.metadata import entry_points  # takes 50 ms: see BUILT_IN
-
-    return {entry.name: entry.value for entry in entry_points(group=ENTRY_POINT_GROUP)}
+    opened: Reranker = load_plug_in(
+        name,
+        group=ENTRY_POINT_GROUP,
+        built_in=BUILT_IN,
+        kind="reranker",
+        setting="query.rerank.provider",
+        error=RerankerError,
+    )(settings)
+    return opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +88,6 @@ APIS = {
 }
 
 
-def open_cohere(settings: Settings) -> Reranker:
-    """Return Cohere's reranker; the entry point `cohere` of `notewell.rerankers`."""
-    return _open("cohere", settings)
-
-
-def open_jina(settings: Settings) -> Reranker:
-    """Return Jina's reranker; the entry point `jina` of `notewell.rerankers`."""
-    return _open("jina", settings)
-
-
-def open_voyage(settings: Settings) -> Reranker:
-    """Return Voyage's reranker; the entry point `voyage` of `notewell.rerankers`."""
-    return _open("voyage", settings)
-
-
 def _open(provider: str, settings: Settings) -> HttpReranker:
     api, wanted = APIS[provider], settings.query.rerank
     if missing := missing_packages():
@@ -132,6 +105,12 @@ def _open(provider: str, settings: Settings) -> HttpReranker:
             f"the API key for {api.title} contains characters that cannot be sent", hint=f"check {api.key_variable}"
         )
     return HttpReranker(provider, model=wanted.model, base_url=wanted.base_url, key=key)
+
+
+# The entry points of `notewell.rerankers`.
+open_cohere = partial(_open, "cohere")
+open_jina = partial(_open, "jina")
+open_voyage = partial(_open, "voyage")
 
 
 class HttpReranker:

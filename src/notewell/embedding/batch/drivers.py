@@ -17,6 +17,7 @@ from notewell.errors import BadVectorError
 
 if TYPE_CHECKING:
     from notewell.embedding.http import Service
+    from notewell.embedding.providers.apis import Api
     from notewell.embedding.providers.embedder import RemoteEmbedder
 
 REQUEST_TIMEOUT_S = 60.0  # OpenClaw's
@@ -84,7 +85,7 @@ class JobCalls:
 
     def text(self, holder: Any, name: str) -> str:
         """Return a field that must be there."""
-        value = holder.get(name) if isinstance(holder, dict) else None
+        value = _get(holder, name)
         if not isinstance(value, str) or not value:
             raise self.invalid(f"no {name}")
         return value
@@ -164,8 +165,7 @@ class OpenAIFamilyJobs:
     def find(self, mark: str) -> JobView | None:
         for page in self._listed():
             for job in page:
-                metadata = job.get("metadata") if isinstance(job, dict) else None
-                if isinstance(metadata, dict) and metadata.get(MARK) == mark:
+                if _get(job, "metadata", MARK) == mark:
                     return self._view(job)
         return None
 
@@ -183,8 +183,7 @@ class OpenAIFamilyJobs:
 
     def find_file(self, name: str) -> str:
         listed = self._calls.json("GET", "/files", parameters={"purpose": "batch"}).get("data") or []
-        found = (file for file in listed if isinstance(file, dict) and file.get("filename") == name)
-        return next((self._calls.text(file, "id") for file in found), "")
+        return next((self._calls.text(file, "id") for file in listed if _get(file, "filename") == name), "")
 
     def delete_file(self, file_id: str) -> None:
         self._calls.json("DELETE", f"/files/{quote(file_id, safe='')}")
@@ -241,11 +240,22 @@ class OpenAIFamilyJobs:
         if response.get("status_code", 200) != 200:
             message = _first_message(body.get("error", body) if isinstance(body, dict) else body)
             return LineAnswer(custom_id, reason=message or f"status {response.get('status_code')}")
-        try:
-            rows = self._api.rows(body)
-        except (InvalidResponse, BadVectorError) as error:
-            return LineAnswer(custom_id, reason=str(error))
-        return LineAnswer(custom_id, rows[0]) if len(rows) == 1 else LineAnswer(custom_id, reason="expected one vector")
+        return _row(self._api, custom_id, body)
+
+
+def _row(api: Api, custom_id: str, body: Any) -> LineAnswer:
+    try:
+        rows = api.rows(body)
+    except (InvalidResponse, BadVectorError) as error:
+        return LineAnswer(custom_id, reason=str(error))
+    return LineAnswer(custom_id, rows[0]) if len(rows) == 1 else LineAnswer(custom_id, reason="expected one vector")
+
+
+def _get(value: Any, *names: str) -> Any:
+    """Return a nested field; None where there is none."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def _first_message(errors: Any) -> str:
@@ -303,8 +313,7 @@ class GeminiJobs:
         for _ in range(MAX_PAGES):
             answer = self._calls.json("GET", "/batches", parameters=parameters)
             for job in answer.get("operations") or []:
-                metadata = job.get("metadata") if isinstance(job, dict) else None
-                if isinstance(metadata, dict) and metadata.get("displayName") == f"{MARK}-{mark}":
+                if _get(job, "metadata", "displayName") == f"{MARK}-{mark}":
                     return self._view(job)
             token = answer.get("nextPageToken")
             if not token:
@@ -326,8 +335,7 @@ class GeminiJobs:
 
     def find_file(self, name: str) -> str:
         listed = self._calls.json("GET", "/files", parameters={"pageSize": str(PAGE)}).get("files") or []
-        found = (file for file in listed if isinstance(file, dict) and file.get("displayName") == name)
-        return next((self._calls.text(file, "name") for file in found), "")
+        return next((self._calls.text(file, "name") for file in listed if _get(file, "displayName") == name), "")
 
     def delete_file(self, file_id: str) -> None:
         self._calls.json("DELETE", f"/{quote(file_id)}")
@@ -341,29 +349,18 @@ class GeminiJobs:
         return urlunsplit((own.scheme, own.netloc, sent.path, sent.query, ""))
 
     def _view(self, job: dict[str, Any]) -> JobView:
-        metadata = job.get("metadata")
-        if not isinstance(metadata, dict):
-            raise self._calls.invalid("a job without metadata")
-        state = self._calls.text(metadata, "state")
-        output = metadata.get("output")
-        file = output.get("responsesFile") if isinstance(output, dict) else None
-        error = job.get("error")
+        state = self._calls.text(job.get("metadata"), "state")
+        file = _get(job, "metadata", "output", "responsesFile")
         return JobView(
             id=self._calls.text(job, "name"),
             state=STATES.get(state.lower(), "running"),
             provider_state=state,
-            reason=str(error.get("message") or "") if isinstance(error, dict) else "",
+            reason=str(_get(job, "error", "message") or ""),
             result_files=(file,) if isinstance(file, str) and file else (),
         )
 
     def _answer(self, key: str, line: dict[str, Any]) -> LineAnswer:
-        response = line.get("response")
-        embedding = response.get("embedding") if isinstance(response, dict) else None
+        embedding = _get(line, "response", "embedding")
         if not isinstance(embedding, dict):
-            error = line.get("error")
-            message = error.get("message") if isinstance(error, dict) else None
-            return LineAnswer(key, reason=str(message or "no result"))
-        try:
-            return LineAnswer(key, self._api.rows({"embeddings": [embedding]})[0])
-        except (InvalidResponse, BadVectorError) as error:
-            return LineAnswer(key, reason=str(error))
+            return LineAnswer(key, reason=str(_get(line, "error", "message") or "no result"))
+        return _row(self._api, key, {"embeddings": [embedding]})

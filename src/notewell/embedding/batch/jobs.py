@@ -65,46 +65,28 @@ class JobDriver(Protocol):
     """Calls one provider; every method that does so raises RemoteFailure."""
 
     @property
-    def inputs_a_job(self) -> int:
-        """How many texts the provider accepts in one job."""
-        ...
+    def inputs_a_job(self) -> int: ...  # how many texts the provider accepts
 
     @property
-    def bytes_a_number(self) -> float:
-        """The length of one number in the results; it decides how many texts fit into one download."""
-        ...
+    def bytes_a_number(self) -> float: ...  # in the results: decides how many texts fit into one download
 
-    def line(self, custom_id: str, text: str) -> dict[str, Any]:
-        """Return the line of the input file for `text`."""
-        ...
+    def line(self, custom_id: str, text: str) -> dict[str, Any]: ...  # of the input file
 
-    def upload(self, name: str, content: bytes) -> str:
-        """Upload the input file and return its id."""
-        ...
+    def upload(self, name: str, content: bytes) -> str: ...  # returns the id of the input file
 
-    def create(self, file_id: str, mark: str) -> JobView:
-        """Create the job: from here on it costs money. Never retried: see `find`."""
-        ...
+    def create(self, file_id: str, mark: str) -> JobView: ...  # costs money, and is never retried: see `find`
 
-    def find(self, mark: str) -> JobView | None:
-        """Return the job that was created with this mark, if there is one."""
-        ...
+    def find(self, mark: str) -> JobView | None: ...  # a job that was created with this mark
 
     def look(self, job_id: str) -> JobView: ...
 
     def cancel(self, job_id: str) -> None: ...
 
-    def answers(self, file_id: str) -> Iterator[LineAnswer]:
-        """Download a result file and yield its lines, without the unreadable ones."""
-        ...
+    def answers(self, file_id: str) -> Iterator[LineAnswer]: ...  # of a result file, without unreadable lines
 
-    def find_file(self, name: str) -> str:
-        """Return the id of the uploaded file with this name; empty when it is not among the newest."""
-        ...
+    def find_file(self, name: str) -> str: ...  # the id of an uploaded file; empty if not among the newest
 
-    def delete_file(self, file_id: str) -> None:
-        """Delete an uploaded file or a result file: no text stays with the provider longer than necessary."""
-        ...
+    def delete_file(self, file_id: str) -> None: ...  # no text stays with the provider longer than necessary
 
     def close(self) -> None: ...
 

@@ -155,8 +155,10 @@ class Download:
         present = self._present()
         if present and present == announced.size:
             return
-        ranged = {"Range": f"bytes={present}-"} if present else {}
-        with self._translated(), self._stream(announced.address, _HEADERS | ranged) as response:
+        # Not compressed: sizes and ranges are those of the file itself.
+        headers = _HEADERS | {"Accept-Encoding": "identity"} | ({"Range": f"bytes={present}-"} if present else {})
+        stream = self._hub.utils.get_session().stream
+        with self._translated(), stream("GET", announced.address, headers=headers, timeout=TIMEOUT_S) as response:
             if response.status_code == 416:
                 self._part.unlink(missing_ok=True)
                 raise _TransientError("the file on the hub is shorter than what was downloaded before")
@@ -175,28 +177,20 @@ class Download:
         if announced.size is not None and self._present() < announced.size:
             raise _TransientError(f"the connection ended after {self._present():,} of {announced.size:,} bytes")
 
-    def _stream(self, address: str, headers: dict[str, str]) -> Any:
-        # Not compressed: the size and the ranges are those of the file itself.
-        headers = headers | {"Accept-Encoding": "identity"}
-        return self._hub.get_session().stream("GET", address, headers=headers, timeout=TIMEOUT_S, follow_redirects=True)
-
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
-        """Turn errors of huggingface_hub and its HTTP client, httpx or httpx2, into ours."""
+        """Turn errors of huggingface_hub and its HTTP client into ours."""
         from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
+        httpx = self._hub.utils.httpx  # httpx in version 1, httpx2 in version 2
         try:
             yield
-        except (EmbedderUnavailableError, _TransientError):
-            raise
         except HfHubHTTPError as error:
             self._check_status(error.response)
             raise self._unreachable(str(error)) from error
         except OfflineModeIsEnabled as error:
             raise self._unreachable("HF_HUB_OFFLINE is set") from error
-        except OSError:
-            raise  # about a file: the errors of the HTTP client are no OSError
-        except Exception as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise _TransientError(str(error) or type(error).__name__) from error
 
     def _check_status(self, response: Any) -> None:

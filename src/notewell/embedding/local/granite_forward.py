@@ -59,7 +59,7 @@ class NumpyForward:
         """Return the next state of the tokens in `asking`, which attend to all tokens in `hidden`."""
         name = f"l{layer}"
         width = hidden.shape[1]
-        weights, biases = self._matrix(f"{name}.qkv.w"), self._row(f"{name}.qkv.b")
+        weights, biases = self._pack.grouped(f"{name}.qkv.w").dequantised(), self._pack.floats(f"{name}.qkv.b")
         queries = self._heads(asking @ weights[:width].T + biases[:width])
         keys, values = map(self._heads, np.split(hidden @ weights[width:].T + biases[width:], 2, axis=1))
         seen = _softmax(queries @ keys.transpose(0, 2, 1) / math.sqrt(queries.shape[2])) @ values
@@ -74,20 +74,14 @@ class NumpyForward:
         return heads
 
     def _linear(self, rows: FloatArray, name: str) -> FloatArray:
-        return rows @ self._matrix(f"{name}.w").T + self._row(f"{name}.b")
+        return rows @ self._pack.grouped(f"{name}.w").dequantised().T + self._pack.floats(f"{name}.b")
 
     def _layer_norm(self, rows: FloatArray, name: str) -> FloatArray:
         centred = rows - rows.mean(axis=1, keepdims=True)
         variance = (centred * centred).mean(axis=1, keepdims=True)
         scaled = centred / np.sqrt(variance + np.float32(self._pack.architecture.layer_norm_eps))
-        normed: FloatArray = scaled * self._row(f"{name}.w") + self._row(f"{name}.b")
+        normed: FloatArray = scaled * self._pack.floats(f"{name}.w") + self._pack.floats(f"{name}.b")
         return normed
-
-    def _matrix(self, name: str) -> FloatArray:
-        return self._pack.grouped(name).dequantised()
-
-    def _row(self, name: str) -> FloatArray:
-        return self._pack.floats(name)
 
 
 def _softmax(scores: FloatArray) -> FloatArray:

@@ -10,7 +10,8 @@ import hashlib
 import json
 import mmap
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -121,12 +122,8 @@ class OnnxFolderEmbedder:
 
         with self._lock:
             if self._tokenizer is None:
-                try:
+                with _using(self._files.tokenizer_file):
                     self._tokenizer = WindowTokenizer(self._files.tokenizer_json(), max_tokens=self._files.max_tokens)
-                except EmbedderUnavailableError:
-                    raise
-                except Exception as error:  # tokenizers raises plain Exception
-                    raise _unusable(self._files.tokenizer_file, error) from error
             return self._tokenizer
 
     def _opened_session(self) -> Session:
@@ -134,12 +131,8 @@ class OnnxFolderEmbedder:
 
         with self._lock:
             if self._session is None:
-                try:
+                with _using(self._files.model_file):
                     session = Session(self._files.model_file)
-                except EmbedderUnavailableError:
-                    raise
-                except Exception as error:  # onnxruntime's own classes share no other base
-                    raise _unusable(self._files.model_file, error) from error
                 if not {"input_ids"} <= set(session.inputs) <= _INPUTS:
                     raise EmbedderUnavailableError(
                         f"{self._files.model_file} is not a sentence model: its inputs are {', '.join(session.inputs)}",
@@ -293,48 +286,50 @@ def _dimensions(folder: Path) -> int:
 
 
 def _unsupported_modules(folder: Path) -> tuple[str, ...]:
-    modules = _json(folder / "modules.json", default=[])
+    modules = _json(folder / "modules.json", list)
     names = [str(module.get("type", "")).rpartition(".")[2] for module in modules if isinstance(module, dict)]
     return tuple(name for name in names if name not in _SUPPORTED_MODULES)
 
 
-def _json(path: Path, *, default: Any = None) -> Any:
+def _json(path: Path, kind: type = dict) -> Any:
     """Return the content of an optional file."""
-    empty = {} if default is None else default
     if not path.is_file():
-        return empty
+        return kind()
     try:
         content = json.loads(_read(path))
     except ValueError as error:
         raise _unusable(path, f"not valid JSON: {error}") from error
-    if not isinstance(content, type(empty)):
+    if not isinstance(content, kind):
         raise _unusable(path, "unexpected JSON")
     return content
 
 
 def _read(path: Path) -> bytes:
-    try:
+    with _using(path):
         return path.read_bytes()
-    except OSError as error:
-        raise _unusable(path, error) from error
 
 
 def _sha256(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise _unusable(path, error) from error
+    with _using(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _names_within(path: Path, names: list[str]) -> list[str]:
     """Return those of `names` that occur in the file, as the files with a graph's tensors do."""
     if not names:
         return []
+    with _using(path), path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return [name for name in names if content.find(name.encode()) >= 0]
+
+
+@contextmanager
+def _using(path: Path) -> Iterator[None]:
+    """Name the file in whatever goes wrong with it: tokenizers and onnxruntime raise plain Exceptions."""
     try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return [name for name in names if content.find(name.encode()) >= 0]
-    except (OSError, ValueError) as error:  # ValueError: an empty file cannot be mapped
+        yield
+    except EmbedderUnavailableError:
+        raise
+    except Exception as error:
         raise _unusable(path, error) from error
 
 

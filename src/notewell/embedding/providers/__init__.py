@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from notewell.embedding.http import INSTALL_HINT, Service, missing_packages
@@ -16,31 +17,6 @@ if TYPE_CHECKING:
 # OpenClaw's, for a remote provider and for a server on this machine, which may have to load its model first.
 QUERY_TIMEOUT_S, LOCAL_QUERY_TIMEOUT_S = 60.0, 300.0
 INDEX_TIMEOUT_S, LOCAL_INDEX_TIMEOUT_S = 120.0, 600.0
-
-
-def open_gemini(settings: Settings) -> RemoteEmbedder:
-    """Return Gemini's embedder; the entry point `gemini` of `notewell.embedders`."""
-    return _open(GEMINI, settings)
-
-
-def open_mistral(settings: Settings) -> RemoteEmbedder:
-    """Return Mistral's embedder; the entry point `mistral` of `notewell.embedders`."""
-    return _open(MISTRAL, settings)
-
-
-def open_ollama(settings: Settings) -> RemoteEmbedder:
-    """Return Ollama's embedder; the entry point `ollama` of `notewell.embedders`."""
-    return _open(OLLAMA, settings)
-
-
-def open_openai(settings: Settings) -> RemoteEmbedder:
-    """Return OpenAI's embedder; the entry point `openai` of `notewell.embedders`."""
-    return _open(OPENAI, settings)
-
-
-def open_voyage(settings: Settings) -> RemoteEmbedder:
-    """Return Voyage's embedder; the entry point `voyage` of `notewell.embedders`."""
-    return _open(VOYAGE, settings)
 
 
 def _open(api: Api, settings: Settings) -> RemoteEmbedder:
@@ -80,3 +56,11 @@ def _service(api: Api, settings: Settings) -> Service:
             )
     headers = {api.key_header: api.key_form.format(key=key)} if key else {}
     return Service(api.title, remote.base_url or api.base_url, headers | dict(remote.headers))
+
+
+# The entry points of `notewell.embedders`.
+open_gemini = partial(_open, GEMINI)
+open_mistral = partial(_open, MISTRAL)
+open_ollama = partial(_open, OLLAMA)
+open_openai = partial(_open, OPENAI)
+open_voyage = partial(_open, VOYAGE)

@@ -66,9 +66,6 @@ class InvalidResponse(ValueError):  # noqa: N818 - becomes a RemoteFailure, or t
     """A response that is not what was asked for; the text says how."""
 
 
-# --- responses -----------------------------------------------------------------------------------
-
-
 def _indexed_rows(answer: Any) -> list[Any]:
     """Return the vectors of `{"data": [{"index": 0, "embedding": ...}]}` in the order of their indexes."""
     items = answer.get("data") if isinstance(answer, dict) else None
@@ -112,36 +109,20 @@ def _decoded(value: Any) -> Any:
     return np.frombuffer(raw, dtype="<f4")
 
 
-# --- requests ------------------------------------------------------------------------------------
+def _request(
+    path: str, *, dimensions: str, side: str = "", **fixed: Any
+) -> Callable[[Question], tuple[str, dict[str, Any]]]:
+    """Return the function that writes requests with these fields, for providers whose APIs resemble OpenAI's."""
 
+    def request(question: Question) -> tuple[str, dict[str, Any]]:
+        body: dict[str, Any] = {"model": question.model, "input": list(question.texts), **fixed}
+        if side:
+            body[side] = question.side
+        if question.dimensions:
+            body[dimensions] = question.dimensions
+        return path, body
 
-def _openai_request(question: Question) -> tuple[str, dict[str, Any]]:
-    # base64 is a quarter of the size of written numbers; servers that do not support it send numbers.
-    body: dict[str, Any] = {"model": question.model, "input": list(question.texts), "encoding_format": "base64"}
-    return "/embeddings", _with_dimensions(body, "dimensions", question)
-
-
-def _mistral_request(question: Question) -> tuple[str, dict[str, Any]]:
-    body = {"model": question.model, "input": list(question.texts)}
-    return "/embeddings", _with_dimensions(body, "output_dimension", question)
-
-
-def _voyage_request(question: Question) -> tuple[str, dict[str, Any]]:
-    body = {
-        "model": question.model,
-        "input": list(question.texts),
-        "input_type": question.side,
-        "truncation": False,  # a text that is too long is split here and reported, rather than cut off there
-        "output_dtype": "float",
-        "encoding_format": "base64",
-    }
-    return "/embeddings", _with_dimensions(body, "output_dimension", question)
-
-
-def _ollama_request(question: Question) -> tuple[str, dict[str, Any]]:
-    # Without `truncate: false` a text that is too long would be cut off silently.
-    body = {"model": question.model, "input": list(question.texts), "truncate": False}
-    return "/api/embed", _with_dimensions(body, "dimensions", question)
+    return request
 
 
 def gemini_model(name: str) -> str:
@@ -151,24 +132,20 @@ def gemini_model(name: str) -> str:
 
 def gemini_content(question: Question, text: str) -> dict[str, Any]:
     """Return an EmbedContentRequest for one text."""
-    entry = {
+    entry: dict[str, Any] = {
         "model": f"models/{gemini_model(question.model)}",
         "content": {"parts": [{"text": text}]},
         "taskType": f"RETRIEVAL_{question.side.upper()}",
     }
-    return _with_dimensions(entry, "outputDimensionality", question)
+    if question.dimensions:
+        entry["outputDimensionality"] = question.dimensions
+    return entry
 
 
 def _gemini_request(question: Question) -> tuple[str, dict[str, Any]]:
     path = f"/models/{quote(gemini_model(question.model), safe='')}:batchEmbedContents"
     return path, {"requests": [gemini_content(question, text) for text in question.texts]}
 
-
-def _with_dimensions(body: dict[str, Any], field_name: str, question: Question) -> dict[str, Any]:
-    return {**body, field_name: question.dimensions} if question.dimensions else body
-
-
-# --- open models ---------------------------------------------------------------------------------
 
 # From the model cards: dimensions, context, prefixes of queries and documents. Ollama, LM Studio, vLLM and llama-server
 # all leave the prefixes to their clients.
@@ -196,8 +173,6 @@ def _open_model(name: str) -> str:
     return plain if plain in OPEN_MODELS else name
 
 
-# --- providers -----------------------------------------------------------------------------------
-
 OPENAI = Api(  # and every server with the same API: LM Studio, vLLM, llama-server
     name="openai",
     title="OpenAI",
@@ -212,7 +187,8 @@ OPENAI = Api(  # and every server with the same API: LM Studio, vLLM, llama-serv
     key_variables=("OPENAI_API_KEY",),
     inputs_a_request=2048,
     tokens_a_request=300_000,
-    request=_openai_request,
+    # base64 is a quarter of the size of written numbers; servers that do not support it send numbers.
+    request=_request("/embeddings", dimensions="dimensions", encoding_format="base64"),
     rows=_indexed_rows,
     canonical_model=_open_model,
 )
@@ -226,7 +202,7 @@ MISTRAL = Api(
     key_variables=("MISTRAL_API_KEY",),
     inputs_a_request=512,
     tokens_a_request=16_384,
-    request=_mistral_request,
+    request=_request("/embeddings", dimensions="output_dimension"),
     rows=_indexed_rows,
 )
 
@@ -241,7 +217,14 @@ VOYAGE = Api(
     key_variables=("VOYAGE_API_KEY",),
     inputs_a_request=1000,
     tokens_a_request=120_000,
-    request=_voyage_request,
+    request=_request(
+        "/embeddings",
+        dimensions="output_dimension",
+        side="input_type",
+        truncation=False,  # a text that is too long is split here and reported, rather than cut off there
+        output_dtype="float",
+        encoding_format="base64",
+    ),
     rows=_indexed_rows,
 )
 
@@ -254,7 +237,7 @@ OLLAMA = Api(
     key_variables=(),
     inputs_a_request=512,  # it sets no limit of its own
     tokens_a_request=100_000,
-    request=_ollama_request,
+    request=_request("/api/embed", dimensions="dimensions", truncate=False),  # or long text would be cut off silently
     rows=_ollama_rows,
     needs_key=False,
     is_local=True,
