@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.embedding.loopback_hub import Hub, serving
+from tests.embedding.local.loopback_hub import Hub, serving
 
 NAME = "hf:owner/repository/tiny.gguf"
 

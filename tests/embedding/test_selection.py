@@ -16,7 +16,7 @@ from notewell.embedding.selection import BUILT_IN, ENTRY_POINT_GROUP, select_emb
 from notewell.errors import EmbedderUnavailableError
 from notewell.settings import LocalSettings, Settings
 
-from .sentence_folder import write_sentence_folder
+from .local.sentence_folder import write_sentence_folder
 
 
 def asking_for(provider: str, *, fallback: str = "none", model_path: str = "") -> Settings:

@@ -68,3 +68,31 @@ def test_every_special_token_starts_with_what_is_refused(pack):
     added = json.loads(pack.tokenizer_json)["added_tokens"]
     assert added
     assert not any(is_short_and_plain(token["content"]) for token in added)
+
+
+# --- windows -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def window_tokenizer(pack):
+    return WindowTokenizer(pack.tokenizer_json, max_tokens=16)
+
+
+@pytest.mark.parametrize("words", [0, 1, 13, 14, 15, 28, 29, 100])
+def test_windows_hold_every_token_once_between_start_and_end(window_tokenizer, words):
+    text = " ".join(["word"] * words)
+    windows = window_tokenizer.windows(text)
+    assert all(window[0] == 0 and window[-1] == 2 and len(window) <= 16 for window in windows)
+    assert sum(len(window) - 2 for window in windows) == words
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("lone \ud800 surrogate", id="lone surrogate"),
+        pytest.param("nul \x00 byte", id="NUL"),
+        pytest.param("\U0001f468\u200d\U0001f469\u200d\U0001f467", id="emoji family"),
+    ],
+)
+def test_odd_texts_have_windows(window_tokenizer, text):
+    assert len(window_tokenizer.windows(text)[0]) > 2

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from notewell.embedding.vectors import unit_rows
+from notewell.embedding.vectors import embed_windows, unit_rows
 from notewell.errors import BadVectorError
 
 
@@ -52,3 +52,11 @@ def test_no_texts_give_an_empty_matrix_of_the_right_width():
 def test_bad_vectors_are_named(raw, complaint):
     with pytest.raises(BadVectorError, match=complaint):
         unit_rows(raw, count=2, dimensions=2)
+
+
+def test_a_long_text_is_the_mean_of_its_windows_by_length():
+    def vectors(windows):
+        return [np.array([5.0, 0.0]) if window[0] == 1 else np.array([0.0, 0.1]) for window in windows]
+
+    rows = embed_windows([[[1, 1, 1], [2]], [[2, 2]], [[1]]], vectors)
+    np.testing.assert_allclose(rows, [[3, 1], [0, 2], [1, 0]])
