@@ -12,7 +12,7 @@ import click
 from notewell import NotewellError, __version__
 from notewell.agents.documents import error_document
 from notewell.cli.output import print_json, print_problem
-from notewell.embedding.http import silence_retries
+from notewell.embedding.http_calls import silence_retries
 from notewell.errors import system_error
 
 COMMANDS = {  # name -> module below notewell.cli; a command is imported only when it is used

@@ -56,7 +56,7 @@ class HashingEmbedder:
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         import numpy as np  # choosing an embedder must not import it
 
-        from notewell.embedding.vectors import unit_rows
+        from notewell.embedding.unit_vectors import unit_rows
 
         dimensions = self._identity.dimensions
         counts = np.zeros((len(texts), dimensions), dtype=np.float32)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
-from notewell.embedding.http import (
+from notewell.embedding.http_calls import (
     RemoteFailure,
     Reply,
     RetryPolicy,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from notewell.embedding.http import LOOPBACK
+from notewell.embedding.http_calls import LOOPBACK
 from notewell.embedding.selection import ProbedEmbedder
 from notewell.errors import SettingsError
 from notewell.types import CostEstimate, Price

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from notewell.embedding.batch.jobs import JobView
-from notewell.embedding.http import RemoteFailure
+from notewell.embedding.http_calls import RemoteFailure
 from notewell.errors import NotewellError
 from notewell.files.faults import reach
 from notewell.types import Problem

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from notewell.embedding.http import (
+from notewell.embedding.http_calls import (
     INSTALL_HINT,
     INTERACTIVE,
     RemoteFailure,

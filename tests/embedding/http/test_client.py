@@ -14,7 +14,7 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from notewell.embedding.http import INTERACTIVE, RemoteFailure, RetryPolicy, Service
+from notewell.embedding.http_calls import INTERACTIVE, RemoteFailure, RetryPolicy, Service
 from notewell.embedding.http_client import Call, RemoteClient
 from tests.fakes.loopback import Reply, json_reply
 
@@ -181,8 +181,8 @@ def test_closing_cancels_pending_calls():
 CTRL_C = """
 import sys
 from notewell.embedding.http_client import Call, RemoteClient
-from notewell.embedding.http import RetryPolicy
-from notewell.embedding.http import Service
+from notewell.embedding.http_calls import RetryPolicy
+from notewell.embedding.http_calls import Service
 with RemoteClient(Service("Acme", sys.argv[1])) as client:
     print("asking", flush=True)
     client.ask_json(Call("/things", {}), timeout_s=600, retries=RetryPolicy())
@@ -206,12 +206,12 @@ def test_ctrl_c_ends_a_call_at_once():
 
 SILENT = """
 import sys
-import notewell.embedding.http as hooks
+import notewell.embedding.http_calls as hooks
 if sys.argv[2] == "silent":
     hooks.silence_retries()
 from notewell.embedding.http_client import Call, RemoteClient
-from notewell.embedding.http import RetryPolicy
-from notewell.embedding.http import Service
+from notewell.embedding.http_calls import RetryPolicy
+from notewell.embedding.http_calls import Service
 import logging
 logging.basicConfig(level=logging.INFO)
 with RemoteClient(Service("Acme", sys.argv[1])) as client:

@@ -8,7 +8,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from notewell.embedding.http import (
+from notewell.embedding.http_calls import (
     INTERACTIVE,
     RemoteFailure,
     Reply,

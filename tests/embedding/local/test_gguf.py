@@ -246,7 +246,7 @@ def test_the_facts_of_a_young_file_are_not_kept(tmp_path, facts):
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"m.gguf": 3}', "\0"], ids=["empty", "a list", "a number", "not JSON"])
-def test_damaged_facts_are_found_out_anew(tmp_path, facts, content):
+def test_corrupt_facts_are_determined_again(tmp_path, facts, content):
     path = age(write_bert(tmp_path / "m.gguf"))
     digest = facts.sha256(path)
     (tmp_path / "models" / "facts.json").write_text(content)

@@ -22,7 +22,7 @@ from notewell.embedding.local.granite_forward import NumpyForward
 from notewell.embedding.local.granite_graph import GraniteSession, granite_graph
 from notewell.embedding.local.granite_pack import load_pack
 from notewell.embedding.local.models import packaged_model_file
-from notewell.embedding.local.tokenizing import WindowTokenizer
+from notewell.embedding.local.token_ids import WindowTokenizer
 from notewell.errors import EmbedderUnavailableError
 
 TEXTS = {

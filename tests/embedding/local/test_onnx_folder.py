@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from notewell.embedding.local.onnx_folder import OnnxFolderEmbedder
-from notewell.embedding.vectors import MIN_COSINE_SPAN
+from notewell.embedding.unit_vectors import MIN_COSINE_SPAN
 from notewell.errors import EmbedderUnavailableError
 
 from .sentence_folder import DIMENSIONS, token_ids, word_vectors, write_sentence_folder

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from notewell import Memory
-from notewell.embedding import http, local
+from notewell.embedding import http_calls, local
 from notewell.embedding.selection import KEY_VARIABLES, for_provider, select_embedder
 from notewell.errors import EmbedderUnavailableError
 from notewell.settings import RemoteSettings, Settings
@@ -30,7 +30,7 @@ def without_local(monkeypatch):
 
 @pytest.fixture
 def without_httpx(monkeypatch):
-    monkeypatch.setattr(http, "PACKAGES", ("httpx_that_is_not_installed",))
+    monkeypatch.setattr(http_calls, "PACKAGES", ("httpx_that_is_not_installed",))
 
 
 # --- auto ---------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def test_four_messages_with_four_next_steps(name, workspace, monkeypatch):
                 answer = memory.search("guest wifi", sync=False)
                 assert answer.hits
                 assert (answer.mode, bool(answer.notes)) == ("keyword", True)
-        monkeypatch.setattr(http, "PACKAGES", ("httpx_that_is_not_installed",))
+        monkeypatch.setattr(http_calls, "PACKAGES", ("httpx_that_is_not_installed",))
         with Memory.open(workspace, **wrong_key(fake)) as memory:
             found["package"] = list(memory.index().notes)
     told = {case: " ".join(lines) for case, lines in found.items()}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from notewell.embedding.http import RetryPolicy
+from notewell.embedding.http_calls import RetryPolicy
 from tests.fakes.providers import INDEX_FAULTS, PROVIDERS, STATUS_FAULTS, VECTOR_FAULTS, WIRE_FAULTS
 
 from .opening import open_memory

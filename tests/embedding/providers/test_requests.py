@@ -236,7 +236,7 @@ def test_a_terminal_failure_later_on_stops_the_rest():
         with pytest.raises(ProviderError):
             list(parts)
         embedder.close()
-        assert len(fake.requests_to("embed")) <= 2 + 2 * 4  # what was under way or answered when it began
+        assert len(fake.requests_to("embed")) <= 2 + 2 * 4  # what was pending or answered when it began
 
 
 def test_texts_are_drawn_no_faster_than_they_are_sent():

@@ -11,7 +11,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from notewell.embedding.http import INTERACTIVE
+from notewell.embedding.http_calls import INTERACTIVE
 from notewell.errors import RerankerError
 from notewell.search.rerankers import APIS, HttpReranker
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from notewell.embedding import http
+from notewell.embedding import http_calls
 from notewell.errors import RerankerError, SettingsError
 from notewell.search.rerankers import APIS, BUILT_IN, ENTRY_POINT_GROUP, open_reranker
 from notewell.settings import QuerySettings, RemoteSettings, RerankSettings, Settings, load_settings, to_public_dict
@@ -94,7 +94,7 @@ def test_a_name_nobody_offers():
 
 
 def test_without_httpx_it_is_said_how_to_install_it(monkeypatch):
-    monkeypatch.setattr(http, "PACKAGES", ("httpx_that_is_not_installed",))
+    monkeypatch.setattr(http_calls, "PACKAGES", ("httpx_that_is_not_installed",))
     with pytest.raises(RerankerError, match="needs httpx") as raised:
         open_reranker(asking_for("cohere", api_key="key"))
     assert 'pip install "notewell[remote]"' in raised.value.hint

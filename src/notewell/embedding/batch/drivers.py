@@ -5,18 +5,18 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from notewell.embedding.batch.jobs import JobState, JobView, LineAnswer
-from notewell.embedding.http import FailureKind, RemoteFailure, RetryPolicy, invalid_response
+from notewell.embedding.http_calls import FailureKind, RemoteFailure, RetryPolicy, invalid_response
 from notewell.embedding.http_client import Call, RemoteClient
 from notewell.embedding.providers.apis import InvalidResponse, Question, gemini_content, gemini_model
 from notewell.errors import BadVectorError
 
 if TYPE_CHECKING:
-    from notewell.embedding.http import Service
+    from notewell.embedding.http_calls import Service
     from notewell.embedding.providers.apis import Api
     from notewell.embedding.providers.embedder import RemoteEmbedder
 
@@ -51,37 +51,36 @@ STATES: Mapping[str, JobState] = {  # anything else is running, up to the deadli
 class JobCalls:
     """Calls one provider, with the timeouts and the caution that jobs need."""
 
-    def __init__(self, service: Service, retries: RetryPolicy) -> None:
+    def __init__(self, service: Service) -> None:
         self.address = service.address
         self._title = service.title
         self._client = RemoteClient(service, connections=CONNECTIONS)
-        self._retries = retries
 
     def close(self) -> None:
         self._client.close()
 
     def json(self, method: str, path: str, body: Any = None, parameters: Mapping[str, str] | None = None) -> Any:
         """Make a call that may be repeated, and return the JSON object of the response."""
-        return self._object(Call(path, body, method, parameters=parameters), REQUEST_TIMEOUT_S, self._retries)
+        return self._object(Call(path, body, method, parameters=parameters), REQUEST_TIMEOUT_S)
 
     def json_once(self, path: str, body: Any) -> Any:
         """Make a call that must not succeed twice: it is retried only when the provider turned it away."""
-        return self._object(Call(path, body), REQUEST_TIMEOUT_S, replace(self._retries, retry_on=_NOT_CREATED))
+        return self._object(Call(path, body), REQUEST_TIMEOUT_S, RetryPolicy(retry_on=_NOT_CREATED))
 
     def send_form(self, path: str, name: str, content: bytes, form: Mapping[str, str]) -> Any:
         """Upload a file as a multipart form; retried after a failure, as a second copy costs nothing."""
         call = Call(path, files={"file": (name, content, JSONL)}, form=form)
-        return self._object(call, TRANSFER_TIMEOUT_S, self._retries)
+        return self._object(call, TRANSFER_TIMEOUT_S)
 
     def send(self, path: str, content: bytes, headers: Mapping[str, str]) -> tuple[Mapping[str, str], bytes]:
         """Send bytes as they are; return headers and body of the response."""
         call = Call(path, content=content, headers=headers)
-        reply = self._client.ask(call, timeout_s=TRANSFER_TIMEOUT_S, retries=self._retries)
+        reply = self._client.ask(call, timeout_s=TRANSFER_TIMEOUT_S, retries=RetryPolicy())
         return reply.headers, reply.content
 
     def download(self, path: str, parameters: Mapping[str, str] | None = None) -> bytes:
         call = Call(path, method="GET", parameters=parameters)
-        return self._client.ask(call, timeout_s=TRANSFER_TIMEOUT_S, retries=self._retries).content
+        return self._client.ask(call, timeout_s=TRANSFER_TIMEOUT_S, retries=RetryPolicy()).content
 
     def text(self, holder: Any, name: str) -> str:
         """Return a field that must be there."""
@@ -93,8 +92,8 @@ class JobCalls:
     def invalid(self, reason: str) -> RemoteFailure:
         return invalid_response(self._title, reason)
 
-    def _object(self, call: Call, timeout_s: float, retries: RetryPolicy) -> dict[str, Any]:
-        answer = self._client.ask_json(call, timeout_s=timeout_s, retries=retries)
+    def _object(self, call: Call, timeout_s: float, retries: RetryPolicy | None = None) -> dict[str, Any]:
+        answer = self._client.ask_json(call, timeout_s=timeout_s, retries=retries or RetryPolicy())
         if not isinstance(answer, dict):
             raise self.invalid("not a JSON object")
         return answer

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from notewell.embedding.batch.ledger import JobRecord, Ledger, new_record
-from notewell.embedding.http import FailureKind, RemoteFailure, RetryPolicy, without_secrets
+from notewell.embedding.http_calls import FailureKind, RemoteFailure, without_secrets
 from notewell.embedding.input_text import valid_unicode
 from notewell.embedding.providers.embedder import RemoteEmbedder
 
@@ -103,18 +103,10 @@ class JobResults:
 class BatchJobs:
     """The jobs of one embedder at its provider, and their records."""
 
-    def __init__(
-        self,
-        driver: JobDriver,
-        ledger: Ledger,
-        embedder: RemoteEmbedder,
-        *,
-        pause: Callable[[float], None] = time.sleep,
-    ) -> None:
+    def __init__(self, driver: JobDriver, ledger: Ledger, embedder: RemoteEmbedder) -> None:
         self._driver = driver
         self._ledger = ledger
         self._embedder = embedder
-        self._pause = pause
         self.title = embedder.api.title
 
     @property
@@ -207,7 +199,7 @@ class BatchJobs:
         """Look for a job whose creation was cut off; if that fails, its record stays, and nothing is paid twice."""
         view = self._driver.find(record.mark)
         if view is None:
-            self._pause(LOOK_AGAIN_S)
+            time.sleep(LOOK_AGAIN_S)
             view = self._driver.find(record.mark)
         return view
 
@@ -277,7 +269,7 @@ class BatchJobs:
 
     def _validated(self, rows: dict[str, Any]) -> tuple[dict[str, Vector], dict[str, str]]:
         """Return the valid vectors, and what is wrong with the others, by text hash."""
-        from notewell.embedding.vectors import valid_rows  # imports NumPy
+        from notewell.embedding.unit_vectors import valid_rows  # imports NumPy
 
         good: dict[str, Vector] = {}
         bad: dict[str, str] = {}
@@ -299,19 +291,13 @@ def supports_jobs(embedder: Embedder | None) -> bool:
     return isinstance(embedder, RemoteEmbedder) and embedder.provider in PROVIDERS
 
 
-def open_jobs(
-    embedder: Embedder,
-    state_folder: Path,
-    *,
-    retries: RetryPolicy | None = None,
-    pause: Callable[[float], None] = time.sleep,
-) -> BatchJobs:
+def open_jobs(embedder: Embedder, state_folder: Path) -> BatchJobs:
     """Return the jobs of an embedder that `supports_jobs`; nothing is called yet."""
     from notewell.embedding.batch.drivers import GeminiJobs, JobCalls, OpenAIFamilyJobs  # imports asyncio
 
     assert isinstance(embedder, RemoteEmbedder)
-    calls = JobCalls(embedder.service, retries or RetryPolicy())
+    calls = JobCalls(embedder.service)
     driver: JobDriver = (
         GeminiJobs(calls, embedder) if embedder.provider == "gemini" else OpenAIFamilyJobs(calls, embedder)
     )
-    return BatchJobs(driver, Ledger(state_folder), embedder, pause=pause)
+    return BatchJobs(driver, Ledger(state_folder), embedder)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from notewell.embedding.http import retry_after_s
+from notewell.embedding.http_calls import retry_after_s
 from notewell.embedding.local.models import DEFAULT_MODEL, HubFile, hub_file, models_folder, named_model
 from notewell.errors import EmbedderUnavailableError
 from notewell.types import Progress

@@ -107,7 +107,7 @@ class GgufEmbedder:
         known = self._facts.get(self._path).get(name)
         if isinstance(known, list) and len(known) == 2:
             return float(known[0]), float(known[1])
-        from notewell.embedding.vectors import measure_cosine_range
+        from notewell.embedding.unit_vectors import measure_cosine_range
 
         measured = measure_cosine_range(self)
         self._facts.put(self._path, {name: list(measured)})
@@ -131,7 +131,10 @@ class GgufEmbedder:
             self._runtime = None
 
     def _embed(self, prefix: str, texts: Sequence[str]) -> Matrix:
-        from notewell.embedding.vectors import embed_windows, unit_rows  # choosing an embedder must not import NumPy
+        from notewell.embedding.unit_vectors import (  # choosing an embedder must not import NumPy
+            embed_windows,
+            unit_rows,
+        )
 
         rows: Any = ()
         if texts:

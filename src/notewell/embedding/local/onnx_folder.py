@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from notewell.embedding.local.inference import Session
-    from notewell.embedding.local.tokenizing import Window, WindowTokenizer
+    from notewell.embedding.local.token_ids import Window, WindowTokenizer
     from notewell.protocols import Matrix, Vector
 
 Pooling = Literal["cls", "mean"]
@@ -80,7 +80,7 @@ class OnnxFolderEmbedder:
     def cosine_range(self) -> tuple[float, float]:
         """Measured once, with a few questions and answers: models differ too much for fixed numbers."""
         if self._known_cosine_range is None:
-            from notewell.embedding.vectors import measure_cosine_range
+            from notewell.embedding.unit_vectors import measure_cosine_range
 
             self._known_cosine_range = measure_cosine_range(self)
         return self._known_cosine_range
@@ -106,7 +106,10 @@ class OnnxFolderEmbedder:
 
     def _embed(self, texts: Sequence[str]) -> Matrix:
         from notewell.embedding.local.inference import on_all_cores
-        from notewell.embedding.vectors import embed_windows, unit_rows  # choosing an embedder must not import NumPy
+        from notewell.embedding.unit_vectors import (  # choosing an embedder must not import NumPy
+            embed_windows,
+            unit_rows,
+        )
 
         rows: Any = ()
         if texts:
@@ -118,7 +121,7 @@ class OnnxFolderEmbedder:
         return unit_rows(rows, count=len(texts), dimensions=self._files.dimensions)
 
     def _opened_tokenizer(self) -> WindowTokenizer:
-        from notewell.embedding.local.tokenizing import WindowTokenizer
+        from notewell.embedding.local.token_ids import WindowTokenizer
 
         with self._lock:
             if self._tokenizer is None:

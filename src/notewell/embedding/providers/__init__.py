@@ -6,7 +6,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from notewell.embedding.http import INSTALL_HINT, Service, missing_packages
+from notewell.embedding.http_calls import INSTALL_HINT, Service, missing_packages
 from notewell.embedding.providers.apis import GEMINI, MISTRAL, OLLAMA, OPENAI, VOYAGE, Api
 from notewell.embedding.providers.embedder import RemoteEmbedder
 from notewell.errors import EmbedderUnavailableError

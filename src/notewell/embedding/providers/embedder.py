@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from concurrent.futures import CancelledError, Future
 from typing import TYPE_CHECKING, Literal
 
-from notewell.embedding.http import RemoteFailure
+from notewell.embedding.http_calls import RemoteFailure
 from notewell.embedding.input_text import is_mostly_latin
 from notewell.embedding.providers.apis import Model
 from notewell.errors import BadVectorError, ProviderError
@@ -21,7 +21,7 @@ from notewell.settings.masking import is_secret_header
 from notewell.types import EmbedderIdentity, hash_text
 
 if TYPE_CHECKING:
-    from notewell.embedding.http import Service
+    from notewell.embedding.http_calls import Service
     from notewell.embedding.providers.apis import Api, Side
     from notewell.embedding.providers.requests import Bundle, Exchange
     from notewell.protocols import Matrix, Vector

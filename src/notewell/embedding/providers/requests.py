@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from notewell.embedding.http import INTERACTIVE, RemoteFailure, Reply, RetryPolicy, invalid_response
+from notewell.embedding.http_calls import INTERACTIVE, RemoteFailure, Reply, RetryPolicy, invalid_response
 from notewell.embedding.http_client import Call, RemoteClient
 from notewell.embedding.input_text import valid_unicode
 from notewell.embedding.providers.apis import InvalidResponse, Question
-from notewell.embedding.vectors import mean_direction, valid_rows
+from notewell.embedding.unit_vectors import mean_direction, valid_rows
 from notewell.errors import BadVectorError
 from notewell.protocols import EmbeddedPart
 
 if TYPE_CHECKING:
-    from notewell.embedding.http import Service
+    from notewell.embedding.http_calls import Service
     from notewell.embedding.providers.apis import Api, Model, Side
     from notewell.protocols import Matrix, Vector
 

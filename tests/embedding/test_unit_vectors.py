@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from notewell.embedding.vectors import embed_windows, unit_rows
+from notewell.embedding.unit_vectors import embed_windows, unit_rows
 from notewell.errors import BadVectorError
 
 

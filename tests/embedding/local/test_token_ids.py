@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notewell.embedding.local.tokenizing import (
+from notewell.embedding.local.token_ids import (
     MAX_SHORT_CHARACTERS,
     ShortTextTokenizer,
     WindowTokenizer,
