@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from notewell.embedding.http_calls import retry_after_s
 from notewell.embedding.local.models import DEFAULT_MODEL, HubFile, hub_file, models_folder, named_model
@@ -140,7 +140,8 @@ class Download:
         with self._translated():
             # No token: a model that needs one is downloaded by hand, and a mirror must not get to see it.
             metadata = self._hub.get_hf_file_metadata(self._url, token=False, timeout=TIMEOUT_S, headers=_HEADERS)
-        scheme = urlsplit(metadata.location).scheme
+        address = urljoin(self._url, metadata.location)
+        scheme = urlsplit(address).scheme
         if scheme not in {"https", urlsplit(self._url).scheme}:
             raise EmbedderUnavailableError(
                 f"the hub redirects {self._url} to an address with {scheme}:, which is not followed",
@@ -148,7 +149,7 @@ class Download:
             )
         etag = (metadata.etag or "").lower()  # hubs give the SHA-256 of large files there
         is_sha256 = len(etag) == 64 and set(etag) <= set("0123456789abcdef")
-        return _Announced(metadata.location, metadata.size, etag if is_sha256 else None)
+        return _Announced(address, metadata.size, etag if is_sha256 else None)
 
     def _receive(self, announced: _Announced) -> None:
         """Append what is missing to the part file."""
