@@ -6,8 +6,7 @@ from datetime import date
 
 import pytest
 
-from notewell.sources.dates import date_in_front_matter, date_in_name, note_date
-from notewell.sources.front_matter import split_front_matter
+from notewell.sources.front_matter import date_in_front_matter, date_in_name, note_date, split_front_matter
 
 DAY = date(2026, 11, 15)
 

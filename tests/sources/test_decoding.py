@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notewell.sources.decoding import decode_note
+from notewell.sources.notes import decode_note
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from notewell.errors import NoteNotFoundError, PathRefusedError, WorkspaceError
+from notewell.files.no_follow import MAX_READS, settled
 from notewell.protocols import Source
 from notewell.sources.notes import NotesSource
-from notewell.sources.opening import MAX_READS, settled
 from notewell.types import FileStamp
 
 RUNS_AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0

@@ -1,4 +1,4 @@
-"""What can still be read of a damaged session: its bytes come in, a sound text and what was lost go out."""
+"""Saves what can still be read of a corrupt session file."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from notewell.errors import SessionInputError
-from notewell.sessions.ids import SessionKind
-from notewell.sessions.json5 import Json5Error, container_at, parse_json5, parse_object
-from notewell.sessions.model import Message, Summary
+from notewell.sessions.model import COUNTED, SessionKind, Summary, entry_from_json, summary_from_json
 from notewell.sessions.session_file import MESSAGES, text_of
-from notewell.sessions.values import entry_of, message_of, summary_of
+from notewell.sources.transcripts.json5 import Json5Error, container_at, parse_json5, parse_object
+from notewell.sources.transcripts.messages import Message, message_from_json
 
 _ARRAY = re.compile(r"""^\s*["']?messages["']?\s*:\s*\[""", re.MULTILINE)
 _HEAD_LINE = re.compile(r"""^ {0,4}["']?(\w+)["']?\s*:\s*(.+?),?\s*$""")
@@ -20,7 +19,7 @@ _HEAD_LINE = re.compile(r"""^ {0,4}["']?(\w+)["']?\s*:\s*(.+?),?\s*$""")
 
 @dataclass(frozen=True, slots=True)
 class Salvage:
-    """A sound text made of a damaged one."""
+    """A valid text made of a corrupt one."""
 
     text: str
     messages: int  # how many were saved
@@ -36,32 +35,32 @@ def salvage(data: bytes, known: Mapping[str, Any], *, session_id: str, kind: Ses
     summaries: list[Summary] = []
     lost = 0
     for value in _elements(text[array.end() :] if array else text):
-        summary = summary_of(value) if isinstance(value, Mapping) and "originalMessageCount" in value else None
+        summary = summary_from_json(value) if isinstance(value, Mapping) and "originalMessageCount" in value else None
         if summary:
             summaries.append(summary)
             continue
         try:
-            messages.append(message_of(value))
+            messages.append(message_from_json(value))
         except SessionInputError:
             lost += 1
     for each in head.pop("compactedHistory", None) or []:
-        summary = summary_of(each)
+        summary = summary_from_json(each)
         if summary:
             summaries.insert(0, summary)
     values = {**known, **head, **_foot_of(text)}
-    values = {key: value for key, value in values.items() if key not in {"messageCount", "inputTokens", "outputTokens"}}
-    entry = entry_of(values, kind=kind, session_id=session_id, session_file=place)
+    values = {key: value for key, value in values.items() if key not in COUNTED}
+    entry = entry_from_json(values, kind=kind, session_id=session_id, session_file=place)
     return Salvage(text_of(entry, messages, summaries), len(messages), lost)
 
 
 def _foot_of(text: str) -> dict[str, Any]:
-    """Return what stands behind the messages: above all what was flushed to the notes already."""
+    """Return the fields after the messages: above all what was flushed to the notes already."""
     _, found, foot = text.rpartition("\n" + MESSAGES.end_mark)
     return _fields("{\n" + foot.rstrip().removesuffix("}")) if found else {}
 
 
 def _fields(head: str) -> dict[str, Any]:
-    """Return the fields of the head: all if it is sound, else line by line."""
+    """Return the fields of the head: all if it is valid, else line by line."""
     try:
         return parse_object(head + "\n}")
     except Json5Error:
@@ -83,7 +82,7 @@ def _elements(text: str) -> Iterator[Any]:
         end = text.find("\n", position)
         end = len(text) if end < 0 else end
         line = text[position:end].strip()
-        if line.startswith("]"):  # behind it is the foot
+        if line.startswith("]"):  # the foot comes after it
             return
         if line.startswith("{"):
             start = text.index("{", position)
@@ -99,7 +98,7 @@ def _elements(text: str) -> Iterator[Any]:
 
 
 def _end_of_value(text: str, start: int) -> int | None:
-    """Return where the object that begins here ends, if it is sound; first its own line is tried, then more of them."""
+    """Return where the object that begins here ends, if it is valid; first its own line is tried, then more of them."""
     line_end = text.find("\n", start)
     line = text[start : line_end if line_end >= 0 else len(text)].rstrip().rstrip(",")
     for candidate in (line, text[start:]):

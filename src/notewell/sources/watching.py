@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from notewell.files.faults import reach
-from notewell.sources.note_paths import is_markdown, is_skipped, roots_of
+from notewell.sources.note_paths import is_markdown, is_skipped
+from notewell.sources.notes import roots_of
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
@@ -67,7 +68,7 @@ class FileEvents:
     """Watches the places, and goes on watching when one of them is replaced by another folder of its name."""
 
     def __init__(self, places: Callable[[], WatchedPlaces]) -> None:
-        self._places = places
+        self._files = places
         self._now: WatchedPlaces | None = None
         self._changed = threading.Event()
         self._lock = threading.Lock()
@@ -88,7 +89,7 @@ class FileEvents:
             from watchfiles._rust_notify import RustNotify  # the documented way to use its Rust half directly
         except ImportError as error:
             raise EventsUnavailableError("watchfiles is not installed: pip install 'notewell[watch]'") from error
-        self._now = self._places()
+        self._now = self._files()
         self._stop, self._failure = threading.Event(), None
         try:
             for paths, whole in ((sorted(self._now.whole), True), (sorted(self._now.single), False)):
@@ -113,7 +114,7 @@ class FileEvents:
         if not self._changed.is_set():
             return False
         self._changed.clear()
-        if self._now is None or self._places().identities != self._now.identities:
+        if self._now is None or self._files().identities != self._now.identities:
             self._end()
             self.start()
             with self._lock:

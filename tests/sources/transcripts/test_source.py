@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from notewell.errors import NoteNotFoundError, PathRefusedError
-from notewell.sources.transcripts import pieces as pieces_module
-from notewell.sources.transcripts.lines import LONGEST_LINE
+from notewell.sources.transcripts import growing
+from notewell.sources.transcripts.growing import LONGEST_LINE
 from notewell.sources.transcripts.source import TranscriptSource
 from notewell.types import FileStamp, Problem
 from sources.transcripts.records import claude, jsonl, openclaw
@@ -188,7 +188,7 @@ def test_bad_and_giant_lines_are_counted_and_the_rest_is_read(own, source):
     assert problems == (
         Problem(
             "sessions/a.jsonl",
-            "left out: 2 lines are no JSON records (line 2 first); line 4 is longer than 4 MB; "
+            "left out: 2 lines are not JSON records (line 2 first); line 4 is longer than 4 MB; "
             "the last line is incomplete and waits for its end",
         ),
     )
@@ -235,7 +235,7 @@ def test_messages_are_numbered_whatever_lies_between_them(own, source, monkeypat
     (own / "a.jsonl").write_bytes(jsonl(*records))
     at_once = [line for piece in pieces(source, "sessions/a.jsonl") for line in piece.lines]
     assert [(line.line, line.turn) for line in at_once] == [(2 * number, number) for number in range(1, 10)]
-    monkeypatch.setattr(pieces_module, "PIECE_CHARS", 40)
+    monkeypatch.setattr(growing, "PIECE_CHARS", 40)
     several = pieces(source, "sessions/a.jsonl")
     assert len(several) > 2
     assert [line for piece in several for line in piece.lines] == at_once
@@ -333,7 +333,7 @@ def test_a_message_that_a_person_broke_is_told(line, own, source):
     file.write_bytes(HEAD + b"    " + line + b",\n" + element("user", "whole") + FOOT)
     said, problems = read(source, "sessions/chats/a.json5")
     assert said == [(6, "User: whole")]
-    assert problems == (Problem("sessions/chats/a.json5", "left out: line 5 is no JSON record"),)
+    assert problems == (Problem("sessions/chats/a.json5", "left out: line 5 is not a JSON record"),)
 
 
 def test_a_session_file_in_another_layout_is_told(own, source):

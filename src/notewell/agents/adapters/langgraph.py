@@ -14,10 +14,10 @@ from notewell.agents.adapters.needed import needs_extra
 from notewell.agents.adapters.store_filters import matches_filter, matches_namespace
 from notewell.agents.adapters.store_notes import StoredItem, item_of, later, note_parts, note_text
 from notewell.errors import MemoryDisabledError, NoteUnreadableError, NotewellError, QueryError, system_error
+from notewell.files.no_follow import read_below
 from notewell.memory.remembering import notes_lock
 from notewell.memory.remembering.files import open_folder
 from notewell.sources.note_paths import is_markdown, is_skipped
-from notewell.sources.opening import read_below
 
 with needs_extra("langgraph"):
     from langgraph.store.base import (

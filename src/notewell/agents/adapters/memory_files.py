@@ -20,12 +20,11 @@ from notewell.agents.adapters.memory_text import (
     writable_text,
 )
 from notewell.errors import NotewellError, QueryError
+from notewell.files.no_follow import is_link, read_below
 from notewell.memory.remembering import notes_lock
 from notewell.memory.remembering.appending import MOST_BYTES, MOST_TRIES, note_identity
 from notewell.memory.remembering.files import NoteFolder, open_folder
 from notewell.sources.note_paths import ROOT_FILES, is_markdown, is_skipped
-from notewell.sources.opening import read_below
-from notewell.sources.walking import is_link
 from notewell.text.redaction import redact
 
 if TYPE_CHECKING:

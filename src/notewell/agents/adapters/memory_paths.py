@@ -9,6 +9,7 @@ import os
 import stat
 from dataclasses import dataclass
 
+from notewell.files.no_follow import is_link
 from notewell.sources.note_paths import (
     ROOT_FILES,
     ROOT_FOLDER,
@@ -18,7 +19,6 @@ from notewell.sources.note_paths import (
     is_text,
     means_else_on_windows,
 )
-from notewell.sources.walking import is_link
 
 TOP = "/memories"
 LONGEST_PATH = 1024  # characters; file systems end at 255 a part and 1,024 to 4,096 in all

@@ -10,7 +10,7 @@ from notewell.agents.adapters.needed import needs_extra
 from notewell.agents.adapters.openai_items import items_of, message_of_item
 from notewell.agents.tools import MemoryTools
 from notewell.errors import SessionExistsError, SessionNotFoundError
-from notewell.sessions.ids import id_of_group
+from notewell.sessions.session_folder import id_of_group
 
 with needs_extra("openai-agents"):
     from agents import FunctionTool

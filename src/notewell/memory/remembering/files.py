@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from notewell.files.faults import reach
-from notewell.sources.walking import is_link
+from notewell.files.no_follow import is_link
 
 DRAFT_PREFIX, DRAFT_SUFFIX = ".notewell-", ".tmp"  # hidden, so that no listing of notes shows a draft
 _BY_FOLDER = (

@@ -10,7 +10,7 @@ import json
 from enum import Enum, auto
 from typing import Any
 
-from notewell.sources.transcripts.records import NotARecord, record_in
+from notewell.sources.transcripts.formats import NotARecord, record_in
 
 
 class Part(Enum):

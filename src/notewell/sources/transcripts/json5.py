@@ -1,7 +1,7 @@
-"""JSON5 as the session store reads and writes it: values in and out, and where members stand in a text.
+"""Reads and writes JSON5, and tells where members and elements stand in a text.
 
-Parsing is pyjson5's. The spans are ours, because no library tells them: they let a change touch only what it is about,
-so that comments, unknown fields and the layout of a person who edited the file stay as they are.
+Parsing is pyjson5's. The spans are ours, because no library tells them: they give messages their line numbers, and let
+an edit touch only what it is about.
 """
 
 from __future__ import annotations
@@ -74,6 +74,14 @@ def parse_json5(text: str) -> Any:
         raise Json5Error(str(error)) from error
 
 
+def decode_json5(data: bytes) -> str:
+    """Return the text of a file; raises Json5Error where it is not UTF-8."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Json5Error(f"byte {error.start}: not UTF-8") from error
+
+
 def parse_object(text: str) -> dict[str, Any]:
     """Return the object that the text is."""
     value = parse_json5(text)
@@ -117,49 +125,6 @@ def container_at(text: str, start: int = 0) -> Container:
             items.append(item)
         if closing is not None:
             return Container(opening[0], closing, tuple(items))
-
-
-def set_members(text: str, start: int, changes: Mapping[str, Any], *, before: str = "", indent: str = "  ") -> str:
-    """Return the text with members of the object at `start` set, or removed where the value is None.
-
-    Values that are there are replaced where they stand; new ones go before the member `before`, else to the end.
-    """
-    for name, value in changes.items():
-        found = container_at(text, start)
-        item = found.item(name)
-        if item and value is None:
-            text = _without(text, item)
-        elif item:
-            text = text[: item.value_start] + write_json(value) + text[item.value_end :]
-        elif value is not None:
-            text = _inserted(text, found, f"{write_name(name)}: {write_json(value)}", before=before, indent=indent)
-    return text
-
-
-def _inserted(text: str, found: Container, member: str, *, before: str, indent: str) -> str:
-    anchor = found.item(before) if before else None
-    if anchor:
-        return f"{text[: anchor.start]}{member},\n{indent}{text[anchor.start :]}"
-    last = found.items[-1] if found.items else None
-    if last and not last.has_comma:
-        return _inserted(
-            f"{text[: last.value_end]},{text[last.value_end :]}",
-            container_at(f"{text[: last.value_end]},{text[last.value_end :]}", found.start),
-            member,
-            before="",
-            indent=indent,
-        )
-    close = found.end - 1
-    body = text[:close].rstrip(" \t")
-    gap = "" if body.endswith("\n") else "\n"
-    return f"{body}{gap}{indent}{member},\n{indent[2:]}{text[close:]}"
-
-
-def _without(text: str, item: Item) -> str:
-    line_start = text.rfind("\n", 0, item.start) + 1
-    line_end = text.find("\n", item.end)
-    alone = not text[line_start : item.start].strip() and line_end >= 0 and not text[item.end : line_end].strip()
-    return text[:line_start] + text[line_end + 1 :] if alone else text[: item.start] + text[item.end :].lstrip(" \t")
 
 
 def _next_item(text: str, tokens: Iterator[tuple[int, str]], *, in_object: bool) -> tuple[Item | None, int | None]:
