@@ -134,7 +134,17 @@ def test_the_journal_keeps_nothing_of_what_was_said(store, chat):
 
 # --- a disk that fails ---------------------------------------------------------------------------
 
-POINTS = ("session.journal", "session.write", "session.fsync", "session.draft", "session.rename")
+POINTS = (
+    "session.journal",
+    "session.write",
+    "session.fsync",
+    "session.rename",
+    "session.draft.open",
+    "session.draft.write",
+    "session.draft.fsync",
+    "session.draft.rename",
+    "session.draft.fsync_folder",
+)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO], ids=["full", "broken"])

@@ -11,6 +11,7 @@ import pytest
 
 import notewell
 from notewell import DiskFullError, IndexReadOnlyError, Memory, NotewellError, StoreError
+from notewell.files.atomic import STEPS
 from notewell.files.faults import POINTS, failing, planted, reach
 
 ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EACCES": errno.EACCES}
@@ -142,7 +143,9 @@ def test_every_point_of_indexing_is_reached_somewhere_and_no_other():
     for path in source.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "reach":
-                named.add(node.args[0].value)
+                named.add(getattr(node.args[0], "value", ""))
+            elif isinstance(node, ast.keyword) and node.arg == "faults" and isinstance(node.value, ast.Constant):
+                named |= {f"{node.value.value}.{step}" for step in STEPS}
     assert {point for point in named if point.split(".")[0] in OWN} == set(POINTS) - OF_OTHERS
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from notewell.errors import IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
+from notewell.errors import IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError, as_store_errors
 from notewell.files.faults import reach
-from notewell.files.system_errors import as_store_errors
 from notewell.indexing.building import PROFILE, REASON_PROFILE, Building, rebuild_reason
 from notewell.indexing.deadline import NEVER, Deadline
 from notewell.indexing.indexer import Indexer

@@ -1,29 +1,25 @@
-"""Bytes to disk so that a crash leaves the state before or the state after: appends in place, and whole replacements.
+"""Writes the store's files so that a crash leaves the state before or the state after.
 
 An append writes over the last bytes of a file. Before it does, the old and the new bytes go to a journal, on disk: if
-the append is cut short, `recover` finishes it. A replacement is a draft that is renamed over the file.
+the append is cut short, `recover` finishes it.
 """
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from pathlib import Path
 
-from notewell.errors import DiskFullError, SessionBusyError
-from notewell.files.durability import sync_folder
+from notewell.errors import NO_SPACE, DiskFullError, SessionBusyError
+from notewell.files.atomic import replace, sync_folder, write_atomically
 from notewell.files.faults import reach
 
 POLL_S = 0.005  # how often a waiting writer looks again; an append takes about a millisecond
 JOURNAL_KEPT = 2**16  # bytes; a journal that grew beyond it is cut back, which costs one more write to disk
-RENAME_PATIENCE_S = 2.0  # Windows refuses to replace a file that a reader has open; readers take milliseconds
-_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 @contextmanager
@@ -52,7 +48,7 @@ def locked(lock: Path, timeout_s: float, what: str) -> Iterator[None]:
 
 def overwrite_end(path: Path, journal: Path, offset: int, new: bytes) -> None:
     """Replace everything from `offset` on by `new`, so that after a crash the file ends in the old or the new way."""
-    with _full_disk_said(path), path.open("r+b", buffering=0) as file:
+    with _full_disk_told(path), path.open("r+b", buffering=0) as file:
         file.seek(offset)
         old = file.read()
         _write_journal(journal, offset, old, new)
@@ -75,7 +71,7 @@ def recover(path: Path, journal: Path) -> bool:
     """Finish an append that was cut short; say whether anything had to be done.
 
     A file that somebody changed since is left alone: only what is a mix of the old and the new bytes is half an append.
-    Call it under the lock only: an append under way looks like one that was cut short.
+    Call it under the lock only: an append in progress looks like one that was cut short.
     """
     entry = _read_journal(journal)
     if entry is None:
@@ -86,7 +82,7 @@ def recover(path: Path, journal: Path) -> bool:
     except FileNotFoundError:
         _clear(journal)
         return False
-    with _full_disk_said(path), file:
+    with _full_disk_told(path), file:
         file.seek(offset)
         now = file.read()
         torn = now not in (old, new) and _is_mix(
@@ -99,7 +95,7 @@ def recover(path: Path, journal: Path) -> bool:
 
 
 def is_unfinished(journal: Path) -> bool:
-    """Say whether an append is under way or was cut short."""
+    """Say whether an append is in progress or was cut short."""
     try:
         with journal.open("rb", buffering=0) as file:
             return file.read(1) == b"{"
@@ -110,33 +106,14 @@ def is_unfinished(journal: Path) -> bool:
 def replace_file(path: Path, data: bytes) -> None:
     """Put a whole new content in place of a file, or make the file; after a crash the old or the new one is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}-{time.monotonic_ns():x}.tmp")
-    try:
-        with _full_disk_said(path), draft.open("wb") as file:
-            reach("session.draft")
-            file.write(data)
-            file.flush()
-            reach("session.fsync")
-            os.fsync(file.fileno())
-        move(draft, path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    with _full_disk_told(path):
+        write_atomically(path, data, faults="session.draft")
 
 
 def move(source: Path, target: Path) -> None:
     """Rename a file, over another if there is one, so that it outlives a power cut."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    give_up = time.monotonic() + RENAME_PATIENCE_S
-    while True:
-        try:
-            reach("session.rename")
-            source.replace(target)
-            break
-        except PermissionError:
-            if os.name != "nt" or time.monotonic() > give_up:
-                raise
-            time.sleep(POLL_S)
+    replace(source, target, faults="session")
     for folder in {source.parent, target.parent}:
         sync_folder(folder)
 
@@ -187,7 +164,7 @@ def _is_mix(now: bytes, old: bytes, new: bytes) -> bool:
 
 
 def _clear(journal: Path) -> None:
-    """Leave nothing readable in the journal; it need not reach the disk: who reads it again finds its append done."""
+    """Leave nothing readable in the journal; it need not reach the disk: if it stays, its append is found done."""
     with suppress(FileNotFoundError), journal.open("r+b", buffering=0) as file:
         size = file.seek(0, os.SEEK_END)
         if size > JOURNAL_KEPT:
@@ -211,11 +188,11 @@ def _write_all(handle: int, data: bytes) -> None:
 
 
 @contextmanager
-def _full_disk_said(path: Path) -> Iterator[None]:
+def _full_disk_told(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _FULL:
+        if error.errno not in NO_SPACE:
             raise
         raise DiskFullError(
             f"no room left to write {path}", hint="free some space; what was written before is intact"

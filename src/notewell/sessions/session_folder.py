@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from notewell.errors import ConversationError, SessionInputError
-from notewell.files.durability import sync_folder
+from notewell.files.atomic import sync_folder
 from notewell.sessions.append_journal import locked, move, replace_file
 from notewell.sessions.model import SessionKind
 from notewell.sessions.session_file import SessionFile
