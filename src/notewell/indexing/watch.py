@@ -39,7 +39,7 @@ class Watching:
         interval_s: float,
         on_sync: Callable[[IndexReport | Exception], None] | None = None,
     ) -> None:
-        self._files = places
+        self._places = places
         self._sources = sources
         self._sync = sync
         self._quiet_s = quiet_s
@@ -75,7 +75,7 @@ class Watching:
         self.stop()
 
     def _run(self) -> None:
-        with FileEvents(self._files) as events:
+        with FileEvents(self._places) as events:
             self._begin(events)
             seen = self._listed()
             self._ready.set()

@@ -1,4 +1,4 @@
-"""Places with notes in, whether something in them changed out: by the system's file events, through `watchfiles`.
+"""Watches folders for changed notes and transcripts, through the file events of the system (`watchfiles`).
 
 Folders are watched, never single files, so that ten thousand notes cost no more than their folders do. The workspace
 itself is watched without what lies below it: only the folders that hold notes are watched whole.
@@ -68,7 +68,7 @@ class FileEvents:
     """Watches the places, and goes on watching when one of them is replaced by another folder of its name."""
 
     def __init__(self, places: Callable[[], WatchedPlaces]) -> None:
-        self._files = places
+        self._places = places
         self._now: WatchedPlaces | None = None
         self._changed = threading.Event()
         self._lock = threading.Lock()
@@ -89,7 +89,7 @@ class FileEvents:
             from watchfiles._rust_notify import RustNotify  # the documented way to use its Rust half directly
         except ImportError as error:
             raise EventsUnavailableError("watchfiles is not installed: pip install 'notewell[watch]'") from error
-        self._now = self._files()
+        self._now = self._places()
         self._stop, self._failure = threading.Event(), None
         try:
             for paths, whole in ((sorted(self._now.whole), True), (sorted(self._now.single), False)):
@@ -114,7 +114,7 @@ class FileEvents:
         if not self._changed.is_set():
             return False
         self._changed.clear()
-        if self._now is None or self._files().identities != self._now.identities:
+        if self._now is None or self._places().identities != self._now.identities:
             self._end()
             self.start()
             with self._lock:
