@@ -22,29 +22,12 @@ from notewell.sources.transcripts.json5 import (
     Container,
     Item,
     Json5Error,
+    Layout,
     container_at,
     parse_object,
     write_json,
     write_name,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Which array grows, and the comment on top of a new file."""
-
-    array: str  # "messages"
-    opening_comment: str
-
-    @property
-    def end_mark(self) -> str:
-        """The line after the last element; strings that we write hold no line break, so nothing else is this line."""
-        return f"  ], // end of {self.array}\n"
-
-    @property
-    def end_field(self) -> str:
-        """The field of the foot that says where the end mark is, in bytes; it differs after an edit by hand."""
-        return f"{self.array}End"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +46,7 @@ def new_text(
     lines = ["{"]
     lines += [f"  // {line}" for line in layout.opening_comment.split("\n")]
     lines += [f"  {write_name(name)}: {write_json(value)}," for name, value in head.items() if value is not None]
-    lines += [f"  {layout.array}: ["]
-    body = "\n".join(lines) + "\n" + element_lines(elements)
+    body = "\n".join(lines) + "\n" + layout.opening + element_lines(elements)
     return join(layout, body, "}\n", foot)
 
 
@@ -101,7 +83,7 @@ def parts_of_end(layout: Layout, end: str) -> Parts | None:
 
 def set_head(layout: Layout, text: str, changes: Mapping[str, Any]) -> str:
     """Return the text with fields set that stand before the array; in our own layout the array is not looked at."""
-    opening = f"\n  {layout.array}: [\n"
+    opening = f"\n{layout.opening}"
     cut = text.find(opening)
     end = parts_of_end(layout, text)
     closing = "  ]\n}"

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from notewell.errors import SessionInputError
 from notewell.sessions.model import (
     COUNTED,
-    FORMAT_VERSION,
     Session,
     SessionEntry,
     SessionKind,
@@ -31,6 +30,7 @@ from notewell.sessions.session_folder import checked_id, new_id
 from notewell.sources.transcripts.formats import Parsed, parse_record
 from notewell.sources.transcripts.json5 import write_json
 from notewell.sources.transcripts.messages import Json, Message, message_to_json, milliseconds, with_id_and_time
+from notewell.sources.transcripts.session_files import FORMAT_VERSION
 
 if TYPE_CHECKING:
     from notewell.sessions.store import ConversationStore

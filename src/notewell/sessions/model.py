@@ -11,7 +11,6 @@ from notewell.errors import SessionInputError
 from notewell.sources.transcripts.messages import Json, Message, milliseconds
 
 SessionKind = Literal["direct", "group"]
-FORMAT_VERSION = 3  # 1: no version; 2: as OpenClaw describes it; 3: the messages come last, so that appending is cheap
 
 
 @dataclass(frozen=True, slots=True)

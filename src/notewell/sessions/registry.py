@@ -13,10 +13,10 @@ from typing import Any
 
 from notewell.errors import SessionTooNewError
 from notewell.sessions.append_journal import locked, replace_file
-from notewell.sessions.json5_editor import Layout, new_text, with_element, with_new_elements, without_elements
+from notewell.sessions.json5_editor import new_text, with_element, with_new_elements, without_elements
 from notewell.sessions.model import SessionEntry, entry_to_json
 from notewell.sources.transcripts import REGISTRY
-from notewell.sources.transcripts.json5 import Json5Error, decode_json5, parse_object
+from notewell.sources.transcripts.json5 import Json5Error, Layout, decode_json5, parse_object
 
 REGISTRY_VERSION = 1
 SESSIONS = Layout(

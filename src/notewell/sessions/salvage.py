@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from notewell.errors import SessionInputError
 from notewell.sessions.model import COUNTED, SessionKind, Summary, entry_from_json, summary_from_json
-from notewell.sessions.session_file import MESSAGES, text_of
-from notewell.sources.transcripts.json5 import Json5Error, container_at, parse_json5, parse_object
+from notewell.sessions.session_file import text_of
+from notewell.sources.transcripts.json5 import Json5Error, parse_json5, parse_object
 from notewell.sources.transcripts.messages import Message, message_from_json
+from notewell.sources.transcripts.session_files import MESSAGE_ARRAY, MESSAGES, whole_elements
 
-_ARRAY = re.compile(r"""^\s*["']?messages["']?\s*:\s*\[""", re.MULTILINE)
 _HEAD_LINE = re.compile(r"""^ {0,4}["']?(\w+)["']?\s*:\s*(.+?),?\s*$""")
 
 
@@ -29,12 +29,12 @@ class Salvage:
 def salvage(data: bytes, known: Mapping[str, Any], *, session_id: str, kind: SessionKind, place: str) -> Salvage:
     """Return what can be read; fields of the head that cannot are taken from `known`, the registry's copy."""
     text = data.decode("utf-8", "replace").replace("\x00", "")
-    array = _ARRAY.search(text)
+    array = MESSAGE_ARRAY.search(text)
     head = _fields(text[: array.start()] if array else "")
     messages: list[Message] = []
     summaries: list[Summary] = []
     lost = 0
-    for value in _elements(text[array.end() :] if array else text):
+    for _, value in whole_elements(text):
         summary = summary_from_json(value) if isinstance(value, Mapping) and "originalMessageCount" in value else None
         if summary:
             summaries.append(summary)
@@ -73,39 +73,3 @@ def _fields(head: str) -> dict[str, Any]:
                 except Json5Error:
                     continue
         return found
-
-
-def _elements(text: str) -> Iterator[Any]:
-    """Yield the value of every element that is whole, and None for each line that is part of none."""
-    position = 0
-    while position < len(text):
-        end = text.find("\n", position)
-        end = len(text) if end < 0 else end
-        line = text[position:end].strip()
-        if line.startswith("]"):  # the foot comes after it
-            return
-        if line.startswith("{"):
-            start = text.index("{", position)
-            stop = _end_of_value(text, start)
-            if stop:
-                yield parse_json5(text[start:stop])
-                end = max(end, text.find("\n", stop) if text.find("\n", stop) >= 0 else len(text))
-            else:
-                yield None
-        elif line and not line.startswith(("//", "/*", "*")):
-            yield None
-        position = end + 1
-
-
-def _end_of_value(text: str, start: int) -> int | None:
-    """Return where the object that begins here ends, if it is valid; first its own line is tried, then more of them."""
-    line_end = text.find("\n", start)
-    line = text[start : line_end if line_end >= 0 else len(text)].rstrip().rstrip(",")
-    for candidate in (line, text[start:]):
-        try:
-            stop = container_at(candidate).end
-            parse_object(candidate[:stop])
-        except Json5Error:
-            continue
-        return start + stop
-    return None

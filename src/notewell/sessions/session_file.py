@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from notewell.errors import SessionDamagedError, SessionInputError, SessionNotFoundError, SessionTooNewError
+from notewell.errors import SessionDamagedError, SessionInputError, SessionNotFoundError
 from notewell.sessions.append_journal import is_unfinished, locked, overwrite_end, recover, replace_file
 from notewell.sessions.json5_editor import (
-    Layout,
     Parts,
     arrange,
     element_lines,
@@ -26,7 +25,6 @@ from notewell.sessions.json5_editor import (
     without_elements,
 )
 from notewell.sessions.model import (
-    FORMAT_VERSION,
     Session,
     SessionEntry,
     SessionKind,
@@ -48,12 +46,12 @@ from notewell.sources.transcripts.messages import (
     tokens_of,
     with_id_and_time,
 )
-
-FIRST_LOOK = 4096  # bytes read from either end of a file; a foot has about 200, a head about 500
-MESSAGES = Layout(
-    "messages",
-    "A conversation, kept by notewell. You may edit it; comments and fields of your own are kept.\n"
-    "One message a line, the newest last.",
+from notewell.sources.transcripts.session_files import (
+    FIRST_LOOK,
+    FORMAT_VERSION,
+    MESSAGES,
+    check_version,
+    messages_in,
 )
 
 
@@ -90,7 +88,7 @@ class SessionFile:
         """Return the whole conversation; `holding`: under the lock."""
         values = self._read(lambda: parse_object(self._text()), holding=holding)
         try:
-            messages = tuple(message_from_json(each) for each in _list(values.get("messages")))
+            messages = tuple(messages_in(values))
         except SessionInputError as error:
             raise self._corrupt(error.message) from error
         summaries = [summary_from_json(each) for each in _list(values.get("compactedHistory"))]
@@ -134,7 +132,7 @@ class SessionFile:
             start = file.read(FIRST_LOOK)
             file.seek(max(0, size - FIRST_LOOK))
             end = file.read()
-        head, found, _ = start.partition(f"\n  {MESSAGES.array}: [\n".encode())
+        head, found, _ = start.partition(f"\n{MESSAGES.opening}".encode())
         parts = parts_of_end(MESSAGES, end.decode("utf-8", "ignore"))
         if not found or parts is None or parts.values.get(MESSAGES.end_field) != _mark_at(parts, size):
             return parse_object(self._text())
@@ -231,7 +229,6 @@ class SessionFile:
         """Replace the file by what `change` makes of its text, in our layout; what is not changed stays as it is."""
         text = change(self._text())
         values = parse_object(text)
-        check_version(values)
         try:
             foot = _counted(values)
         except SessionInputError as error:
@@ -274,19 +271,9 @@ def as_stored(message: Message) -> Message:
     return message_from_json(written)
 
 
-def check_version(values: Mapping[str, Any]) -> None:
-    """Raise SessionTooNewError when a newer release wrote this."""
-    version = values.get("version", 1)
-    if isinstance(version, int) and version > FORMAT_VERSION:
-        raise SessionTooNewError(
-            f"session {values.get('sessionId', '')!r} was written by a newer release (format {version})",
-            hint="upgrade notewell",
-        )
-
-
 def _counted(values: Json) -> dict[str, Any]:
     """Return what the foot must say of these messages. Tokens that were used stay used, whatever is deleted."""
-    messages = [message_from_json(each) for each in _list(values.get("messages"))]
+    messages = messages_in(values)
     last = max((message.timestamp for message in messages), default=0)
     foot: dict[str, Any] = {
         "updatedAt": max(milliseconds(values.get("updatedAt")), last),

@@ -2,7 +2,7 @@
 
 import re
 
-TRANSCRIPTS_VERSION = 1  # raised whenever the same transcript could give other text; an older index is rebuilt
+TRANSCRIPTS_VERSION = 2  # raised whenever the same transcript could give other text; an older index is rebuilt
 
 # The folder of the session store, as it is stored: chats and groups, each also below `archive/`.
 TOP = "sessions"

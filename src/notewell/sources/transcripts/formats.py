@@ -6,9 +6,9 @@ The program shows in each record, not in the file: programs put records of other
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from notewell.errors import SessionInputError
 from notewell.sources.transcripts.messages import (
@@ -24,12 +24,11 @@ from notewell.sources.transcripts.messages import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(NamedTuple):
     """What a record holds: messages, facts about the session, a summary, or the reason why it was left out."""
 
     messages: tuple[Message, ...] = ()
-    head: Json = field(default_factory=dict)
+    head: Json = MappingProxyType({})
     summary: Json | None = None
     left_out: str = ""
     usage_id: str = ""  # of the answer that the token counts belong to
@@ -55,19 +54,17 @@ def record_in(line: bytes) -> dict[str, Any]:
 
 
 def parse_record(record: Json) -> Parsed:
-    """Return what a record holds, whichever program wrote it."""
+    """Return what a record, parsed from JSON, holds, whichever program wrote it."""
+    kind, inner, payload = record.get("type"), record.get("message"), record.get("payload")
     try:
-        match record:
-            case {"type": "session" | "compaction"}:
-                pass
-            case {"payload": Mapping() as payload}:
-                return _codex(record, payload)
-            case {"type": "user" | "assistant", "message": Mapping() as inner}:
-                return _claude_code(record, inner)
-            case {"type": "message", "message": Mapping() as inner}:
-                return Parsed(_openclaw(record, inner))
-            case {"role": str()}:
-                return Parsed((message_from_json(record),))
+        if isinstance(inner, dict) and kind in ("user", "assistant"):
+            return _claude_code(record, inner)
+        if isinstance(inner, dict) and kind == "message":
+            return Parsed(_openclaw(record, inner))
+        if isinstance(payload, dict):
+            return _codex(record, payload)
+        if isinstance(record.get("role"), str) and kind != "compaction":
+            return Parsed((message_from_json(record),))
     except SessionInputError:
         return Parsed(left_out="not a message")
     return _about_session(record)
@@ -75,6 +72,10 @@ def parse_record(record: Json) -> Parsed:
 
 def spoken_in(record: Json) -> Message | LeftOut:
     """Return what a person or the assistant says in a record, or why it is not part of the memory."""
+    inner = record.get("message")
+    content = inner.get("content") if isinstance(inner, dict) else None
+    if isinstance(content, list) and not text_of(content):  # most records of a coding agent
+        return LeftOut.TOOL
     parsed = parse_record(record)
     if parsed.by_program:
         return LeftOut.MACHINE
@@ -171,30 +172,31 @@ def _of_blocks(inner: Json, role: str, time: int, message_id: str) -> tuple[Mess
     content = inner.get("content")
     if isinstance(content, str):
         return (Message(role, content, time, message_id, _usage(inner)),)
-    blocks = _blocks(content)
-    calls = tuple(
-        ToolCall(str(block.get("id") or ""), str(block.get("name") or ""), block.get("input", block.get("arguments")))
-        for block in blocks
-        if block.get("type") in ("tool_use", "toolCall")
-    )
-    thoughts = tuple(
-        {"type": "thought", "content": str(block.get("thinking") or "")}
-        for block in blocks
-        if block.get("type") == "thinking"
-    )
-    answers = [
-        Message("tool", _any_text(block.get("content")), time, tool_call_id=str(block.get("tool_use_id") or "") or None)
-        for block in blocks
-        if block.get("type") == "tool_result"
-    ]
-    text = text_of(blocks)
-    said = [Message(role, text, time, message_id, _usage(inner), thoughts, calls)] if text or calls or thoughts else []
-    return (*answers, *said)
+    texts: list[str] = []
+    calls: list[ToolCall] = []
+    thoughts: list[Json] = []
+    answers: list[Message] = []
+    for block in _blocks(content):
+        match block.get("type"):
+            case "tool_result":
+                call_id = str(block.get("tool_use_id") or "") or None
+                answers.append(Message("tool", _any_text(block.get("content")), time, tool_call_id=call_id))
+            case "tool_use" | "toolCall":
+                arguments = block.get("input", block.get("arguments"))
+                calls.append(ToolCall(str(block.get("id") or ""), str(block.get("name") or ""), arguments))
+            case "thinking":
+                thoughts.append({"type": "thought", "content": str(block.get("thinking") or "")})
+            case _:
+                texts += [text] if (text := text_of([block])) else []
+    text = "\n".join(texts)
+    if not (text or calls or thoughts):
+        return tuple(answers)
+    return (*answers, Message(role, text, time, message_id, _usage(inner), tuple(thoughts), tuple(calls)))
 
 
 def _usage(inner: Json) -> Json | None:
     usage = inner.get("usage")
-    if not isinstance(usage, Mapping):
+    if not isinstance(usage, dict):
         return None
     names = {
         "inputTokens": ("inputTokens", "input_tokens", "input"),
@@ -225,4 +227,4 @@ def _arguments(payload: Json) -> object:
 
 
 def _blocks(content: object) -> list[Json]:
-    return [block for block in content if isinstance(block, Mapping)] if isinstance(content, list) else []
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []

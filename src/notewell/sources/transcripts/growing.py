@@ -6,14 +6,22 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
+from notewell.errors import SessionInputError
+from notewell.sources.transcripts import SESSION_ENDING
 from notewell.sources.transcripts.formats import NotARecord, record_in, spoken_in
-from notewell.sources.transcripts.messages import Message
-from notewell.sources.transcripts.session_files import Part, element_in, is_session_file, part_of
+from notewell.sources.transcripts.messages import LeftOut, Message, message_from_json, spoken
+from notewell.sources.transcripts.session_files import (
+    NumberedMessage,
+    end_of_messages,
+    is_session_file,
+    read_messages,
+)
 from notewell.types import FileStamp, Piece, Problem, SpokenLine
 
 BLOCK_BYTES = 256 * 1024  # larger reads are no faster; the rest of a block costs memory
@@ -23,6 +31,8 @@ FINGERPRINT_BYTES = 4096  # at either end: a page of a file is what a rewrite ch
 # A piece becomes one transaction: large enough to write fast, small enough for 150 MB in all and a deadline in seconds.
 PIECE_CHARS = 1_000_000  # of text: some 600 chunks
 PIECE_BYTES = 16 * 1024 * 1024  # of the file, most of which may be tool results
+
+APPEND_S = 0.02  # an append to a session file takes about 8 ms, most of it to reach the disk
 
 Redact = Callable[[str], str]
 
@@ -48,7 +58,7 @@ class Line(NamedTuple):
 
 
 def lines_of(
-    file: io.FileIO, counter: ByteCounter, *, stop: int, start: int = 0, number: int = 0, chain: str = ""
+    file: BinaryIO, counter: ByteCounter, *, stop: int, start: int = 0, number: int = 0, chain: str = ""
 ) -> Iterator[Line]:
     """Yield the lines from byte `start` to byte `stop`; `number` lines came before, and `chain` is their hash.
 
@@ -69,12 +79,12 @@ def lines_of(
         yield Line(number + 1, gathered.content(), end + gathered.length, gathered.chain(), ended=False)
 
 
-def count_lines(file: io.FileIO, counter: ByteCounter, *, start: int, stop: int) -> int:
+def count_lines(file: BinaryIO, counter: ByteCounter, *, start: int, stop: int) -> int:
     """Return how many lines end between two bytes."""
     return sum(block.count(b"\n") for block in _blocks(file, counter, start, stop))
 
 
-def fingerprint(file: io.FileIO, counter: ByteCounter, length: int) -> str:
+def fingerprint(file: BinaryIO, counter: ByteCounter, length: int) -> str:
     """Return a hash of both ends of the first `length` bytes, to see whether they are still the same."""
     hasher = hashlib.sha256()
     for start, stop in ((0, min(FINGERPRINT_BYTES, length)), (max(0, length - FINGERPRINT_BYTES), length)):
@@ -106,7 +116,7 @@ class _GatheredLine:
         return self._hasher.hexdigest()
 
 
-def _blocks(file: io.FileIO, counter: ByteCounter, start: int, stop: int) -> Iterator[bytes]:
+def _blocks(file: BinaryIO, counter: ByteCounter, start: int, stop: int) -> Iterator[bytes]:
     while start < stop:
         file.seek(start)  # the caller may have read elsewhere meanwhile
         block = file.read(min(BLOCK_BYTES, stop - start))
@@ -129,12 +139,13 @@ class Position:
     messages: int = 0
     chain: str = ""  # hash of those bytes, line by line
     ended: bool = True  # False: the last line read has no newline yet
-    in_array: bool = False  # of one of the session store's files: the messages have begun
+    in_array: bool = False  # among the messages of a session file, which go on here
     last_at: str = ""  # when the last message was said, ISO; empty when no message tells
     size: int = 0  # of the file when it was read
     mtime_ns: int = 0
     inode: int = 0  # another one: the file was replaced, not appended to
     fingerprint: str = ""  # hash of both ends of what was read
+    problem: str = ""  # why a session file cannot be read
 
     def as_text(self) -> str:
         """Return the position as the index keeps it."""
@@ -156,7 +167,7 @@ class Position:
         except (ValueError, OverflowError, OSError):  # the year 9999 in another time zone
             return None
 
-    def is_valid(self, file: io.FileIO, counter: ByteCounter) -> bool:
+    def is_valid(self, file: BinaryIO, counter: ByteCounter) -> bool:
         """Say whether what was read up to here is still what the file begins with.
 
         A file that grew is looked at where a rewrite would show: its identity and both ends. One that was touched
@@ -174,7 +185,7 @@ class Position:
             return chain == self.chain
         return True
 
-    def after_late_newline(self, file: io.FileIO, counter: ByteCounter) -> Position | None:
+    def after_late_newline(self, file: BinaryIO, counter: ByteCounter) -> Position | None:
         """Return the position once the last line read has got its newline; None when the line itself went on."""
         if self.ended or os.fstat(file.fileno()).st_size == self.bytes:
             return self
@@ -183,7 +194,7 @@ class Position:
         return replace(self, bytes=self.bytes + 1, ended=True) if file.read(1) == b"\n" else None
 
 
-def resume(file: io.FileIO, position: str | None, counter: ByteCounter) -> Position | None:
+def resume(file: BinaryIO, position: str | None, counter: ByteCounter) -> Position | None:
     """Return where to read on; None when there is no position, or the file was not only appended to since."""
     known = Position.from_text(position) if position else None
     if known is None or not known.is_valid(file, counter):
@@ -193,23 +204,205 @@ def resume(file: io.FileIO, position: str | None, counter: ByteCounter) -> Posit
 
 # --- pieces ------------------------------------------------------------------------------------
 
+Spoken = tuple[Line, list[Message]]  # a line, and what people and assistants say on it
+
+
+class PieceReader:
+    """Reads one open transcript."""
+
+    def __init__(self, file: BinaryIO, path: str, redact: Redact, counter: ByteCounter) -> None:
+        self._file = file
+        self._path = path
+        self._redact = redact
+        self._counter = counter
+        self._info = os.fstat(file.fileno())
+
+    def pieces(self, position: str | None) -> Iterator[Piece]:
+        """Yield what was said after `position`, or from the beginning if the file was not only appended to since.
+
+        The last piece says that it is, and there is always one.
+        """
+        known = resume(self._file, position, self._counter)
+        if is_session_file(self._path):
+            yield from self._session_pieces(known)
+            return
+        trouble = _Trouble()
+        lines = self._jsonl_lines(known or Position(), trouble)
+        yield from self._gathered(known, lines, lambda: trouble.problems(self._path))
+
+    def messages(self, first_line: int) -> Iterator[tuple[int, list[Message]]]:
+        """Yield every line from `first_line` up to the last message, with what is said on it."""
+        if is_session_file(self._path):
+            _, found, _ = self._read_session()
+            by_line = self._spoken_by_line(found)
+            for number in range(first_line, max((line for line, _ in found), default=0) + 1):
+                yield number, by_line.get(number, [])
+            return
+        for line, said in self._jsonl_lines(Position(), _Trouble(), first_line):
+            if line.number >= first_line:
+                yield line.number, said
+
+    # --- JSONL -------------------------------------------------------------------------------
+
+    def _jsonl_lines(self, known: Position, trouble: _Trouble, first_line: int = 1) -> Iterator[Spoken]:
+        """Yield the lines that are complete, those before `first_line` unread; a torn last line waits for its end."""
+        for line in lines_of(
+            self._file,
+            self._counter,
+            start=known.bytes,
+            stop=self._info.st_size,
+            number=known.lines,
+            chain=known.chain,
+        ):
+            stripped = (line.content or b"").strip().removeprefix(b"\xef\xbb\xbf")
+            said: list[Message] = []
+            try:
+                if stripped and line.number >= first_line:
+                    said = self._clean(spoken_in(record_in(stripped)))
+                elif line.content is None:
+                    trouble.add(trouble.too_long, line)
+            except NotARecord:
+                trouble.add(trouble.not_json, line)
+            if trouble.torn or not (line.ended or stripped):
+                return
+            yield line, said
+
+    # --- session files -----------------------------------------------------------------------
+
+    def _session_pieces(self, known: Position | None) -> Iterator[Piece]:
+        """Read only what was appended where the file is in the session store's own layout, else the whole file."""
+        end, looked_at = end_of_messages(self._file, self._info.st_size)
+        self._counter.count += looked_at
+        stop = self._info.st_size if end is None else end
+        if known and known.problem and (known.size, known.mtime_ns) != (self._info.st_size, self._info.st_mtime_ns):
+            known = None
+        if known and known.bytes != stop:
+            added = self._appended(known, stop) if known.in_array and end is not None else None
+            if added is not None:
+                yield from self._gathered(known, added, tuple, in_array=True, problem=known.problem)
+                return
+            known = None
+        if known:
+            yield from self._gathered(known, (), tuple, in_array=known.in_array, problem=known.problem)
+            return
+        data, found, reason = self._read_session()
+        end, _ = end_of_messages(io.BytesIO(data), len(data))
+        stop = len(data) if end is None else end
+        problem = f"cannot be read as a session: {reason}{self._repair_hint()}" if reason else ""
+        by_line = self._spoken_by_line(found)
+        lines = ((line, by_line.get(line.number, [])) for line in lines_of(io.BytesIO(data), ByteCounter(), stop=stop))
+        yield from self._gathered(None, lines, tuple, in_array=end is not None, problem=problem)
+
+    def _appended(self, known: Position, stop: int) -> list[Spoken] | None:
+        """Return the lines that the session store appended; None where they are not one message a line."""
+        added: list[Spoken] = []
+        for line in lines_of(
+            self._file, self._counter, start=known.bytes, stop=stop, number=known.lines, chain=known.chain
+        ):
+            element = (line.content or b"").strip()
+            said: list[Message] = []
+            try:
+                if not element.startswith(b"//"):
+                    said = self._clean(spoken(message_from_json(record_in(element.removesuffix(b",")))))
+            except (NotARecord, SessionInputError):
+                return None
+            added.append((line, said))
+        return added
+
+    def _spoken_by_line(self, found: Iterable[NumberedMessage]) -> dict[int, list[Message]]:
+        by_line: dict[int, list[Message]] = {}
+        for line, message in found:
+            by_line.setdefault(line, []).extend(self._clean(spoken(message)))
+        return by_line
+
+    def _read_session(self) -> tuple[bytes, list[NumberedMessage], str]:
+        """Return the whole file and its messages; what looks corrupt is read again in case an append is in progress."""
+        before = None
+        while True:
+            self._info = os.fstat(self._file.fileno())
+            data = b"".join(_blocks(self._file, self._counter, 0, self._info.st_size))
+            found, reason = read_messages(data)
+            if not reason or data == before:
+                return data, found, reason
+            before = data
+            time.sleep(APPEND_S)
+
+    def _repair_hint(self) -> str:
+        folder, _, name = self._path.rpartition("/")
+        is_own = "@" not in folder
+        return f"; run `notewell sessions repair {name.removesuffix(SESSION_ENDING)}`" if is_own else ""
+
+    # --- both --------------------------------------------------------------------------------
+
+    def _clean(self, message: Message | LeftOut) -> list[Message]:
+        """Return the message with its secrets marked; none when it is left out."""
+        if not isinstance(message, Message):
+            return []
+        return [Message(message.role, self._redact(message.text), message.timestamp)]
+
+    def _gathered(
+        self,
+        known: Position | None,
+        lines: Iterable[Spoken],
+        problems: Callable[[], tuple[Problem, ...]],
+        *,
+        in_array: bool = False,
+        problem: str = "",
+    ) -> Iterator[Piece]:
+        """Yield the lines in pieces. A file with a problem is remembered without a time: it is looked at every time."""
+        info = self._info
+        stamp = FileStamp("sessions", self._path, info.st_size, 0 if problem else info.st_mtime_ns)
+        gathered = _GatheredPiece(known or Position())
+
+        def piece(*, last: bool) -> Piece:
+            reached = replace(
+                gathered.position,
+                in_array=in_array,
+                size=info.st_size,
+                mtime_ns=info.st_mtime_ns,
+                inode=info.st_ino,
+                fingerprint=fingerprint(self._file, self._counter, gathered.position.bytes),
+                problem=problem,
+            )
+            met = (Problem(self._path, problem),) if problem else problems()
+            return Piece(
+                tuple(gathered.said),
+                reached.as_text(),
+                stamp,
+                reached.chain,
+                reached.day,
+                last,
+                from_start=known is None,
+                problems=met if last else (),
+            )
+
+        for line, said in lines:
+            if gathered.add(line, said):
+                yield piece(last=False)
+                gathered = _GatheredPiece(gathered.position)
+        yield piece(last=True)
+
 
 @dataclass(slots=True)
 class _Trouble:
     """Counts the lines that could not be read."""
 
-    not_json: list[int] = field(default_factory=list)  # the first, and how many
+    not_json: list[int] = field(default_factory=list)
     too_long: list[int] = field(default_factory=list)
     torn: bool = False
-    no_array: bool = False
+
+    def add(self, kind: list[int], line: Line) -> None:
+        """Count a line; the last one may only be incomplete."""
+        if line.ended:
+            kind.append(line.number)
+        else:
+            self.torn = True
 
     def problems(self, path: str) -> tuple[Problem, ...]:
         reasons = [
             *_counted(self.not_json, "is not a JSON record", "are not JSON records"),
             *_counted(self.too_long, *(f"{verb} longer than {LONGEST_LINE // 2**20} MB" for verb in ("is", "are"))),
         ]
-        if self.no_array:
-            reasons.append("its messages do not stand one a line; the next append to the session puts them in order")
         if self.torn:
             reasons.append("the last line is incomplete and waits for its end")
         return (Problem(path, "left out: " + "; ".join(reasons)),) if reasons else ()
@@ -223,83 +416,6 @@ def _counted(numbers: list[int], one: str, many: str) -> list[str]:
     return [f"{len(numbers)} lines {many} (line {numbers[0]} first)"]
 
 
-class LineReader:
-    """Reads the lines of one transcript in order; it knows where the messages of a session file begin and end."""
-
-    def __init__(self, path: str, redact: Redact, *, in_array: bool = False) -> None:
-        self._redact = redact
-        self._is_session_file = is_session_file(path)
-        self.in_array = in_array
-
-    @property
-    def may_skip(self) -> bool:
-        """Whether lines need not be read that nobody asks for."""
-        return self.in_array or not self._is_session_file
-
-    def ends_before(self, line: Line) -> bool:
-        """Say whether the messages of a session file end before this line."""
-        return self._is_session_file and self._part(line) is Part.END
-
-    def message_in(self, line: Line) -> Message | None:
-        """Return the message of a line with its secrets marked; None when it holds none. Raises NotARecord."""
-        stripped = (line.content or b"").strip().removeprefix(b"\xef\xbb\xbf")
-        if not stripped:
-            return None
-        if self._is_session_file:
-            part = self._part(line)
-            self.in_array = self.in_array or part is Part.BEGIN
-            if part is not Part.ELEMENT:
-                return None
-        message = spoken_in(element_in(stripped) if self._is_session_file else record_in(stripped))
-        return replace(message, content=self._redact(message.text)) if isinstance(message, Message) else None
-
-    def _part(self, line: Line) -> Part:
-        return part_of(line.content or b"", in_array=self.in_array)
-
-
-def pieces_of(
-    file: io.FileIO, path: str, position: Position | None, *, redact: Redact, counter: ByteCounter
-) -> Iterator[Piece]:
-    """Yield what was said after `position`, or from the beginning; the last piece says so, and there is always one."""
-    info = os.fstat(file.fileno())
-    stamp = FileStamp("sessions", path, info.st_size, info.st_mtime_ns)
-    known = position or Position()
-    reader = LineReader(path, redact, in_array=known.in_array)
-    trouble, gathered = _Trouble(), _GatheredPiece(known)
-
-    def piece(*, last: bool) -> Piece:
-        reached = replace(
-            gathered.position,
-            in_array=reader.in_array,
-            size=info.st_size,
-            mtime_ns=info.st_mtime_ns,
-            inode=info.st_ino,
-            fingerprint=fingerprint(file, counter, gathered.position.bytes),
-        )
-        return Piece(
-            tuple(gathered.said),
-            reached.as_text(),
-            stamp,
-            reached.chain,
-            reached.day,
-            last,
-            from_start=position is None,
-            problems=trouble.problems(path) if last else (),
-        )
-
-    for line in lines_of(file, counter, start=known.bytes, stop=info.st_size, number=known.lines, chain=known.chain):
-        if reader.ends_before(line):
-            break
-        message, done_with = _read(line, reader, trouble)
-        if not done_with:
-            break
-        if gathered.add(line, message):
-            yield piece(last=False)
-            gathered = _GatheredPiece(gathered.position)
-    trouble.no_array = is_session_file(path) and not reader.in_array and info.st_size > 0
-    yield piece(last=True)
-
-
 class _GatheredPiece:
     """What was said since the last piece, and how far that is."""
 
@@ -310,10 +426,10 @@ class _GatheredPiece:
         self._last: Line | None = None
         self._last_at = position.last_at
 
-    def add(self, line: Line, message: Message | None) -> bool:
+    def add(self, line: Line, said: list[Message]) -> bool:
         """Add a line; say whether it is enough for a piece."""
         self._last = line
-        if message is not None:
+        for message in said:
             self.said.append(SpokenLine(line.number, message.line, self._began.messages + len(self.said) + 1))
             self._chars += len(self.said[-1].text)
             self._last_at = _iso(message.timestamp) or self._last_at
@@ -340,22 +456,3 @@ def _iso(timestamp: int) -> str:
         return datetime.fromtimestamp(timestamp / 1000, UTC).isoformat() if timestamp else ""
     except (ValueError, OverflowError, OSError):
         return ""
-
-
-def _read(line: Line, reader: LineReader, trouble: _Trouble) -> tuple[Message | None, bool]:
-    """Return the message of a line, and whether the line is done with; a torn last line is not."""
-    try:
-        message = reader.message_in(line)
-    except NotARecord:
-        if line.ended:
-            trouble.not_json.append(line.number)
-        else:
-            trouble.torn = True
-        return None, line.ended
-    if line.content is None:
-        if line.ended:
-            trouble.too_long.append(line.number)
-        else:
-            trouble.torn = True
-        return None, line.ended
-    return message, line.ended or bool(line.content.strip())

@@ -60,6 +60,29 @@ class Container:
         return next((item for item in reversed(self.items) if item.name == name), None)
 
 
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a file is laid out whose array grows: the name of the array, and the comment on top of a new file."""
+
+    array: str  # "messages"
+    opening_comment: str
+
+    @property
+    def opening(self) -> str:
+        """The line before the first element."""
+        return f"  {self.array}: [\n"
+
+    @property
+    def end_mark(self) -> str:
+        """The line after the last element; strings that we write hold no line break, so nothing else is this line."""
+        return f"  ], // end of {self.array}\n"
+
+    @property
+    def end_field(self) -> str:
+        """The field of the foot that says where the end mark is, in bytes; it differs after an edit by hand."""
+        return f"{self.array}End"
+
+
 def parse_json5(text: str) -> Any:
     """Return the value of the text; raises Json5Error, with the line, where it is none."""
     decoder = _pyjson5()
@@ -69,7 +92,7 @@ def parse_json5(text: str) -> Any:
         message = str(error.args[0]) if error.args else "not JSON5"
         place = re.search(r"near (\d+)", message)
         line = text.count("\n", 0, int(place[1])) + 1 if place else 0
-        raise Json5Error(f"line {line}: {message}" if line else message) from error
+        raise Json5Error(f"line {line}: not valid JSON5" if line else message) from error
     except (RecursionError, UnicodeError, ValueError) as error:
         raise Json5Error(str(error)) from error
 

@@ -64,7 +64,7 @@ def text_of(content: object) -> str:
     return "\n".join(
         block["text"]
         for block in content
-        if isinstance(block, Mapping) and block.get("type") in TEXT_BLOCKS and isinstance(block.get("text"), str)
+        if isinstance(block, dict) and block.get("type") in TEXT_BLOCKS and isinstance(block.get("text"), str)
     )
 
 

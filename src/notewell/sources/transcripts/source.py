@@ -6,7 +6,8 @@ The session store's own folder is stored as `sessions/...`, every other folder a
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -15,18 +16,9 @@ from notewell.errors import NoteNotFoundError, PathRefusedError
 from notewell.files.no_follow import open_below
 from notewell.sources.note_paths import parts_of, unused_label
 from notewell.sources.transcripts import CORRUPT, REGISTRY, SESSION_ENDING, TOP
-from notewell.sources.transcripts.formats import NotARecord
-from notewell.sources.transcripts.growing import (
-    ByteCounter,
-    LineReader,
-    Redact,
-    count_lines,
-    lines_of,
-    pieces_of,
-    resume,
-)
+from notewell.sources.transcripts.growing import ByteCounter, PieceReader, Redact, count_lines
 from notewell.sources.walk import Place, Root, Walker, find_file, place_below
-from notewell.types import Document, FileStamp, Listing, Piece, SourceName
+from notewell.types import Document, FileStamp, Listing, Piece, Problem, SourceName
 
 ENDINGS = (".jsonl", SESSION_ENDING)
 # Folders are often called so in every program; the folder above them tells which program it is.
@@ -76,10 +68,11 @@ class TranscriptSource:
     def read(self, stamp: FileStamp) -> Document:
         """Return the whole transcript as one document; `read_on` is for those that may be large."""
         pieces = list(self.read_on(stamp, None))
-        texts = {said.line: said.text for piece in pieces for said in piece.lines}
+        texts: dict[int, str] = {}
+        for said in (said for piece in pieces for said in piece.lines):
+            texts[said.line] = f"{texts[said.line]} {said.text}" if said.line in texts else said.text
         end = pieces[-1]
-        count = max(texts, default=0)
-        text = "".join(f"{texts.get(number, '')}\n" for number in range(1, count + 1))
+        text = "".join(f"{texts.get(number, '')}\n" for number in range(1, max(texts, default=0) + 1))
         return Document(stamp=end.stamp, text=text, content_hash=end.content_hash, dated=end.dated)
 
     def read_on(self, stamp: FileStamp, position: str | None) -> Generator[Piece]:
@@ -89,26 +82,21 @@ class TranscriptSource:
         """
         place = self._known_place(stamp.path)
         with open_below(place.root.base, place.below_base) as file:
-            known = resume(file, position, self._counter)
-            yield from pieces_of(file, stamp.path, known, redact=self._redact, counter=self._counter)
+            yield from PieceReader(file, stamp.path, self._redact, self._counter).pieces(position)
 
     def rendered(self, path: str, first_line: int) -> Generator[RenderedLine]:
         """Yield every line from `first_line` on as it is shown; raises like `read_on`."""
         place = self._known_place(path)
         with open_below(place.root.base, place.below_base) as file:
-            size = os.fstat(file.fileno()).st_size
-            reader = LineReader(path, self._redact)
-            for line in lines_of(file, self._counter, stop=size):
-                if reader.ends_before(line):
-                    return
-                if line.number < first_line and reader.may_skip:
-                    continue
-                try:
-                    message = reader.message_in(line)
-                except NotARecord:
-                    message = None
-                if line.number >= first_line:
-                    yield RenderedLine(line.number, message.line if message else "")
+            for number, said in PieceReader(file, path, self._redact, self._counter).messages(first_line):
+                yield RenderedLine(number, " ".join(message.line for message in said))
+
+    def unreadable(self, positions: Mapping[str, str | None]) -> Iterator[Problem]:
+        """Yield why session files cannot be read, of those at these positions; files that are gone are left out."""
+        for path, position in positions.items():
+            with suppress(OSError):
+                for piece in self.read_on(FileStamp("sessions", path, 0, 0), position):
+                    yield from piece.problems
 
     def new_lines(self, path: str, first_byte: int) -> int:
         """Return how many lines were added to a transcript after `first_byte`; raises like `read_on`."""
