@@ -126,7 +126,7 @@ def arrange(layout: Layout, text: str) -> Parts:
 
 
 def elements_of(layout: Layout, text: str) -> list[tuple[int, int]]:
-    """Return where each element stands in the text, from its own start to behind its comma."""
+    """Return where each element stands in the text, from its own start to the end of its comma."""
     item = container_at(text).item(layout.array)
     if item is None:
         return []
@@ -139,7 +139,7 @@ def without_elements(layout: Layout, text: str, first: int, last: int) -> str:
     if first >= last or first >= len(spans):
         return text
     start = _line_start(text, spans[first][0])
-    end = _line_start(text, spans[last][0]) if last < len(spans) else _behind_line(text, spans[-1][1])
+    end = _line_start(text, spans[last][0]) if last < len(spans) else _after_line(text, spans[-1][1])
     return text[:start] + text[max(end, spans[min(last, len(spans)) - 1][1]) :]
 
 
@@ -189,7 +189,7 @@ def _line_start(text: str, position: int) -> int:
     return start if not text[start:position].strip() else position
 
 
-def _behind_line(text: str, position: int) -> int:
+def _after_line(text: str, position: int) -> int:
     end = text.find("\n", position)
     return end + 1 if end >= 0 and not text[position:end].strip() else position
 

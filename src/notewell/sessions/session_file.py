@@ -1,9 +1,10 @@
-"""Reads and changes the file of one session; every change keeps what it is not about."""
+"""The file of one session: reads and changes it, and saves what is left of a corrupt one."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from notewell.sessions.json5_editor import (
     without_elements,
 )
 from notewell.sessions.model import (
+    COUNTED,
     Session,
     SessionEntry,
     SessionKind,
@@ -35,7 +37,7 @@ from notewell.sessions.model import (
     summary_from_json,
     summary_to_json,
 )
-from notewell.sources.transcripts.json5 import Json5Error, decode_json5, parse_object, write_json
+from notewell.sources.transcripts.json5 import Json5Error, decode_json5, parse_json5, parse_object, write_json
 from notewell.sources.transcripts.messages import (
     Json,
     Message,
@@ -49,9 +51,11 @@ from notewell.sources.transcripts.messages import (
 from notewell.sources.transcripts.session_files import (
     FIRST_LOOK,
     FORMAT_VERSION,
+    MESSAGE_ARRAY,
     MESSAGES,
     check_version,
     messages_in,
+    whole_elements,
 )
 
 
@@ -308,3 +312,66 @@ def _number(values: Json, name: str) -> int:
 
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+# --- corrupt files --------------------------------------------------------------------------------
+
+_HEAD_LINE = re.compile(r"""^ {0,4}["']?(\w+)["']?\s*:\s*(.+?),?\s*$""")
+
+
+@dataclass(frozen=True, slots=True)
+class Salvage:
+    """A valid text made of a corrupt one."""
+
+    text: str
+    messages: int  # how many were saved
+    lost_lines: int  # lines among the messages that say nothing any more
+
+
+def salvage(file: SessionFile, data: bytes, known: Json) -> Salvage:
+    """Return what can be read of the file's bytes; other fields are taken from `known`, the registry's copy."""
+    text = data.decode("utf-8", "replace").replace("\x00", "")
+    array = MESSAGE_ARRAY.search(text)
+    head = _fields(text[: array.start()] if array else "")
+    messages: list[Message] = []
+    summaries: list[Summary] = []
+    lost = 0
+    for _, value in whole_elements(text):
+        summary = summary_from_json(value) if isinstance(value, dict) and "originalMessageCount" in value else None
+        if summary:
+            summaries.append(summary)
+            continue
+        try:
+            messages.append(message_from_json(value))
+        except SessionInputError:
+            lost += 1
+    for each in head.pop("compactedHistory", None) or []:
+        summary = summary_from_json(each)
+        if summary:
+            summaries.insert(0, summary)
+    values = {**known, **head, **_foot_of(text)}
+    values = {key: value for key, value in values.items() if key not in COUNTED}
+    entry = entry_from_json(values, kind=file.kind, session_id=file.session_id, session_file=file.place)
+    return Salvage(text_of(entry, messages, summaries), len(messages), lost)
+
+
+def _foot_of(text: str) -> dict[str, Any]:
+    """Return the fields after the messages: above all what was flushed to the notes already."""
+    _, found, foot = text.rpartition("\n" + MESSAGES.end_mark)
+    return _fields("{\n" + foot.rstrip().removesuffix("}")) if found else {}
+
+
+def _fields(head: str) -> dict[str, Any]:
+    """Return the fields of the head: all if it is valid, else line by line."""
+    try:
+        return parse_object(head + "\n}")
+    except Json5Error:
+        found: dict[str, Any] = {}
+        for line in head.split("\n"):
+            match = _HEAD_LINE.match(line)
+            if match:
+                try:
+                    found[match[1]] = parse_json5(match[2])
+                except Json5Error:
+                    continue
+        return found

@@ -32,8 +32,7 @@ from notewell.sessions.model import (
     checked_kind,
 )
 from notewell.sessions.registry import Registry
-from notewell.sessions.salvage import salvage
-from notewell.sessions.session_file import SessionFile, as_stored, text_of
+from notewell.sessions.session_file import SessionFile, as_stored, salvage, text_of
 from notewell.sessions.session_folder import SessionFolder, checked_id, id_of_group, new_id
 from notewell.sources.transcripts.json5 import Json5Error, require_json5
 from notewell.sources.transcripts.messages import Message, message_from_json, message_to_json, now_ms
@@ -262,7 +261,7 @@ class ConversationStore:
             Found(session.entry, number, message)
             for session in self._readable_sessions(kind)
             for number, message in enumerate(session.messages, start=1)
-            if words and all(word in message.text.casefold() for word in words)
+            if words and all(map(message.text.casefold().__contains__, words))
         )
         return heapq.nlargest(
             limit, found, key=lambda each: (each.message.timestamp, each.entry.session_id, each.number)
@@ -371,7 +370,7 @@ class ConversationStore:
         """Put a valid file in place of a corrupt one, which is kept; returns what was done."""
         data = file.path.read_bytes()
         known = self._registry.entries().get(file.session_id, {})
-        saved = salvage(data, known, session_id=file.session_id, kind=file.kind, place=file.place)
+        saved = salvage(file, data, known)
         kept = self._files.keep_copy(file.path, data)
         file.replace(saved.text)
         lost = f", {saved.lost_lines} lines could not be read" if saved.lost_lines else ""

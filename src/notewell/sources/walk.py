@@ -158,7 +158,7 @@ class _Folder:
 
     state: tuple[int, ...]  # what lstat said of it then
     files: list[Found]
-    folders: list[tuple[str, str]]  # real path, stored path with a slash behind
+    folders: list[tuple[str, str]]  # real path, stored path with a slash at its end
     problems: list[Problem]
 
 
@@ -260,7 +260,7 @@ class Walker:
         return folder
 
     def _list_folder(self, state: tuple[int, ...], folder: str, stored: str) -> _Folder:
-        """Return what a folder holds. `stored` is its stored path with a slash behind."""
+        """Return what a folder holds. `stored` is its stored path with a slash at its end."""
         files: list[Found] = []
         folders: list[tuple[str, str]] = []
         problems: list[Problem] = []

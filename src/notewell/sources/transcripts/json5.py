@@ -52,7 +52,7 @@ class Container:
     """An object or array of a text: its brackets' offsets and what is inside, in order."""
 
     start: int
-    end: int  # the offset behind the closing bracket
+    end: int  # the offset after the closing bracket
     items: tuple[Item, ...]
 
     def item(self, name: str) -> Item | None:
