@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from indexing.contents import contents_of, faults_of
-from indexing.transcripts import append, documents_of, lines, open_memory, position_of
 from notewell import Memory
 from notewell.errors import PathRefusedError, SettingsError
 from notewell.indexing.deadline import Deadline
 from notewell.sources.transcripts import growing
 from notewell.text.fences import fence
+from tests.indexing.contents import contents_of, faults_of
+from tests.indexing.transcripts import append, documents_of, lines, open_memory, position_of
 
 
 @pytest.fixture
@@ -244,8 +244,7 @@ def test_conversations_must_be_asked_for(tmp_path, talks):
     (talks / "a.jsonl").write_bytes(lines(0, 10))
     with open_memory(workspace, talks) as memory:
         assert memory.index().added == 2
-    named_only = {"sources": ["memory", "sessions"], "sessions__paths": [str(talks)]}
-    for options in ({}, named_only, {"experimental__session_memory": True}):
+    for options in ({}, {"sessions__paths": [str(talks)]}, {"experimental__session_memory": True}):
         with Memory.open(workspace, provider="hashing", **options) as memory:
             answer = memory.search("harbour")
             assert {hit.source for hit in answer.hits} == {"memory"}

@@ -7,11 +7,11 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
-from faults.stages import fingerprint
-from indexing.contents import contents_of, faults_of, fresh_contents
-from indexing.test_damage import DAMAGES
 from notewell import Memory
-from processes.conftest import write_note
+from tests.end_to_end.faults.stages import fingerprint
+from tests.end_to_end.processes.conftest import write_note
+from tests.indexing.contents import contents_of, faults_of, fresh_contents
+from tests.indexing.test_damage import DAMAGES
 
 TOLD_EVERY = 100
 
@@ -58,7 +58,7 @@ def run(folder: Path, *, count: int, seed: int) -> bool:
             with Memory.open(notes, provider="hashing") as memory:
                 memory.search("subject5x2")
                 memory.index()
-                noticed = bool(list(memory.state.path.glob("*damaged*")))
+                noticed = bool(list(memory.state.path.glob("*corrupt*")))
                 checks = memory.doctor(fix=True)
                 assert all(check.ok for check in checks), checks
                 assert contents_of(memory) == expected

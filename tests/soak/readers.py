@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from indexing.contents import contents_of, faults_of, fresh_contents
 from notewell import Memory
+from tests.indexing.contents import contents_of, faults_of, fresh_contents
 
 READERS, WRITERS = 8, 2
 SETTLED_NOTES = 50
@@ -83,7 +83,7 @@ def measure(folder: Path, seconds: float, *, readers: int = READERS) -> dict[str
         assert memory.status().files == SETTLED_NOTES + written
         assert faults_of(memory) == []
         assert contents_of(memory) == fresh_contents(notes, folder / "fresh")
-        assert not list(memory.state.path.glob("*damaged*"))
+        assert not list(memory.state.path.glob("*corrupt*"))
         assert len(list(memory.state.path.glob("index-*.sqlite"))) == 1
     return {
         "reads": len(taken) + len(synced),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-from notewell.chunking.weight import QUARTERS, weigh
+from notewell.chunking.fitting import QUARTERS, weigh
 from notewell.errors import IndexCorruptError
 from notewell.indexing.building import REASON_PROFILE
 from notewell.indexing.verification import all_chunks

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from notewell.search.query_embedding import QueryEmbedding
-from notewell.search.searcher import Found, SearchRequest, find
+from notewell.search.searcher import Found, find
 from notewell.search.tuning import TUNING
 from notewell.types import FileStamp, IndexState, SearchAnswer
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from notewell.memory.parts import Parts
     from notewell.protocols import Embedder, Snapshot, Vector
+    from notewell.search.options import SearchRequest
     from notewell.search.tuning import Tuning
     from notewell.types import Counts, IndexReport, SearchMode, SourceName
 

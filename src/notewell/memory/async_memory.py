@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from notewell.memory.memory import Memory
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from notewell.indexing.watch import Watching
-    from notewell.protocols import Embedder, Reranker
-    from notewell.search.scoring import Fusion
+    from notewell.protocols import Embedder
+    from notewell.search.options import SearchOptions
     from notewell.sessions import ConversationStore, Flushed
     from notewell.settings import Settings
     from notewell.sources.privacy import Chat
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         ProgressCallback,
         Remembered,
         SearchAnswer,
-        SearchMode,
         SourceName,
         Status,
         Verification,
@@ -93,43 +92,11 @@ class AsyncMemory:
     async def preview(self, *, paths: Collection[str] | None = None, force: bool = False) -> IndexPreview:
         return await asyncio.to_thread(self._memory.preview, paths=paths, force=force)
 
-    async def search(
-        self,
-        query: str,
-        *,
-        limit: int | None = None,
-        min_score: float | None = None,
-        fusion: Fusion | None = None,
-        mode: SearchMode | None = None,
-        keyword_only: bool = False,
-        since: str | date | None = None,
-        until: str | date | None = None,
-        on: str | date | None = None,
-        source: SourceName | Literal["all"] | None = None,
-        rerank: bool | Reranker | None = None,
-        explain: bool = False,
-        sync: bool | None = None,
-        chat: Chat | None = None,
-        session: str | None = None,
-    ) -> SearchAnswer:
-        return await asyncio.to_thread(
-            self._memory.search,
-            query,
-            limit=limit,
-            min_score=min_score,
-            fusion=fusion,
-            mode=mode,
-            keyword_only=keyword_only,
-            since=since,
-            until=until,
-            on=on,
-            source=source,
-            rerank=rerank,
-            explain=explain,
-            sync=sync,
-            chat=chat,
-            session=session,
-        )
+    async def search(self, query: str, **options: Unpack[SearchOptions]) -> SearchAnswer:
+        return await asyncio.to_thread(self._memory.search, query, **options)
+
+    async def files(self, source: SourceName | None = None) -> tuple[str, ...]:
+        return await asyncio.to_thread(self._memory.files, source)
 
     async def get(
         self,

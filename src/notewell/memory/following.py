@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from notewell.errors import NotewellError, PathRefusedError, SettingsError
+from notewell.errors import NotewellError, PathRefusedError
 
 if TYPE_CHECKING:
     from notewell.sessions import ConversationStore
@@ -21,7 +21,7 @@ MOST_DELAYS = 4  # times the quiet period; a conversation that never pauses is i
 
 def open_transcripts(settings: Settings, state_folder: Path) -> TranscriptSource | None:
     """Return the source of transcripts, or None when the settings leave conversations out."""
-    if "sessions" not in settings.active_sources:
+    if "sessions" not in settings.sources:
         return None
     from notewell.sources.transcripts.source import TranscriptSource
 
@@ -51,14 +51,6 @@ def stored_transcript_path(transcripts: TranscriptSource, path: str | Path) -> s
     if stored is None:
         raise PathRefusedError(str(path))
     return stored
-
-
-def sessions_off() -> SettingsError:
-    """Return the error for asking about conversations that are not part of this memory."""
-    return SettingsError(
-        "conversations are not part of this memory",
-        hint='set sources = ["memory", "sessions"] and experimental.session_memory = true in your settings',
-    )
 
 
 class Follower:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from notewell.memory.memory import Memory
     from notewell.protocols import Store
-    from notewell.store.sqlite.cache_tables import CacheStats
+    from notewell.store.sqlite.cache import CacheStats
     from notewell.types import EmbedderIdentity, Problem
 
 LOW_DISK_BYTES = 200 * 1024 * 1024  # an index of 10,000 chunks, its rebuild beside it and a cache fit into that

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from notewell.errors import IndexCorruptError, MemoryDisabledError
 from notewell.indexing.background import BackgroundSync, sync_before_search
@@ -15,7 +15,7 @@ from notewell.memory.answering import NO_NOTES, Answering
 from notewell.memory.following import SESSIONS_FOLDER, Follower, open_conversations, stored_transcript_path
 from notewell.memory.parts import Parts
 from notewell.memory.reading import read_note, read_transcript
-from notewell.memory.requests import build_request
+from notewell.search.options import build_request
 from notewell.settings import Settings, checked_agent, load_settings
 from notewell.settings.workspace import checked_workspace, expanded
 from notewell.sources.privacy import Chat, audience_of
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from notewell.indexing.deadline import Deadline
     from notewell.indexing.update import IndexUpdate
     from notewell.indexing.watch import Watching
-    from notewell.protocols import Embedder, Reranker, Source, Store
-    from notewell.search.scoring import Fusion
-    from notewell.search.searcher import SearchRequest
+    from notewell.protocols import Embedder, Source, Store
+    from notewell.search.options import SearchOptions, SearchRequest
     from notewell.search.tuning import Tuning
     from notewell.sessions import ConversationStore, Flushed
     from notewell.store.sqlite.cache import SqliteEmbeddingCache
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
         ProgressCallback,
         Remembered,
         SearchAnswer,
-        SearchMode,
         SourceName,
         Status,
         Verification,
@@ -284,25 +282,7 @@ class Memory:
 
     # --- reading ---------------------------------------------------------------------------------
 
-    def search(
-        self,
-        query: str,
-        *,
-        limit: int | None = None,
-        min_score: float | None = None,
-        fusion: Fusion | None = None,
-        mode: SearchMode | None = None,
-        keyword_only: bool = False,
-        since: str | date | None = None,
-        until: str | date | None = None,
-        on: str | date | None = None,
-        source: SourceName | Literal["all"] | None = None,
-        rerank: bool | Reranker | None = None,
-        explain: bool = False,
-        sync: bool | None = None,
-        chat: Chat | None = None,
-        session: str | None = None,
-    ) -> SearchAnswer:
+    def search(self, query: str, **options: Unpack[SearchOptions]) -> SearchAnswer:
         """Return the best hits for `query`, how they were found and how fresh the index is.
 
         `mode` is "hybrid", "semantic" (vectors alone) or "keyword" (words alone, and no model is loaded); without it
@@ -315,23 +295,9 @@ class Memory:
         What is new is indexed first, for `sync.search_budget_ms` at most; `sync=False` answers from the index as it is.
         """
         self._check_enabled()
-        request = build_request(
-            self.settings,
-            query,
-            limit=limit,
-            min_score=min_score,
-            fusion=fusion,
-            mode=mode,
-            keyword_only=keyword_only,
-            since=since,
-            until=until,
-            on=on,
-            source=source,
-            rerank=rerank,
-            explain=explain,
-            audience=audience_of(chat, session, self.audience),
-        )
+        request = build_request(self.settings, query, options, opened_for=self.audience)
         budget_s = self.settings.sync.search_budget_ms / 1000
+        sync = options.get("sync")
         wanted = self.settings.sync.on_search if sync is None else sync
         synced = self._sync(request, budget_s) if wanted else None
         try:
@@ -343,6 +309,15 @@ class Memory:
             answer = self._answering.answer(request, synced)
         trouble = self._follower.trouble if self._follower else ""
         return replace(answer, notes=(*answer.notes, trouble)) if trouble else answer
+
+    def files(self, source: SourceName | None = None) -> tuple[str, ...]:
+        """Return the paths of the memory's files on disk now, as `search` cites them, or those of one source."""
+        if source == "sessions" and self.parts.transcripts is None:
+            from notewell.search.options import sessions_off
+
+            raise sessions_off()
+        listed = (each.list().files for each in self.parts.sources() if source in {None, each.name})
+        return tuple(stamp.path for files in listed for stamp in files)
 
     def get(
         self,

@@ -16,7 +16,7 @@ from notewell.indexing.fallback import embedder_problem, with_fallback
 from notewell.indexing.patience import PatientSource
 from notewell.indexing.preparation import Preparation
 from notewell.indexing.update import IndexUpdate
-from notewell.memory.following import open_transcripts, sessions_off
+from notewell.memory.following import open_transcripts
 from notewell.settings import state_folder
 from notewell.sources.notes import NotesSource
 from notewell.store.live_index import LiveIndex
@@ -88,6 +88,8 @@ class Parts:
     def paths_of(self, source: SourceName) -> list[str]:
         """Return the paths of a source, those that are gone from it but not from the index included."""
         if source == "sessions" and self.transcripts is None:
+            from notewell.search.options import sessions_off
+
             raise sessions_off()
         listed = [stamp.path for each in self.sources() if each.name == source for stamp in each.list().files]
         return [*listed, *(path for _, path in self.stored(source) if path not in set(listed))]

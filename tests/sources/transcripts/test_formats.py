@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from notewell.sources.transcripts.formats import NotARecord, record_in, spoken_in
 from notewell.sources.transcripts.messages import LeftOut, Message, milliseconds
 from notewell.text.fences import fence
-from sources.transcripts.records import AT, claude, codex, codex_message, openclaw, text_block
+from tests.sources.transcripts.records import AT, claude, codex, codex_message, openclaw, text_block
 
 SAID = [
     pytest.param(openclaw("user", "Hello"), "User: Hello", id="OpenClaw, a string"),
