@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from indexing.contents import contents_of, faults_of
 from notewell import Memory
 from notewell.sessions import ConversationStore
+from tests.indexing.contents import contents_of, faults_of
 
 pyjson5 = pytest.importorskip("pyjson5", reason="the session store needs the extra `sessions`")
 
