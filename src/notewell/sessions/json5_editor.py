@@ -152,7 +152,9 @@ def with_element(layout: Layout, text: str, position: int, element: Mapping[str,
 
 def with_new_elements(layout: Layout, text: str, elements: Sequence[Mapping[str, Any]]) -> str:
     """Return the text, in our layout, with elements added after the last one."""
-    parts = arrange(layout, text)
+    parts = parts_of_end(layout, text)
+    if parts is None or parts.values.get(layout.end_field) != len(parts.body.encode()):  # written or edited by others
+        parts = arrange(layout, text)
     return join(layout, parts.body + element_lines(elements), parts.foot, {})
 
 
