@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -414,3 +415,17 @@ def test_a_session_file_of_a_newer_release_is_told(own, source):
     said, [problem] = read(source, "sessions/chats/a.json5")
     assert said == []
     assert "was written by a newer release (format 9); upgrade notewell" in problem.reason
+
+
+def test_the_stores_own_layout_needs_no_json5_parser(own, source, monkeypatch):
+    file = own / "chats/a.json5"
+    file.parent.mkdir()
+    file.write_bytes(session_file(element("user", "one"), element("assistant", "two")))
+    monkeypatch.setitem(sys.modules, "pyjson5", None)  # as if it were not installed
+    assert read(source, "sessions/chats/a.json5") == ([(5, "User: one"), (6, "Assistant: two")], ())
+    file.write_bytes(session_file(element("user", "one"), b'    {"content": "no role"},\n'))
+    assert "a message needs a role" in read(source, "sessions/chats/a.json5")[1][0].reason
+    file.write_bytes(b"{messages: [{role: 'user', content: 'x'}]}")
+    said, [problem] = read(source, "sessions/chats/a.json5")
+    assert said == []
+    assert 'run `pip install "notewell[sessions]"`' in problem.reason

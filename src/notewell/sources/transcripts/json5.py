@@ -230,6 +230,15 @@ def _depth(value: Any) -> int:
     return deepest
 
 
+def has_json5() -> bool:
+    """Say whether the extra that parses JSON5 is installed."""
+    try:
+        _pyjson5()
+    except ConversationError:
+        return False
+    return True
+
+
 def require_json5() -> None:
     """Raise ConversationError when the extra is missing; call it before something is written that could not be read."""
     _pyjson5()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -13,6 +14,7 @@ from notewell.sources.transcripts.json5 import (
     Layout,
     container_at,
     decode_json5,
+    has_json5,
     parse_json5,
     parse_object,
 )
@@ -45,12 +47,15 @@ def read_messages(data: bytes) -> tuple[list[NumberedMessage], str]:
     """
     try:
         text = decode_json5(data)
+        if not has_json5() and (lines := _one_a_line(text)):
+            return _plain_messages(text, lines), ""
         values = parse_object(text)
         messages = messages_in(values)
         return list(zip(_lines_of_elements(text, len(messages)), messages, strict=True)), ""
     except (Json5Error, SessionInputError) as error:
         saved = []
-        for line, value in whole_elements(data.decode("utf-8", "replace").replace("\x00", "")):
+        elements = whole_elements(data.decode("utf-8", "replace").replace("\x00", "")) if has_json5() else ()
+        for line, value in elements:
             try:
                 saved.append((line, message_from_json(value)))
             except SessionInputError:
@@ -156,6 +161,17 @@ def _lines_of_elements(text: str, count: int) -> list[int]:
         seen = element.start
         lines.append(line)
     return lines
+
+
+def _plain_messages(text: str, numbers: list[int]) -> list[NumberedMessage]:
+    """Return the messages on these lines, which the store writes as plain JSON: no JSON5 parser is needed for them."""
+    lines = text.split("\n")
+    try:
+        return [
+            (number, message_from_json(json.loads(lines[number - 1].strip().removesuffix(",")))) for number in numbers
+        ]
+    except ValueError as error:
+        raise Json5Error(str(error)) from error
 
 
 def _one_a_line(text: str) -> list[int]:
