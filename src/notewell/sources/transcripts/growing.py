@@ -18,6 +18,7 @@ from notewell.sources.transcripts.formats import NotARecord, record_in, spoken_i
 from notewell.sources.transcripts.messages import LeftOut, Message, message_from_json, spoken
 from notewell.sources.transcripts.session_files import (
     NumberedMessage,
+    SessionText,
     end_of_messages,
     is_session_file,
     read_messages,
@@ -233,7 +234,8 @@ class PieceReader:
     def messages(self, first_line: int) -> Iterator[tuple[int, list[Message]]]:
         """Yield every line from `first_line` up to the last message, with what is said on it."""
         if is_session_file(self._path):
-            _, found, _ = self._read_session()
+            _, session = self._read_session()
+            found = session.messages
             by_line = self._spoken_by_line(found)
             for number in range(first_line, max((line for line, _ in found), default=0) + 1):
                 yield number, by_line.get(number, [])
@@ -285,11 +287,14 @@ class PieceReader:
         if known:
             yield from self._gathered(known, (), tuple, in_array=known.in_array, problem=known.problem)
             return
-        data, found, reason = self._read_session()
+        data, session = self._read_session()
         end, _ = end_of_messages(io.BytesIO(data), len(data))
         stop = len(data) if end is None else end
-        problem = f"cannot be read as a session: {reason}{self._repair_hint()}" if reason else ""
-        by_line = self._spoken_by_line(found)
+        problem = f"cannot be read as a session: {session.problem}" if session.problem else ""
+        if session.is_corrupt and "@" not in self._path:  # the session store's own
+            name = self._path.rpartition("/")[2].removesuffix(SESSION_ENDING)
+            problem += f"; run `notewell sessions repair {name}`"
+        by_line = self._spoken_by_line(session.messages)
         lines = ((line, by_line.get(line.number, [])) for line in lines_of(io.BytesIO(data), ByteCounter(), stop=stop))
         yield from self._gathered(None, lines, tuple, in_array=end is not None, problem=problem)
 
@@ -315,22 +320,17 @@ class PieceReader:
             by_line.setdefault(line, []).extend(self._clean(spoken(message)))
         return by_line
 
-    def _read_session(self) -> tuple[bytes, list[NumberedMessage], str]:
+    def _read_session(self) -> tuple[bytes, SessionText]:
         """Return the whole file and its messages; what looks corrupt is read again in case an append is in progress."""
         before = None
         while True:
             self._info = os.fstat(self._file.fileno())
             data = b"".join(_blocks(self._file, self._counter, 0, self._info.st_size))
-            found, reason = read_messages(data)
-            if not reason or data == before:
-                return data, found, reason
+            session = read_messages(data)
+            if not session.is_corrupt or data == before:
+                return data, session
             before = data
             time.sleep(APPEND_S)
-
-    def _repair_hint(self) -> str:
-        folder, _, name = self._path.rpartition("/")
-        is_own = "@" not in folder
-        return f"; run `notewell sessions repair {name.removesuffix(SESSION_ENDING)}`" if is_own else ""
 
     # --- both --------------------------------------------------------------------------------
 

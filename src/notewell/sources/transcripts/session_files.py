@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from notewell.errors import ConversationError, SessionInputError, SessionTooNewError
 from notewell.sources.transcripts import SESSION_ENDING
@@ -40,18 +40,23 @@ def is_session_file(path: str) -> bool:
     return path.lower().endswith(SESSION_ENDING)
 
 
-def read_messages(data: bytes) -> tuple[list[NumberedMessage], str]:
-    """Return the messages of a session file in any layout, and why it cannot be read, if it cannot.
+class SessionText(NamedTuple):
+    """The messages of a session file, and why it cannot be read as a whole, if it cannot."""
 
-    What can be read of a corrupt file is returned all the same.
-    """
+    messages: list[NumberedMessage]
+    problem: str = ""
+    is_corrupt: bool = False  # it can be repaired
+
+
+def read_messages(data: bytes) -> SessionText:
+    """Return the messages of a session file in any layout; of a corrupt one those that can be read."""
     try:
         text = decode_json5(data)
         if not has_json5() and (lines := _one_a_line(text)):
-            return _plain_messages(text, lines), ""
+            return SessionText(_plain_messages(text, lines))
         values = parse_object(text)
         messages = messages_in(values)
-        return list(zip(_lines_of_elements(text, len(messages)), messages, strict=True)), ""
+        return SessionText(list(zip(_lines_of_elements(text, len(messages)), messages, strict=True)))
     except (Json5Error, SessionInputError) as error:
         saved = []
         elements = whole_elements(data.decode("utf-8", "replace").replace("\x00", "")) if has_json5() else ()
@@ -60,9 +65,10 @@ def read_messages(data: bytes) -> tuple[list[NumberedMessage], str]:
                 saved.append((line, message_from_json(value)))
             except SessionInputError:
                 continue
-        return saved, error.message if isinstance(error, SessionInputError) else str(error)
+        reason = error.message if isinstance(error, SessionInputError) else str(error)
+        return SessionText(saved, reason, is_corrupt=True)
     except ConversationError as error:  # a newer format, or no JSON5 parser
-        return [], f"{error.message}; {error.hint}"
+        return SessionText([], f"{error.message}; {error.hint}")
 
 
 def messages_in(values: Json) -> list[Message]:
@@ -153,8 +159,8 @@ def _lines_of_elements(text: str, count: int) -> list[int]:
     if len(lines) == count:
         return lines
     item = container_at(text).item(MESSAGES.array)
-    if item is None:
-        return []
+    if item is None:  # its name is written with escapes
+        return [1] * count
     lines, line, seen = [], 1, 0
     for element in container_at(text, item.value_start).items:
         line += text.count("\n", seen, element.start)
