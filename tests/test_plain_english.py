@@ -53,7 +53,8 @@ def strings_of(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def offences(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the offset in lines and the complaint for every phrase that the glossary replaces."""
+    """Yield the offset in lines and the complaint for every phrase that the glossary replaces; code may say it."""
+    text = re.sub(r"`[^`\n]*`", lambda code: " " * len(code[0]), text)
     for pattern, instead in BANNED:
         for match in pattern.finditer(text):
             yield text.count("\n", 0, match.start()), f"{match[0]!r}: say {instead}"
@@ -80,6 +81,21 @@ def test_module_docstrings_say_what_the_module_does():
     assert not found, "\n" + "\n".join(found)
 
 
+@pytest.mark.xfail(reason="not every page is rewritten yet", strict=False)
+def test_the_documentation_keeps_to_the_glossary():
+    found = []
+    for page in [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]:
+        lines, inside = [], False
+        for line in page.read_text(encoding="utf-8").split("\n"):
+            inside ^= line.lstrip().startswith("```")
+            lines.append("" if inside else line)  # examples quote notes, which may say what they like
+        found += [
+            f"{page.relative_to(REPOSITORY).as_posix()}:{offset + 1}: {complaint}"
+            for offset, complaint in offences("\n".join(lines))
+        ]
+    assert not found, "\n" + "\n".join(found)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -92,6 +108,14 @@ def test_what_the_glossary_replaces_is_noticed(text):
     assert list(offences(text))
 
 
-@pytest.mark.parametrize("text", ["the writing of a file", "recommended", "the lag behind the files", "fundamental"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the writing of a file",
+        "recommended",
+        "the lag behind the files",
+        "a file in `damaged/`",
+    ],
+)
 def test_everyday_words_are_left_alone(text):
     assert not list(offences(text))
