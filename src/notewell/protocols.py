@@ -30,6 +30,8 @@ from notewell.types import (
 )
 
 if TYPE_CHECKING:  # NumPy costs 0.1 s to import: keyword search must not pay for it
+    from pathlib import Path
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -61,6 +63,10 @@ class Source(Protocol):
 
     def exists(self, path: str) -> bool:
         """Say whether the path still names a file of this source."""
+        ...
+
+    def stored_path(self, file: Path) -> str | None:
+        """Return the path under which a file on disk is stored and cited; None when it is not of this source."""
         ...
 
 
@@ -330,6 +336,18 @@ class Store(Protocol):
     def size_bytes(self) -> int: ...
 
     def close(self) -> None: ...
+
+
+class StoreAccess(Protocol):
+    """Hands out the store in use, to any number of threads, and follows when a rebuild replaces it."""
+
+    def use(self) -> AbstractContextManager[Store | None]:
+        """Lend the store; None when nothing has been indexed yet."""
+        ...
+
+    def close(self) -> None:
+        """Close what is open, once its users are done; the next use opens it again."""
+        ...
 
 
 class EmbeddingCache(Protocol):

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from notewell import EmbedderError, IndexReport, Memory
-from notewell.indexing.background import BackgroundSync
+from notewell.indexing.background_sync import BackgroundSync
 
 from .contents import contents_of, faults_of, fresh_contents
 from .embedders import WatchedEmbedder
@@ -170,7 +170,7 @@ def test_a_search_never_waits_for_a_long_run(many):
         answer = memory.search("subject5", keyword_only=True)  # comes back although the run cannot end
         assert answer.hits[0].path == "memory/n05.md"
         assert answer.index.stale
-        assert any("goes on in the background" in note for note in answer.notes)
+        assert any("continues in the background" in note for note in answer.notes)
         may_embed.set()
         assert memory.wait_until_synced(PATIENCE_S)
         assert memory.search("written while it embeds").hits[0].path == "memory/late.md"
@@ -217,7 +217,7 @@ def test_a_failure_behind_is_told_by_the_next_search(many):
     with Memory.open(many, provider="hashing", sync__search_budget_ms=0) as memory:
         memory.search("subject1")
         memory.wait_until_synced(PATIENCE_S)
-        lock = memory.state.path / "write.lock"
+        lock = memory._components.folder.path / "write.lock"
         lock.unlink(missing_ok=True)
         lock.mkdir()
         (many / "memory/new.md").write_text("# New\n", encoding="utf-8")

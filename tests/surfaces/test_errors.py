@@ -11,7 +11,7 @@ import pytest
 
 from notewell import ConversationStore, IndexMismatchError, Memory, RerankerError, Settings, StoreError, errors
 from notewell.embedding.hashing import HashingEmbedder
-from notewell.memory.remembering import notes_lock
+from notewell.memory.note_writing import notes_lock
 from notewell.search.rerankers.selection import open_reranker
 from notewell.settings import QuerySettings, RerankSettings
 from notewell.store.state_folder import StateFolder
@@ -118,7 +118,7 @@ def bad_vector(world):
 def index_path(world):
     world.notewell("index", "-w", world.workspace)
     with Memory.open(world.workspace, provider="none") as memory:
-        return memory.state.current()
+        return memory._components.folder.current()
 
 
 def index_too_new(world):
@@ -145,8 +145,8 @@ def index_read_only(world):
 def index_busy(world):
     world.notewell("index", "-w", world.workspace)
     with Memory.open(world.workspace, provider="none") as memory:
-        folder = StateFolder(memory.state.path)
-    world.monkeypatch.setattr("notewell.indexing.update.PATIENCE_S", 0.05)
+        folder = StateFolder(memory._components.folder.path)
+    world.monkeypatch.setattr("notewell.indexing.sync.LOCK_WAIT_S", 0.05)
     with folder.write_lock(0):
         return world.notewell("index", "-w", world.workspace, "--json")
 
@@ -305,7 +305,7 @@ def test_index_mismatch(workspace):
     with Memory.open(workspace, provider="hashing") as memory:
         memory.index()
         with (
-            memory.store() as store,
+            memory._components.index.use() as store,
             pytest.raises(IndexMismatchError, match=r"was built with .*:384, .*:128") as raised,
         ):
             store.set_embedder(other.identity, other.quantization)
@@ -326,7 +326,7 @@ def test_store_error(workspace):
     """A store that somebody holds on to after its memory was closed says so, instead of answering from nowhere."""
     with Memory.open(workspace, provider="hashing") as memory:
         memory.index()
-        with memory.store() as store:
+        with memory._components.index.use() as store:
             pass
     with pytest.raises(StoreError, match="the store is closed") as raised, store.reading():
         pass

@@ -125,7 +125,7 @@ def index(*, chosen: Chosen) -> int:
     from notewell.cli.progress import shown_progress
 
     with chosen.memory() as memory:
-        paths = tuple(memory.parts.paths_of("sessions"))
+        paths = memory.files("sessions")
         ask_about_cost(memory, paths, force=False, batch=memory.settings.remote.batch.enabled)
         with shown_progress() as progress:
             report = memory.index(source="sessions", progress=progress)

@@ -1,4 +1,4 @@
-"""The files and the store in, what an indexing run would do and what it would embed out; nothing is written."""
+"""Finds out what an indexing run would do and what its embedding would cost, without writing anything."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from notewell.chunking import chunk_document
 from notewell.chunking.weight import QUARTERS, weigh
-from notewell.indexing.listing import listings_of
-from notewell.indexing.plan import plan_changes
+from notewell.indexing.plan import SyncPolicy, list_sources, plan_changes
 from notewell.protocols import GrowingSource
 from notewell.types import IndexPreview, Problem
 
@@ -26,7 +25,7 @@ PENDING_PAGE = 500  # chunks of earlier runs that are read at once
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """One file that would be taken in: its text is gone again, only hashes and weights stay."""
+    """One file that would be indexed: its text is gone again, only hashes and weights stay."""
 
     path: str
     known: StoredDocument | None
@@ -55,7 +54,7 @@ class Preview:
         if self.store and not rebuild_reason:
             with self.store.reading() as snapshot:
                 stored, pending = dict(snapshot.documents(paths=paths)), snapshot.counts().pending
-        listings = listings_of(self.sources, None if rebuild_reason else paths)
+        listings = list_sources(self.sources, SyncPolicy(paths=None if rebuild_reason else paths))
         problems = [problem for listing in listings for problem in listing.problems]
         names = {source.name for source in self.sources}
         plan = plan_changes(
@@ -151,7 +150,7 @@ class Preview:
         return unknown
 
     def _pending_pages(self) -> Iterator[dict[str, int]]:
-        """Yield the chunks of earlier runs that wait for a vector; some may be of files that have changed since."""
+        """Yield the pending chunks of earlier runs; some may be of files that have changed since."""
         assert self.store is not None
         after = 0
         while page := self.store.pending(PENDING_PAGE, after=after):

@@ -24,7 +24,7 @@ _KEPT = "/!$&'()*+,;=:@"  # what a URI's path may hold as it is, RFC 3986
 
 def note_resources(tools: MemoryTools) -> list[dict[str, Any]]:
     """Return every memory file there is now that this chat may see."""
-    paths = [file.path for source in tools.memory.sources() for file in source.list().files]
+    paths = tools.memory.files()
     shown = paths if tools.chat == "direct" else [path for path in paths if _may_see(tools, path)]
     return [{"uri": uri_of(path), "name": path, "mimeType": MIME_TYPE} for path in shown]
 

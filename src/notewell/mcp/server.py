@@ -174,15 +174,13 @@ def follow_files(memory: Memory, asked_for: threading.Event) -> None:
 
 def _indexed_so_far(memory: Memory) -> tuple[int, int | None, str]:
     """Return how many passages are ready, of how many, and that in words."""
-    with memory.store() as store:
-        if store is None:
-            return 0, None, "indexing has begun"
-        with store.reading() as snapshot:
-            counts = snapshot.counts()
-    if memory.selection.embedder is None:
-        return counts.chunks, None, f"indexing: {counts.chunks:,} passages so far"
-    ready = counts.chunks - counts.pending
-    return ready, counts.chunks, f"indexing: {ready:,} of {counts.chunks:,} passages can be found by meaning"
+    status = memory.status()
+    if not status.index_bytes:
+        return 0, None, "indexing has begun"
+    if status.embedder is None:
+        return status.chunks, None, f"indexing: {status.chunks:,} passages so far"
+    ready = status.chunks - status.pending
+    return ready, status.chunks, f"indexing: {ready:,} of {status.chunks:,} passages can be found by meaning"
 
 
 def tool_document(spec: ToolSpec) -> dict[str, Any]:

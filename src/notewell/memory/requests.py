@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Literal, get_args
 
 from notewell.errors import QueryError, SettingsError
-from notewell.memory.following import sessions_off
+from notewell.memory.components import sessions_off
 from notewell.search.ordering import Ordering
 from notewell.search.scoring import Weights
 from notewell.search.searcher import SearchRequest

@@ -31,7 +31,7 @@ def test_a_new_provider_that_fails_half_way_leaves_the_old_vectors_in_use(many_n
     with FakeOpenAI() as fake:
         with open_memory(many_notes, fake) as memory:
             memory.index()
-            old = memory.selection.embedder.identity
+            old = memory._components.embedders.selection.embedder.identity
         done = len(fake.requests_to("embed"))
         with open_memory(many_notes, fake, model="text-embedding-3-large") as memory:
             fake.latency = 0.01
@@ -151,7 +151,7 @@ def test_vectors_of_the_provider_stay_until_the_fallback_s_are_complete(many_not
     with FakeOpenAI() as fake, FakeGemini() as other:
         with open_memory(many_notes, fake) as memory:
             memory.index()
-            old = memory.selection.embedder.identity
+            old = memory._components.embedders.selection.embedder.identity
         other.inject("unauthorized", times=None)
         (many_notes / "memory/new.md").write_text("# New\n\nA quokka moved in.\n")
         fake.inject("quota", times=None)

@@ -14,8 +14,8 @@ from notewell.agents.adapters.needed import needs_extra
 from notewell.agents.adapters.store_filters import matches_filter, matches_namespace
 from notewell.agents.adapters.store_notes import StoredItem, item_of, later, note_parts, note_text
 from notewell.errors import MemoryDisabledError, NoteUnreadableError, NotewellError, QueryError, system_error
-from notewell.memory.remembering import notes_lock
-from notewell.memory.remembering.files import open_folder
+from notewell.memory.note_folder import open_folder
+from notewell.memory.note_writing import notes_lock
 from notewell.sources.note_paths import is_markdown, is_skipped
 from notewell.sources.opening import read_below
 
@@ -189,7 +189,7 @@ class MemoryStore(BaseStore):
     def _index(self, paths: list[str]) -> None:
         """Bring what changed into the index; it is written, so what keeps it from being found is only logged."""
         try:
-            report = self.memory.parts.catch_up(paths=paths) if paths else None
+            report = self.memory.sync(paths=paths) if paths else None
         except NotewellError as error:
             _log.warning("written, but not indexed yet: %s; %s", error.message, error.hint)
             return

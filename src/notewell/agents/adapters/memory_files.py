@@ -20,9 +20,8 @@ from notewell.agents.adapters.memory_text import (
     writable_text,
 )
 from notewell.errors import NotewellError, QueryError
-from notewell.memory.remembering import notes_lock
-from notewell.memory.remembering.appending import MOST_BYTES, MOST_TRIES, note_identity
-from notewell.memory.remembering.files import NoteFolder, open_folder
+from notewell.memory.note_folder import NoteFolder, open_folder
+from notewell.memory.note_writing import MOST_BYTES, MOST_TRIES, note_identity, notes_lock
 from notewell.sources.note_paths import ROOT_FILES, is_markdown, is_skipped
 from notewell.sources.opening import read_below
 from notewell.sources.walking import is_link
@@ -273,7 +272,7 @@ class MemoryFiles:
         """Bring what changed into the index; the change is made, so what keeps it from being found is only told."""
         changed = list(paths)
         try:
-            report = self.memory.parts.catch_up(paths=changed) if changed else None
+            report = self.memory.sync(paths=changed) if changed else None
         except NotewellError as error:
             return f"\nNote: it cannot be found by search yet: {error.message}; {error.hint}"
         problems = [f"{each.path}: {each.reason}" for each in report.problems] if report else []

@@ -1,48 +1,70 @@
-"""Pending chunks in, their vectors by way of batch jobs out: jobs are made, waited for and collected, in steps.
+"""Embeds pending chunks through a provider's batch jobs: makes jobs, waits for them, collects their vectors.
 
-A step holds the write lock and is short. Between steps only the provider is asked, so that searches and other writers
-go on while a job runs; whatever ends the process, the next run goes on from the ledger.
+Each step holds the write lock and is short. Between steps only the provider is polled, so that searches and other
+writers continue while a job runs; whatever ends the process, the next run continues from the ledger.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
-from notewell.embedding.batch.driver import JobView
+from notewell.embedding.batch.ledger import FOLDER, Ledger
 from notewell.embedding.http.failures import RemoteFailure
 from notewell.errors import NotewellError
 from notewell.files.faults import reach
-from notewell.types import Problem
+from notewell.types import BatchJob, Check, Problem, Progress
 
 if TYPE_CHECKING:
+    from notewell.embedding.batch.driver import JobView
     from notewell.embedding.batch.jobs import BatchJobs, Harvest
     from notewell.embedding.batch.ledger import JobRecord
-    from notewell.indexing.tally import Tally
-    from notewell.protocols import Embedder, EmbeddingCache, Store, Vector
+    from notewell.indexing.embedding_run import EmbeddingRun, Excluded
+    from notewell.indexing.indexer import Tally
+    from notewell.indexing.plan import SyncPolicy
+    from notewell.protocols import Embedder, Store, Vector
     from notewell.settings import BatchSettings
-    from notewell.types import PendingChunk
+    from notewell.types import EmbedderIdentity, PendingChunk
 
-FAILURE_LIMIT = 2  # OpenClaw's: after so many failed jobs the rest of a run goes the ordinary way
-WORTH_A_JOB = 100  # chunks; fewer are embedded at once for next to nothing, unless jobs are asked for by name
-GROWTH = 1.5  # of the pause between two looks
+FAILURE_LIMIT = 2  # OpenClaw's: after so many failed jobs the rest is embedded the ordinary way
+WORTH_A_JOB = 100  # chunks; fewer are embedded at once for next to nothing, unless jobs were requested
+GROWTH = 1.5  # of the pause between two polls
 LONGEST_PAUSE_S = 60.0  # jobs take minutes to hours: a minute more does not matter
-MISSED_LOOKS = 3  # in a row, each tried three times: then nobody waits for the provider any longer
+MISSED_LOOKS = 3  # in a row, each tried three times: then the provider is not waited for any longer
 LOST_AFTER_S = 48 * 3600  # twice the longest time that a provider gives itself
 FOREIGN_DAYS = 30  # how long providers keep results: a job of a model that is not in use may still be wanted
 PAGE = 500  # chunks looked up at once
-NEVER_SET = threading.Event()  # waits for as long as it is told to
+NEVER_SET = threading.Event()
 
-Known = Callable[[Sequence[str]], Mapping[str, "Vector"]]
+
+def open_batch(
+    embedder: Embedder | None, settings: BatchSettings, policy: SyncPolicy, state_folder: Path
+) -> BatchRun | None:
+    """Return the batch jobs of one sync, or None where it has nothing to do with any.
+
+    Jobs that an earlier sync started are collected in any case, but waited for only if this one asks for jobs, too.
+    """
+    makes_jobs = settings.enabled if policy.batch is None else policy.batch
+    if embedder is None or policy.spending_limit or not (makes_jobs or (state_folder / FOLDER).exists()):
+        return None
+    from notewell.embedding.batch.opening import has_jobs, open_jobs
+
+    if not has_jobs(embedder):
+        return None
+    waits = (settings.wait and makes_jobs) if policy.wait is None else policy.wait
+    jobs = open_jobs(embedder, state_folder)
+    return BatchRun(jobs, replace(settings, wait=waits), makes_jobs=makes_jobs, requested=policy.batch is True)
 
 
 @dataclass(slots=True)
 class Watch:
-    """When a job is asked after next, and since when it is waited for; moments of `time.monotonic()`."""
+    """When a job is polled next, and since when it is waited for; moments of `time.monotonic()`."""
 
     since: float
     pause_s: float
@@ -52,50 +74,55 @@ class Watch:
 
 
 class BatchRun:
-    """The batch jobs of one `index` call; `step` and `wait` take turns until nothing is under way."""
+    """The batch jobs of one sync; `step` and `wait` take turns until none is in progress. Use it in a `with` block."""
 
-    def __init__(
-        self, jobs: BatchJobs, settings: BatchSettings, *, makes_jobs: bool, asked_by_name: bool = False
-    ) -> None:
+    def __init__(self, jobs: BatchJobs, settings: BatchSettings, *, makes_jobs: bool, requested: bool = False) -> None:
         self._jobs = jobs
         self._settings = settings
         self._makes_jobs = makes_jobs
-        self._least = 1 if asked_by_name else WORTH_A_JOB
+        self._least = 1 if requested else WORTH_A_JOB
         self._failures = 0
         self._watches: dict[str, Watch] = {}
-        self._tried: set[str] = set()  # texts that a job failed to embed: they go the ordinary way
-        self._chunks: dict[str, int] = {}  # of each job under way, for messages
+        self._tried: set[str] = set()  # texts that a job failed to embed: they are embedded the ordinary way
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._jobs.close()
 
-    @property
-    def under_way(self) -> list[JobRecord]:
-        return self._jobs.under_way()
-
-    def left_alone(self, embedder: Embedder) -> Callable[[str], bool]:  # noqa: ARG002 - it is that of the jobs
-        """Return which texts, by hash, the ordinary way must leave alone: a job has them, or a later one will."""
-        waited_for = frozenset().union(*(record.wanted for record in self._jobs.under_way()))
+    def excluded(self) -> Excluded:
+        """Return which texts, by hash, are not embedded the ordinary way: a job has them, or a later one will."""
+        in_jobs = frozenset().union(*(record.wanted for record in self._jobs.under_way()))
         if not self._makes_jobs:
-            return waited_for.__contains__
+            return in_jobs.__contains__
         tried = self._tried
-        return lambda text_hash: text_hash in waited_for or text_hash not in tried
+        return lambda text_hash: text_hash in in_jobs or text_hash not in tried
+
+    def note(self) -> str:
+        """Describe the jobs still in progress; empty when there are none."""
+        left = self._jobs.under_way()
+        if not left:
+            return ""
+        jobs = "1 batch job is" if len(left) == 1 else f"{len(left)} batch jobs are"
+        chunks = _counted(sum(len(record.wanted) for record in left))
+        return f"{jobs} in progress for {chunks}: run `notewell index` later to fetch the vectors"
 
     # --- a step, under the write lock ------------------------------------------------------------
 
-    def step(self, store: Store, embedder: Embedder, cache: EmbeddingCache | None, known: Known, tally: Tally) -> None:
+    def step(self, embedding: EmbeddingRun, tally: Tally) -> None:
         """Collect the jobs that are over and make new ones as far as there is room for them."""
         self._jobs.tidy(FOREIGN_DAYS)
         for record in self._jobs.under_way():
             try:
-                self._attend(record, store, cache, tally)
+                self._attend(record, embedding, tally)
             except RemoteFailure as failure:
                 self._missed(record, failure, tally)
         if self._makes_jobs:
-            self._make_jobs(store, embedder, known, tally)
+            self._make_jobs(embedding, tally)
         tally.jobs = len(self._jobs.under_way())
 
-    def _attend(self, record: JobRecord, store: Store, cache: EmbeddingCache | None, tally: Tally) -> None:
+    def _attend(self, record: JobRecord, embedding: EmbeddingRun, tally: Tally) -> None:
         if not record.job_id:
             recovered = self._jobs.recover(record)
             if recovered is None:
@@ -118,16 +145,14 @@ class BatchRun:
             watch.missed = 0
             self._later(watch)
             return
-        self._collect(record, view, tally, store=store, cache=cache, late=late)
+        self._collect(record, view, embedding, tally, late=late)
 
-    def _collect(
-        self, record: JobRecord, view: JobView, tally: Tally, *, store: Store, cache: EmbeddingCache | None, late: str
-    ) -> None:
+    def _collect(self, record: JobRecord, view: JobView, embedding: EmbeddingRun, tally: Tally, *, late: str) -> None:
         harvest = self._jobs.harvest(record, view)
-        if cache and harvest.vectors:
+        if embedding.cache and harvest.vectors:
             reach("embed.remember")
-            cache.put_many(self._jobs.identity, harvest.vectors)
-        tally.embedded += _stored(store, harvest.vectors)
+            embedding.cache.put_many(self._jobs.identity, harvest.vectors)
+        tally.embedded += _stored(embedding.store, harvest.vectors)
         self._tried.update(harvest.failed)
         if self._jobs.finish(record, view):
             tally.notes.append(f"the files of a batch job could not be deleted at {self._jobs.title}")
@@ -136,11 +161,11 @@ class BatchRun:
 
     def _judge(self, record: JobRecord, harvest: Harvest, trouble: str, tally: Tally) -> None:
         if trouble:
-            self._failed(f"a batch job of {counted(len(record.wanted))} failed: {trouble}", tally)
+            self._failed(f"a batch job of {_counted(len(record.wanted))} failed: {trouble}", tally)
         elif harvest.failed:
             reason = next(iter(harvest.failed.values()))
             tally.notes.append(
-                f"{len(harvest.failed):,} of {counted(len(record.wanted))} failed in a batch job ({reason}); "
+                f"{len(harvest.failed):,} of {_counted(len(record.wanted))} failed in a batch job ({reason}); "
                 "they are embedded the ordinary way"
             )
 
@@ -154,13 +179,13 @@ class BatchRun:
             tally.notes.append(f"{what}; its chunks are embedded the ordinary way")
 
     def _missed(self, record: JobRecord, failure: RemoteFailure, tally: Tally) -> None:
-        """Keep a job that could not be asked after: it is paid for, and a later run finds it."""
+        """Keep a job whose state could not be read: it is paid for, and a later run finds it."""
         watch = self._watch(record)
         watch.missed += 1
         watch.view = None
         self._later(watch)
         if watch.missed >= MISSED_LOOKS or not self._settings.wait:
-            reason = f"a batch job cannot be asked after: {failure.message}; run `notewell index` again later"
+            reason = f"the state of a batch job cannot be read: {failure.message}; run `notewell index` again later"
             tally.problems.append(Problem("batch job", reason))
             tally.complete = False
 
@@ -172,19 +197,19 @@ class BatchRun:
 
     # --- making jobs -----------------------------------------------------------------------------
 
-    def _make_jobs(self, store: Store, embedder: Embedder, known: Known, tally: Tally) -> None:
+    def _make_jobs(self, embedding: EmbeddingRun, tally: Tally) -> None:
         room = self._settings.concurrency - len(self._jobs.under_way())
         if room < 1:
             return
-        if self._least > 1 and not self._is_worth_it(store, embedder, known):
+        if self._least > 1 and sum(1 for _ in islice(self._texts(embedding), self._least)) < self._least:
             self._makes_jobs = False
             return
-        for load in self._jobs.loads(self._texts(store, embedder, known)):
+        for load in self._jobs.loads(self._texts(embedding)):
             try:
                 record = self._jobs.submit(load)
             except RemoteFailure as failure:
                 self._tried.update(load)
-                what = f"a batch job of {counted(len(load))} could not be made: {_told(failure)}"
+                what = f"a batch job of {_counted(len(load))} could not be made: {_told(failure)}"
                 self._failed(what, tally, for_good=failure.kind in {"key", "quota", "missing", "unreachable"})
                 if not self._makes_jobs:
                     return
@@ -198,18 +223,15 @@ class BatchRun:
             if room < 1:
                 return
 
-    def _is_worth_it(self, store: Store, embedder: Embedder, known: Known) -> bool:
-        waiting = islice(self._texts(store, embedder, known), self._least)
-        return sum(1 for _ in waiting) == self._least
-
-    def _texts(self, store: Store, embedder: Embedder, known: Known) -> Iterator[tuple[str, str]]:
-        """Yield each text once that waits for a vector, is known nowhere and fits into a job."""
+    def _texts(self, embedding: EmbeddingRun) -> Iterator[tuple[str, str]]:
+        """Yield each pending text once that has no known vector and fits into a job."""
+        embedder = embedding.embedder
         taken = self._tried.union(*(record.wanted for record in self._jobs.under_way()))
-        for page in _pages(store):
+        for page in _pages(embedding.store):
             fresh = [
                 chunk for chunk in page if chunk.embedded_hash not in taken and embedder.knows(chunk.embedded_text)
             ]
-            vectors = known([chunk.embedded_hash for chunk in fresh])
+            vectors = embedding.known_vectors([chunk.embedded_hash for chunk in fresh])
             for chunk in fresh:
                 if chunk.embedded_hash in taken or chunk.embedded_hash in vectors:
                     continue
@@ -221,13 +243,13 @@ class BatchRun:
 
     # --- waiting, without the lock ---------------------------------------------------------------
 
-    def wait(self, stop: threading.Event = NEVER_SET, told: Callable[[], None] = lambda: None) -> bool:
-        """Wait until a step has something to do; False when there is nothing left to wait for, or `stop` is set.
-
-        `told` is called before every look.
-        """
-        while not stop.is_set():
-            told()
+    def wait(self, policy: SyncPolicy, *, embedded: int) -> bool:
+        """Wait until a step has something to do; False when there is nothing left to wait for, or it is stopped."""
+        stop = policy.deadline.stop or NEVER_SET
+        while self._settings.wait and not stop.is_set():
+            if policy.progress:
+                left = sum(len(record.wanted) for record in self._jobs.under_way())
+                policy.progress(Progress("jobs", embedded, embedded + left))
             watched = [(record, self._watch(record)) for record in self._jobs.under_way()]
             watched = [(record, watch) for record, watch in watched if watch.missed < MISSED_LOOKS]
             if not watched:
@@ -245,7 +267,7 @@ class BatchRun:
                 if watch.missed >= MISSED_LOOKS:
                     return True  # the step says why
                 continue
-            if view.is_over:  # looks that were missed still count: its results may be what cannot be had
+            if view.is_over:  # missed polls still count: its results may be what cannot be fetched
                 watch.view = view
                 return True
             watch.missed = 0
@@ -273,7 +295,7 @@ class BatchRun:
 
 
 def _stopped_within(seconds: float, stop: threading.Event) -> bool:
-    """Wait so long, in pieces: on Windows Ctrl-C is seen only between two waits."""
+    """Wait, in pieces: on Windows Ctrl-C is seen only between two waits."""
     while seconds > 0:
         if stop.wait(min(seconds, 1.0)):
             return True
@@ -300,10 +322,42 @@ def _pages(store: Store) -> Iterator[Sequence[PendingChunk]]:
         yield page
 
 
-def counted(count: int) -> str:
-    """Return so many chunks in words."""
+def _counted(count: int) -> str:
     return "1 chunk" if count == 1 else f"{count:,} chunks"
 
 
 def _told(failure: RemoteFailure) -> str:
     return f"{failure.message}: {failure.detail}" if failure.detail else failure.message
+
+
+def texts_in_jobs(state_folder: Path, identity: EmbedderIdentity) -> list[frozenset[str]]:
+    """Return the texts of each job of this embedder, by hash, as the ledger has them; nothing is sent."""
+    if not (state_folder / FOLDER).exists():
+        return []
+    return [record.wanted for record in Ledger(state_folder).records() if record.identity == identity]
+
+
+def jobs_in_progress(state_folder: Path) -> tuple[BatchJob, ...]:
+    """Return the jobs of every model, oldest first, as the ledger has them; nothing is sent."""
+    return tuple(
+        BatchJob(
+            provider=record.identity.provider,
+            model=record.identity.model,
+            id=record.job_id,
+            chunks=len(record.wanted),
+            since=datetime.fromtimestamp(record.begun_at, UTC).isoformat(timespec="seconds"),
+        )
+        for record in Ledger(state_folder).records()
+    )
+
+
+def check_jobs(state_folder: Path) -> Iterator[Check]:
+    """Yield the checks of `doctor` on batch jobs; nothing when there are none."""
+    jobs = jobs_in_progress(state_folder)
+    if jobs:
+        waiting = sum(job.chunks for job in jobs)
+        yield Check(
+            "jobs", True, f"{len(jobs)} in progress for {waiting:,} chunks", "run `notewell index` to collect them"
+        )
+    for name in Ledger(state_folder).damaged():
+        yield Check("jobs", False, f"{FOLDER}/{name} cannot be read: its job is not collected", "delete the file")
