@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-TESTS = Path(__file__).resolve().parent.parent / "tests"
+REPOSITORY = Path(__file__).resolve().parent.parent
 POOL = 512  # different vectors
 
-sys.path.insert(0, str(TESTS))
+sys.path.insert(0, str(REPOSITORY))
 
-from fakes.openai import FakeOpenAI  # noqa: E402 - the tests are no package
+from tests.fakes.openai import FakeOpenAI  # noqa: E402 - it is run as a script
 
 
 class PooledOpenAI(FakeOpenAI):

@@ -62,7 +62,7 @@ def false_positives(folder: Path, find: Callable[[str], list[str]], *, show: boo
 
 def misses(find: Callable[[str], list[str]], *, strict: bool = False) -> tuple[int, int]:
     """Print and return how many planted secrets were missed, and how many were planted; strictly, also in part."""
-    from tests.redaction.planted import left_over, planted, private_keys, wrapped
+    from tests.text.redaction.planted import left_over, planted, private_keys, wrapped
 
     texts = [each for seed in SEEDS for make in (planted, wrapped, private_keys) for each in make(seed)]
     missed = [

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from notewell.memory.async_memory import AsyncMemory
     from notewell.memory.memory import Memory
     from notewell.memory.shared import close_shared_memories, shared_memory
+    from notewell.search.options import SearchOptions
     from notewell.sessions import ConversationStore
     from notewell.settings import Settings
 
@@ -117,6 +118,7 @@ __all__ = [
     "Remembered",
     "RerankerError",
     "SearchAnswer",
+    "SearchOptions",
     "SessionBusyError",
     "SessionDamagedError",
     "SessionExistsError",
@@ -141,6 +143,7 @@ _HOMES = {
     "AsyncMemory": "notewell.memory.async_memory",
     "ConversationStore": "notewell.sessions",
     "Memory": "notewell.memory.memory",
+    "SearchOptions": "notewell.search.options",
     "Settings": "notewell.settings",
     "close_shared_memories": "notewell.memory.shared",
     "shared_memory": "notewell.memory.shared",

@@ -38,6 +38,8 @@ Each error says what happened, and `hint` says what to do next.
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
@@ -237,10 +239,37 @@ class DiskFullError(StoreError):
     exit_code = 1
 
 
-def system_error(error: OSError) -> NotewellError:
-    """Return what the system refused as an error with a next step."""
-    where = f"{error.filename}: " if error.filename else ""
-    message = f"{where}{error.strerror or error}"
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+# --- errors of the operating system -------------------------------------------------------------
+
+NO_SPACE = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # Windows has no quota error
+_NOT_PERMITTED = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+def system_error(error: OSError, path: Path | None = None) -> NotewellError:
+    """Return an error of the operating system as ours, with a next step; `path` is told where the system tells none."""
+    where = error.filename or path
+    message = f"{where}: {error.strerror or error}" if where else error.strerror or str(error)
+    if error.errno in NO_SPACE:
         return DiskFullError(message, hint="free some space; what was indexed before is intact")
-    return NotewellError(message, hint="check the path and who may read and write it")
+    return NotewellError(message, hint="check the path and its permissions")
+
+
+def store_error(error: OSError, path: Path) -> StoreError:
+    """Return the error for a file operation that failed at or below `path`, where an index is kept."""
+    translated = system_error(error, path)
+    if isinstance(translated, DiskFullError):
+        return translated
+    if error.errno in _NOT_PERMITTED:
+        return IndexReadOnlyError(translated.message, hint="check the permissions of the folder that holds the index")
+    return StoreError(translated.message, hint="check that the disk that holds the index is readable and writable")
+
+
+@contextmanager
+def as_store_errors(path: Path) -> Iterator[None]:
+    """Raise failed file operations as store errors; failed connections to a provider pass through."""
+    try:
+        yield
+    except (ConnectionError, TimeoutError):
+        raise
+    except OSError as error:
+        raise store_error(error, path) from error

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fakes.openai import FakeOpenAI
 from notewell.embedding.file_facts import FileFacts
 from notewell.embedding.gguf import GgufEmbedder
 from notewell.embedding.granite import GraniteEmbedder
@@ -24,6 +23,7 @@ from notewell.embedding.providers.openai import open_openai
 from notewell.errors import EmbedderUnavailableError
 from notewell.protocols import Embedder
 from notewell.settings import RemoteSettings, Settings
+from tests.fakes.openai import FakeOpenAI
 
 TINY_GGUF = Path(__file__).parent.parent / "embedding" / "tiny_gguf.py"
 SENTENCE_FOLDER = Path(__file__).parent.parent / "embedding" / "sentence_folder.py"

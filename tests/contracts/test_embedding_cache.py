@@ -14,8 +14,8 @@ import pytest
 from notewell.errors import BadVectorError
 from notewell.store.sqlite import SqliteEmbeddingCache, open_index
 from notewell.types import EmbedderIdentity, hash_text
-from store.builders import DIMENSIONS, IDENTITY, chunks_of, document, vector_for
-from store.other_user import run_as_other_user
+from tests.store.builders import DIMENSIONS, IDENTITY, chunks_of, document, vector_for
+from tests.store.other_user import run_as_other_user
 
 DAY_S = 86_400
 

@@ -6,7 +6,16 @@ import pytest
 
 from notewell.errors import NotewellError
 from notewell.types import Counts
-from store.builders import IDENTITY, chunks_of, document, embed_pending, ids_by_text, prepared, vector_for, vectors_of
+from tests.store.builders import (
+    IDENTITY,
+    chunks_of,
+    document,
+    embed_pending,
+    ids_by_text,
+    prepared,
+    vector_for,
+    vectors_of,
+)
 
 PATH = "sessions/a.jsonl"
 

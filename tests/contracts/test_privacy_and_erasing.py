@@ -6,7 +6,7 @@ import pytest
 
 from notewell.store.sqlite.vectors.segments import EXACT_LIMIT
 from notewell.types import EVERYTHING, Scope
-from store.builders import IDENTITY, chunks_of, document, terms, vector_for, vectors_of
+from tests.store.builders import IDENTITY, chunks_of, document, terms, vector_for, vectors_of
 
 GROUP = Scope(public_only=True)
 TEAM = Scope(public_only=True, own_transcripts=frozenset({"sessions/groups/team.json5"}))

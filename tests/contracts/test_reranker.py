@@ -9,7 +9,7 @@ import pytest
 
 from notewell.search.rerankers.selection import BUILT_IN, open_reranker
 from notewell.settings import QuerySettings, RerankSettings, Settings
-from reranking.provider import running
+from tests.search.rerankers.provider import running
 
 pytest.importorskip("httpx", reason="the extra `remote` is not installed")
 

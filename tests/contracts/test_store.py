@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from notewell.errors import BadVectorError, IndexMismatchError, NotewellError
 from notewell.types import EVERYTHING, Chunk, ChunkPlace, Counts, EmbedderIdentity, PreparedChunk, Scope, Term
-from store.builders import (
+from tests.store.builders import (
     DIMENSIONS,
     IDENTITY,
     chunks_of,

@@ -9,7 +9,7 @@ from notewell.store.sqlite import open_index
 from notewell.store.sqlite.vectors import VECTOR_DRIVERS
 from notewell.store.sqlite.vectors.segments import EXACT_LIMIT
 from notewell.types import EVERYTHING, Chunk, EmbedderIdentity, PreparedChunk, Scope
-from store.builders import document
+from tests.store.builders import document
 
 pytest.importorskip("sqlite_vec", reason="sqlite-vec is not installed, so there is nothing to compare")
 

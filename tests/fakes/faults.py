@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fakes.loopback import HTML_ERROR, Reply
+from tests.fakes.loopback import HTML_ERROR, Reply
 
 # Answers with an error status; each provider writes its own body.
 STATUS_FAULTS = {"rate_limited": 429, "quota": 429, "unauthorized": 401, "bad_request": 400, "500": 500, "503": 503}

@@ -8,10 +8,10 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from fakes.faults import BATCH_FAULTS, STATUS_FAULTS
-from fakes.jobs import Job, JobBook, parse_lines
-from fakes.loopback import Reply, Request, json_reply
-from fakes.provider import ApiFailure, FakeProvider, retry_header
+from tests.fakes.faults import BATCH_FAULTS, STATUS_FAULTS
+from tests.fakes.jobs import Job, JobBook, parse_lines
+from tests.fakes.loopback import Reply, Request, json_reply
+from tests.fakes.provider import ApiFailure, FakeProvider, retry_header
 
 MAX_REQUESTS = 100
 MAX_TEXT_BYTES = 36_000  # "Request payload size exceeds the limit"; measured on the text here

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fakes.loopback import Request
+from tests.fakes.loopback import Request
 
 Line = dict[str, Any]
 RunLine = Callable[[Line, "Job", int], tuple[int, Any]]  # a line, its job and position in; status and answer out

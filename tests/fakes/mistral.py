@@ -6,12 +6,12 @@ import time
 from typing import Any, ClassVar
 from uuid import NAMESPACE_URL, uuid5
 
-from fakes.faults import BATCH_FAULTS, STATUS_FAULTS
-from fakes.jobs import Job, JobBook, StoredFile, parse_lines
-from fakes.loopback import Reply, Request
-from fakes.openai import FakeOpenAI, spoil_answer
-from fakes.provider import ApiFailure, retry_header
-from fakes.vectors import token_count
+from tests.fakes.faults import BATCH_FAULTS, STATUS_FAULTS
+from tests.fakes.jobs import Job, JobBook, StoredFile, parse_lines
+from tests.fakes.loopback import Reply, Request
+from tests.fakes.openai import FakeOpenAI, spoil_answer
+from tests.fakes.provider import ApiFailure, retry_header
+from tests.fakes.vectors import token_count
 
 MAX_INPUTS = 512
 MAX_INPUT_TOKENS = 8192

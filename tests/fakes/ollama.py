@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fakes.faults import STATUS_FAULTS
-from fakes.loopback import Reply, Request, json_reply
-from fakes.provider import ApiFailure, FakeProvider, retry_header
-from fakes.vectors import token_count
+from tests.fakes.faults import STATUS_FAULTS
+from tests.fakes.loopback import Reply, Request, json_reply
+from tests.fakes.provider import ApiFailure, FakeProvider, retry_header
+from tests.fakes.vectors import token_count
 
 CONTEXT_TOKENS = 2048  # of nomic-embed-text
 ROUTES = {

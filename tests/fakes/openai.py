@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fakes.faults import BATCH_FAULTS, INDEX_FAULTS, STATUS_FAULTS, spoil_order
-from fakes.jobs import Job, JobBook, StoredFile, multipart_fields, parse_lines
-from fakes.loopback import Reply, Request, json_reply
-from fakes.provider import ApiFailure, FakeProvider, retry_header
-from fakes.vectors import as_base64, token_count
+from tests.fakes.faults import BATCH_FAULTS, INDEX_FAULTS, STATUS_FAULTS, spoil_order
+from tests.fakes.jobs import Job, JobBook, StoredFile, multipart_fields, parse_lines
+from tests.fakes.loopback import Reply, Request, json_reply
+from tests.fakes.provider import ApiFailure, FakeProvider, retry_header
+from tests.fakes.vectors import as_base64, token_count
 
 MAX_INPUTS = 2048
 MAX_INPUT_TOKENS = 8192

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from fakes.faults import (
+from tests.fakes.faults import (
     BATCH_FAULTS,
     INDEX_FAULTS,
     STATUS_FAULTS,
@@ -22,8 +22,8 @@ from fakes.faults import (
     spoil_vectors,
     spoil_wire,
 )
-from fakes.loopback import LoopbackServer, Reply, Request, json_reply
-from fakes.vectors import vector_of
+from tests.fakes.loopback import LoopbackServer, Reply, Request, json_reply
+from tests.fakes.vectors import vector_of
 
 
 class ApiFailure(Exception):

@@ -8,15 +8,15 @@ assert len(provider.requests_to("embed")) == 2
 
 from __future__ import annotations
 
-from fakes.faults import BATCH_FAULTS, INDEX_FAULTS, STATUS_FAULTS, VECTOR_FAULTS, WIRE_FAULTS
-from fakes.gemini import FakeGemini
-from fakes.loopback import Request
-from fakes.mistral import FakeMistral
-from fakes.ollama import FakeOllama
-from fakes.openai import FakeOpenAI
-from fakes.provider import FakeProvider
-from fakes.vectors import vector_of
-from fakes.voyage import FakeVoyage
+from tests.fakes.faults import BATCH_FAULTS, INDEX_FAULTS, STATUS_FAULTS, VECTOR_FAULTS, WIRE_FAULTS
+from tests.fakes.gemini import FakeGemini
+from tests.fakes.loopback import Request
+from tests.fakes.mistral import FakeMistral
+from tests.fakes.ollama import FakeOllama
+from tests.fakes.openai import FakeOpenAI
+from tests.fakes.provider import FakeProvider
+from tests.fakes.vectors import vector_of
+from tests.fakes.voyage import FakeVoyage
 
 PROVIDERS: dict[str, type[FakeProvider]] = {
     fake.name: fake for fake in (FakeOpenAI, FakeGemini, FakeVoyage, FakeMistral, FakeOllama)

@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
-from fakes.providers import PROVIDERS, FakeOllama, FakeOpenAI, vector_of
+from tests.fakes.providers import PROVIDERS, FakeOllama, FakeOpenAI, vector_of
 
 TEXTS = ["one", "two", "three"]
 

@@ -13,7 +13,7 @@ import httpx
 import numpy as np
 import pytest
 
-from fakes.providers import FakeGemini, FakeMistral, FakeOllama, FakeOpenAI, FakeVoyage, vector_of
+from tests.fakes.providers import FakeGemini, FakeMistral, FakeOllama, FakeOpenAI, FakeVoyage, vector_of
 
 TEXTS = ["the guest network is VLAN 30", "服务器将在下周进行数据库迁移", "tea over coffee"]
 

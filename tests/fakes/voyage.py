@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fakes.faults import STATUS_FAULTS
-from fakes.jobs import Job, parse_lines
-from fakes.loopback import Reply, Request
-from fakes.openai import FakeOpenAI, spoil_answer
-from fakes.provider import ApiFailure, retry_header
-from fakes.vectors import token_count
+from tests.fakes.faults import STATUS_FAULTS
+from tests.fakes.jobs import Job, parse_lines
+from tests.fakes.loopback import Reply, Request
+from tests.fakes.openai import FakeOpenAI, spoil_answer
+from tests.fakes.provider import ApiFailure, retry_header
+from tests.fakes.vectors import token_count
 
 MAX_INPUTS = 1000
 CONTEXT_TOKENS = 32_000

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from indexing.contents import contents_of, faults_of
-from indexing.transcripts import append, documents_of, lines, open_memory, position_of
 from notewell import Memory
 from notewell.errors import PathRefusedError, SettingsError
 from notewell.indexing.plan import Deadline, SyncPolicy
 from notewell.sources.transcripts import pieces
 from notewell.text.fences import fence
+from tests.indexing.contents import contents_of, faults_of
+from tests.indexing.transcripts import append, documents_of, lines, open_memory, position_of
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from indexing.contents import contents_of, faults_of
-from indexing.transcripts import append, documents_of, lines, open_memory
 from notewell import Memory
 from notewell.chunking import chunk_dialogue, chunk_message
 from notewell.chunking.weight import QUARTERS, weigh
 from notewell.indexing.plan import Deadline, SyncPolicy
 from notewell.types import Document, FileStamp, SpokenLine
+from tests.indexing.contents import contents_of, faults_of
+from tests.indexing.transcripts import append, documents_of, lines, open_memory
 
 BOUNDED = settings(
     max_examples=25,

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from indexing.contents import contents_of, faults_of
 from notewell import Memory
+from tests.indexing.contents import contents_of, faults_of
 
 pytest.importorskip("pyjson5", reason="the session store needs the extra `sessions`")
 

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from indexing.transcripts import append, lines, open_memory
 from notewell import Memory
 from notewell.errors import PathRefusedError, StoreError
 from notewell.indexing.background_sync import MOST_DELAYS, Follower
+from tests.indexing.transcripts import append, lines, open_memory
 
 NEVER_QUIET = {"sync__sessions__debounce_ms": 600_000}
 AT_ONCE = {"sync__sessions__debounce_ms": 0}

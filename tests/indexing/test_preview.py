@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from notewell import Memory, PathRefusedError
-from sources.transcripts.records import jsonl, openclaw
+from tests.sources.transcripts.records import jsonl, openclaw
 
 
 def talk(first: int, count: int) -> bytes:

@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from fakes.providers import FakeOpenAI
-from indexing.embedders import WatchedEmbedder
 from notewell import AsyncMemory, Memory
 from notewell.agents.tools import MemoryTools
+from tests.fakes.providers import FakeOpenAI
+from tests.indexing.embedders import WatchedEmbedder
 
 SMALL, LARGE = "text-embedding-3-small", "text-embedding-3-large"
 DEAR = {f"openai/{SMALL}": "10000", f"openai/{LARGE}": "10000"}  # a workspace of 7 short notes costs some dollars

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from fakes.providers import PROVIDERS, FakeOpenAI
 from notewell import Memory
+from tests.fakes.providers import PROVIDERS, FakeOpenAI
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import apsw
 import pytest
 
-from indexing.transcripts import append, lines, open_memory
+from tests.indexing.transcripts import append, lines, open_memory
 
 
 @pytest.fixture

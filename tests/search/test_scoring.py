@@ -169,9 +169,9 @@ def test_neighbouring_words_and_function_words_add(field):
     assert order([plain, plain._replace(chunk_id=2, **{field: 2.0})])[0] == 2
 
 
-def test_one_of_many_parts_counts_a_little_less():
-    whole, part = score_one(Candidate(1, 0.6, 4.0), SCALE), score_one(Candidate(2, 0.6, 4.0, parts=1000), SCALE)
-    assert (1 - TUNING.part_share) * whole.score < part.score < whole.score
+def test_a_piece_of_a_longer_text_counts_a_little_less():
+    whole, *pieces = (score_one(Candidate(1, 0.6, 4.0, parts=parts), SCALE).score for parts in (1, 2, 1000))
+    assert pieces == [pytest.approx((1 - TUNING.piece_loss) * whole)] * 2
 
 
 # --- the best, read ------------------------------------------------------------------------------

@@ -32,6 +32,11 @@ REASONS = {
         2000: "any year: the day does not matter",
         4096: "headings remembered",
     },
+    "options.py": {
+        0.35: "default threshold; a setting",
+        6: "default limit; a setting",
+        200: "candidates a side at most; OpenClaw's cap",
+    },
     "ordering.py": {
         0.7: "default weight of a reranker; a setting",
         20: "default candidates of a reranker; a setting",
@@ -47,17 +52,13 @@ REASONS = {
         0.75: "b of BM25, as in the store",
         1.2: "k1 of BM25, as in the store",
     },
-    "searcher.py": {
-        0.35: "default threshold; a setting",
-        4: "digits of a shown score",
-        6: "default limit; a setting. Digits of an explained number",
-        200: "candidates a side at most; OpenClaw's cap",
-    },
+    "searcher.py": {4: "digits of a shown score", 6: "digits of an explained number"},
     "snippets.py": {
         1e-09: "sums of the same weights in another order",
         3: "quarters of a passage that must match",
         4: "quarters; shortest stem whose last letter may change",
         8: "places looked at for one word",
+        512: "spellings remembered",
         160: "characters shown of the beginning of a long message",
         700: "characters of a snippet; OpenClaw's",
     },

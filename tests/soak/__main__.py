@@ -41,7 +41,6 @@ def main() -> int:
     parser.add_argument("--count", type=int, help="points, rounds, operations, seconds, files or databases")
     parser.add_argument("--seed", type=int, help="repeat the run of this seed")
     chosen = parser.parse_args()
-    sys.path.insert(0, str(Path(__file__).parent.parent))  # the tests' own modules: indexing.contents, processes
     os.environ["NOTEWELL_CONFIG"] = os.devnull
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     seed = chosen.seed if chosen.seed is not None else random.SystemRandom().randrange(10**9)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from indexing.contents import faults_of
 from notewell import Memory
+from tests.indexing.contents import faults_of
 
 NOTES = 300
 MOST = 2.5  # times a fresh index, as the reliability goals ask

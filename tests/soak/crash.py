@@ -7,8 +7,8 @@ import shutil
 import time
 from pathlib import Path
 
-from processes.conftest import Worker, write_note
-from processes.test_kill import SCENARIOS, Stage, check_after_kill
+from tests.end_to_end.processes.conftest import Worker, write_note
+from tests.end_to_end.processes.test_kill import SCENARIOS, Stage, check_after_kill
 
 TOLD_EVERY = 250
 

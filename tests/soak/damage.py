@@ -7,11 +7,11 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
-from faults.stages import fingerprint
-from indexing.contents import contents_of, faults_of, fresh_contents
-from indexing.test_damage import DAMAGES
 from notewell import Memory
-from processes.conftest import write_note
+from tests.end_to_end.faults.stages import fingerprint
+from tests.end_to_end.processes.conftest import write_note
+from tests.indexing.contents import contents_of, faults_of, fresh_contents
+from tests.indexing.test_damage import DAMAGES
 
 TOLD_EVERY = 100
 

@@ -7,11 +7,11 @@ import random
 import shutil
 from pathlib import Path
 
-from faults.file_layer import OPERATIONS, Fault, FaultyLayer
-from faults.stages import Stage
-from faults.test_file_layer import run_everything
 from notewell import NotewellError
 from notewell.store.sqlite.connection import through_file_layer
+from tests.end_to_end.faults.file_layer import OPERATIONS, Fault, FaultyLayer
+from tests.end_to_end.faults.stages import Stage
+from tests.end_to_end.faults.test_file_layer import run_everything
 
 
 def run(folder: Path, *, count: int, seed: int) -> bool:

@@ -6,9 +6,9 @@ import random
 import shutil
 from pathlib import Path
 
-from indexing.contents import contents_of, faults_of, fresh_contents
 from notewell import Memory
-from test_properties import NAMES, TEXTS, edit
+from tests.end_to_end.test_properties import NAMES, TEXTS, edit
+from tests.indexing.contents import contents_of, faults_of, fresh_contents
 
 COMPARED_EVERY = 50
 

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from indexing.contents import contents_of, faults_of, fresh_contents
 from notewell import Memory
+from tests.indexing.contents import contents_of, faults_of, fresh_contents
 
 READERS, WRITERS = 8, 2
 SETTLED_NOTES = 50

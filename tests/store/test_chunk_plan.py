@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notewell.store.sqlite.documents import StoredRow, plan_chunks
-from store.builders import prepared
+from tests.store.builders import prepared
 
 
 def stored(number, text, *, line=1, context="", turn=0, parts=1):

@@ -14,7 +14,7 @@ import pytest
 from notewell.errors import DiskFullError, StoreError
 from notewell.store.sqlite import open_index
 from notewell.types import EVERYTHING
-from store.builders import IDENTITY, chunks_of, document, embed_pending, terms, vectors_of
+from tests.store.builders import IDENTITY, chunks_of, document, embed_pending, terms, vectors_of
 
 
 def write_forever(path, first_round, ready):

@@ -17,8 +17,8 @@ from notewell.errors import IndexBusyError, IndexCorruptError, IndexReadOnlyErro
 from notewell.store.sqlite import open_index, schema
 from notewell.store.sqlite.connection import connect
 from notewell.types import EVERYTHING, ChunkPlace
-from store.builders import IDENTITY, chunks_of, document, embed_pending, prepared, terms, vectors_of
-from store.other_user import run_as_other_user
+from tests.store.builders import IDENTITY, chunks_of, document, embed_pending, prepared, terms, vectors_of
+from tests.store.other_user import run_as_other_user
 
 
 def new_index(path, *texts):
@@ -388,7 +388,7 @@ def test_processes_that_create_the_same_index_share_it(tmp_path):
 FORK = """
 import os, sys, threading
 from pathlib import Path
-from store.builders import chunks_of, document
+from tests.store.builders import chunks_of, document
 from notewell.store.sqlite import open_index
 store = open_index(Path(sys.argv[1]), create=True, read_only=False)
 store.put_document(document("parent.md"), chunks_of("before"), {})
@@ -444,7 +444,7 @@ def test_more_snapshots_at_once_than_connections_are_kept(tmp_path):
 
 def test_keyword_use_never_imports_numpy(tmp_path):
     script = (
-        "import sys; from pathlib import Path; from store.builders_without_numpy import use;"
+        "import sys; from pathlib import Path; from tests.store.builders_without_numpy import use;"
         "use(Path(sys.argv[1])); print('numpy' in sys.modules)"
     )
     result = subprocess.run(

@@ -12,7 +12,7 @@ import pytest
 
 from notewell.errors import IndexBusyError
 from notewell.store.state_folder import StateFolder
-from store.other_user import run_as_other_user
+from tests.store.other_user import run_as_other_user
 
 
 @pytest.fixture

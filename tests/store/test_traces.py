@@ -9,7 +9,7 @@ import pytest
 
 from notewell.store.sqlite import open_index
 from notewell.store.sqlite.vectors.segments import EXACT_LIMIT
-from store.builders import IDENTITY, chunks_of, document, vector_for, vectors_of
+from tests.store.builders import IDENTITY, chunks_of, document, vector_for, vectors_of
 
 SECRET = "zanzibarquux"
 OWN_TABLES = ("documents", "chunks", "chunk_texts", "vectors", "segment_slots", "terms_docsize")

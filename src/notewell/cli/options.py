@@ -63,15 +63,30 @@ def common_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+def search_options(function: Callable[..., Any], *names: str) -> Callable[..., Any]:
+    """Give a command the search options, or those of these names, as their declaration says."""
+    from notewell.search.options import declared_options  # most commands do without
+
+    declared = declared_options()
+    for name in reversed(names or tuple(declared)):
+        option = declared[name]
+        if not option.flags:
+            continue
+        shown: dict[str, Any] = {"help": option.help, "hidden": option.hidden}
+        if option.switch is not None:
+            shown |= {"is_flag": True, "flag_value": option.switch}
+        elif option.choices:
+            shown["type"] = click.Choice(option.choices)
+        else:
+            kinds = {"integer": int, "number": float}
+            shown |= {"type": kinds.get(option.schema.get("type", ""), str), "metavar": option.metavar}
+        function = click.option(*option.flags, name, default=None, **shown)(function)
+    return function
+
+
 def listener_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that say who listens."""
-    session = click.option("--session", metavar="ID", help="The group's own session, which it may see.")
-    chat = click.option(
-        "--chat",
-        type=click.Choice(["direct", "group"]),
-        help="Who listens: a group sees neither MEMORY.md nor private notes.  [default: direct]",
-    )
-    return chat(session(function))
+    return search_options(function, "chat", "session")
 
 
 def _assignment(text: str) -> tuple[str, str]:

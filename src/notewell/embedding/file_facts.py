@@ -9,13 +9,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 from notewell.errors import EmbedderUnavailableError
+from notewell.files.atomic import write_atomically
 
 FACTS_FILE = "facts.json"
 # Some file systems stamp whole seconds or two: a file that young may change again and keep its stamp.
@@ -73,14 +72,7 @@ class FileFacts:
         """Replace the file in one step; without the right to, the next run finds the facts out again."""
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, name = tempfile.mkstemp(dir=self._path.parent, prefix=f"{FACTS_FILE}.")
-            try:
-                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                    json.dump(content, file, indent=1)
-                Path(name).replace(self._path)
-            except BaseException:
-                Path(name).unlink(missing_ok=True)
-                raise
+            write_atomically(self._path, json.dumps(content, indent=1), mode=0o600)
 
 
 def _stamp(path: Path) -> list[int] | None:

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from notewell.errors import IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
-from notewell.files.system_errors import as_store_errors
+from notewell.errors import IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError, as_store_errors
 from notewell.indexing.background_sync import BackgroundSync, Follower
 from notewell.indexing.embedding_run import EMBEDDER
 from notewell.indexing.indexer import Indexer

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from notewell.errors import IndexCorruptError
 from notewell.indexing.spending import SpendingLimit
 from notewell.search.query_embedding import QueryEmbedding
-from notewell.search.searcher import Found, SearchRequest, find
+from notewell.search.searcher import Found, find
 from notewell.search.tuning import TUNING
 from notewell.types import FileStamp, IndexState, SearchAnswer
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from notewell.embedding.embedders import Embedders
     from notewell.indexing.sync import Sync
     from notewell.protocols import Embedder, Snapshot, StoreAccess, Vector
+    from notewell.search.options import SearchRequest
     from notewell.search.tuning import Tuning
     from notewell.settings import Settings
     from notewell.sources.notes import NotesSource

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from notewell.embedding.embedders import Embedders
-from notewell.errors import DiskFullError, SettingsError, StoreError
+from notewell.errors import DiskFullError, StoreError
 from notewell.indexing.preparation import Preparation
 from notewell.indexing.sync import Sync
 from notewell.memory.answering import Answering
@@ -139,14 +139,6 @@ def open_components(
         caches=caches,
         sync=sync,
         answering=answering,
-    )
-
-
-def sessions_off() -> SettingsError:
-    """Return the error for asking about conversations that are not part of this memory."""
-    return SettingsError(
-        "conversations are not part of this memory",
-        hint='set sources = ["memory", "sessions"] and experimental.session_memory = true in your settings',
     )
 
 

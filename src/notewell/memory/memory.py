@@ -6,15 +6,15 @@ import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from notewell.errors import MemoryDisabledError, PathRefusedError
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.answering import NO_NOTES
-from notewell.memory.components import open_components, sessions_off
+from notewell.memory.components import open_components
 from notewell.memory.reading import read_note, read_transcript
-from notewell.memory.requests import build_request
+from notewell.search.options import build_request, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
 from notewell.settings.workspace import checked_workspace, expanded
 from notewell.sources.privacy import Chat, audience_of
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from datetime import date
 
     from notewell.indexing.watch import Watching
-    from notewell.protocols import Embedder, Reranker
-    from notewell.search.scoring import Fusion
+    from notewell.protocols import Embedder
+    from notewell.search.options import SearchOptions
     from notewell.search.tuning import Tuning
     from notewell.sessions import ConversationStore, Flushed
     from notewell.store.sqlite.cache import SqliteEmbeddingCache
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
         ProgressCallback,
         Remembered,
         SearchAnswer,
-        SearchMode,
         SourceName,
         Status,
         Verification,
@@ -282,25 +281,7 @@ class Memory:
 
     # --- reading ---------------------------------------------------------------------------------
 
-    def search(
-        self,
-        query: str,
-        *,
-        limit: int | None = None,
-        min_score: float | None = None,
-        fusion: Fusion | None = None,
-        mode: SearchMode | None = None,
-        keyword_only: bool = False,
-        since: str | date | None = None,
-        until: str | date | None = None,
-        on: str | date | None = None,
-        source: SourceName | Literal["all"] | None = None,
-        rerank: bool | Reranker | None = None,
-        explain: bool = False,
-        sync: bool | None = None,
-        chat: Chat | None = None,
-        session: str | None = None,
-    ) -> SearchAnswer:
+    def search(self, query: str, **options: Unpack[SearchOptions]) -> SearchAnswer:
         """Return the best hits for `query`, how they were found and how fresh the index is.
 
         `mode` is "hybrid", "semantic" (vectors alone) or "keyword" (words alone, and no model is loaded); without it
@@ -313,23 +294,8 @@ class Memory:
         What is new is indexed first, for `sync.search_budget_ms` at most; `sync=False` answers from the index as it is.
         """
         self._check_enabled()
-        request = build_request(
-            self.settings,
-            query,
-            limit=limit,
-            min_score=min_score,
-            fusion=fusion,
-            mode=mode,
-            keyword_only=keyword_only,
-            since=since,
-            until=until,
-            on=on,
-            source=source,
-            rerank=rerank,
-            explain=explain,
-            audience=audience_of(chat, session, self.audience),
-        )
-        return self._components.answering.search(request, sync=sync)
+        request = build_request(self.settings, query, options, opened_for=self.audience)
+        return self._components.answering.search(request, sync=options.get("sync"))
 
     def files(self, source: SourceName | None = None) -> tuple[str, ...]:
         """Return the paths of the memory's files on disk now, as `search` cites them, or those of one source."""

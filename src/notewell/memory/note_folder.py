@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.files.faults import reach
 from notewell.sources.walking import is_link
 
-DRAFT_PREFIX, DRAFT_SUFFIX = ".notewell-", ".tmp"  # hidden, so that no listing of notes shows a draft
+DRAFT_PREFIX = ".notewell-"  # hidden, so that no listing of notes shows a draft
 _BY_FOLDER = (
     {os.open, os.mkdir, os.rename, os.unlink, os.stat} <= os.supports_dir_fd
     and hasattr(os, "O_NOFOLLOW")
@@ -29,33 +29,9 @@ class NoteFolder:
 
     def replace(self, name: str, content: bytes, mode: int) -> None:
         """Give a file this content in one step: after a crash the old or the new content is there, whole."""
-        draft = f"{DRAFT_PREFIX}{os.getpid()}-{secrets.token_hex(4)}{DRAFT_SUFFIX}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-        reach("note.open")
-        with os.fdopen(os.open(self._at(draft), flags, mode, dir_fd=self._handle), "wb") as file:
-            try:
-                if hasattr(os, "fchmod"):
-                    os.fchmod(file.fileno(), mode)  # what umask took away, the note had before
-                reach("note.write")
-                file.write(content)
-                file.flush()
-                reach("note.fsync")
-                os.fsync(file.fileno())
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(self._at(draft), dir_fd=self._handle)
-                raise
-        try:
-            reach("note.rename")
-            if self._handle is None:
-                os.replace(self._at(draft), self._at(name))  # noqa: PTH105
-            else:
-                os.replace(draft, name, src_dir_fd=self._handle, dst_dir_fd=self._handle)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(self._at(draft), dir_fd=self._handle)
-            raise
-        self.sync()
+        write_atomically(
+            self._at(name), content, mode=mode, folder_fd=self._handle, draft_prefix=DRAFT_PREFIX, faults="note"
+        )
 
     def sync(self) -> None:
         """Make what was done here outlive a power cut; Windows needs no such call."""

@@ -12,7 +12,7 @@ from notewell.errors import NoteNotFoundError, NotewellError, PathRefusedError
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.note_writing import Appended, Provenance, append_note, daily_note, entry_text, notes_lock
 from notewell.memory.reading import read_note
-from notewell.memory.requests import build_request
+from notewell.search.options import SearchOptions, build_request
 from notewell.sources.front_matter import split_front_matter
 from notewell.sources.privacy import DIRECT, Audience, is_private
 from notewell.types import KnownAlready, Remembered
@@ -124,7 +124,8 @@ class NoteWriter:
 def _known(parts: Components, entry: str, audience: Audience) -> list[Known]:
     """Return similar statements that the audience may see; the notes themselves are read, not snippets."""
     query = " ".join(entry.split())[:LONGEST_QUERY]
-    request = build_request(parts.settings, query, limit=CANDIDATES, min_score=0.0, audience=audience)
+    options = SearchOptions(limit=CANDIDATES, min_score=0.0)
+    request = build_request(parts.settings, query, options, opened_for=audience)
     found: list[Known] = []
     for hit in parts.answering.search(request).hits:
         if hit.source != "memory":

@@ -92,7 +92,7 @@ def _mixed(candidates: Sequence[Candidate], scale: Scale) -> list[Scored]:
         matched = tuning.pairs * candidate.pairs + tuning.function_words * candidate.function_words
         share = ((candidate.bm25 or 0.0) + matched) / full
         text = share / (share + tuning.half_match)
-        uncut = 1 - tuning.part_share + tuning.part_share / candidate.parts  # many parts have many chances to match
+        uncut = 1.0 if candidate.parts == 1 else 1 - tuning.piece_loss  # a long text has more chances to match
         if cosine is None:
             scored.append(Scored(candidate, text * uncut, None, text))
             continue
@@ -150,7 +150,8 @@ def function_word_scores(words: Sequence[str], texts: Sequence[str]) -> list[flo
     """
     if not words or not texts:
         return [0.0] * len(texts)
-    counts = [_word_counts(words, text) for text in texts]
+    spelled = {word: f" {word} ".encode() for word in words}
+    counts = [_word_counts(spelled, text) for text in texts]
     held = Counter(word for counted in counts for word in counted)
     weights = {word: math.log((len(texts) - n + 0.5) / (n + 0.5)) for word, n in held.items()}
     mean = sum(map(len, texts)) / len(texts) or 1.0
@@ -161,16 +162,14 @@ def function_word_scores(words: Sequence[str], texts: Sequence[str]) -> list[flo
     return scores
 
 
-def _word_counts(words: Sequence[str], text: str) -> dict[str, int]:
-    """Return how often each of the words stands in the text; three times as fast as a regular expression."""
-    spaced = f" {fold(text).lower()} "
-    for mark in _MARKS:
-        if mark in spaced:
-            spaced = spaced.replace(mark, " ")
-    return {word: count for word in words if (count := spaced.count(f" {word} "))}
+def _word_counts(words: Mapping[str, bytes], text: str) -> dict[str, int]:
+    """Return how often each of the words occurs in the text; as bytes, since those translate five times as fast."""
+    spaced = b" %b " % fold(text).lower().encode("utf-8", "replace").translate(_MARKS_TO_BLANKS)
+    return {word: count for word, spelled in words.items() if (count := spaced.count(spelled))}
 
 
-_MARKS = '\n.,?!:;()*"'  # what stands beside words
+_MARKS = b'\n.,?!:;()*"'  # may stand next to a word
+_MARKS_TO_BLANKS = bytes.maketrans(_MARKS, b" " * len(_MARKS))
 _K1, _B = 1.2, 0.75  # of BM25, as in the store
 
 

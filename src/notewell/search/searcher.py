@@ -2,59 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from notewell.errors import QueryError
 from notewell.search.citations import cite
 from notewell.search.heading_days import days_of, names_days
 from notewell.search.joining import joined_groups, lines_text
-from notewell.search.ordering import Ordering, Ranked, missing_chunk, put_in_order, with_chunks
+from notewell.search.ordering import Ranked, missing_chunk, put_in_order, with_chunks
 from notewell.search.query import KeywordQuery, keyword_query
-from notewell.search.scoring import Fusion, Scale, Scored, Weights, function_word_scores, score_all, with_neighbours
+from notewell.search.scoring import Scale, Scored, function_word_scores, score_all, with_neighbours
 from notewell.search.snippets import make_snippet, message_snippet
 from notewell.search.tuning import TUNING
-from notewell.types import EVERYTHING, Candidate, Hit, Scope, SpokenLine
+from notewell.types import Candidate, Hit, SpokenLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import date
 
     from notewell.protocols import Snapshot, Vector
+    from notewell.search.options import SearchRequest
     from notewell.search.time_words import TimeReading
     from notewell.search.tuning import Tuning
-    from notewell.types import ChunkPlace, FoundBy, SearchMode, SourceName, StoredChunk
-
-MOST_CANDIDATES = 200  # a side; OpenClaw's cap
-
-
-@dataclass(frozen=True, slots=True)
-class SearchRequest:
-    """One question, with everything that shapes the answer."""
-
-    query: str
-    limit: int = 6
-    min_score: float = 0.35
-    fusion: Fusion = "balanced"
-    weights: Weights = field(default_factory=Weights)
-    mode: SearchMode = "hybrid"  # semantic asks vectors alone, if there are any
-    candidates: int = MOST_CANDIDATES
-    scope: Scope = EVERYTHING
-    ordering: Ordering = field(default_factory=Ordering)
-    explain: bool = False
-
-    def __post_init__(self) -> None:
-        if self.limit < 1:
-            raise QueryError(f"the limit must be at least 1, got {self.limit}", hint="ask for 1 or more results")
-        if not 0 <= self.min_score <= 1:
-            raise QueryError(
-                f"the minimum score must be between 0 and 1, got {self.min_score}", hint="0 keeps every result"
-            )
-
-    @property
-    def candidates_per_side(self) -> int:
-        """How many chunks each side brings: the same for all small limits, so that the best k begin the best k+n."""
-        return max(self.candidates, self.limit)
+    from notewell.types import ChunkPlace, FoundBy, Scope, SourceName, StoredChunk
 
 
 @dataclass(frozen=True, slots=True)

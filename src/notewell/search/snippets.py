@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from notewell.text.lexicon import fold, irregular_forms
@@ -151,6 +152,7 @@ def _needles(weights: Mapping[str, float]) -> Needles:
     return [(needle, math.sqrt(weight)) for term, weight in weights.items() for needle in _forms(term)]
 
 
+@lru_cache(maxsize=512)  # every hit of a question asks for the same ones
 def _forms(term: str) -> tuple[str, ...]:
     whole = term[:-1] if len(term) > 4 and term.isascii() and term.isalpha() else term
     return whole, *irregular_forms(term)

@@ -20,7 +20,7 @@ class Tuning:
     answer_level: float = 0.8  # vector score of a question and its answer, by the cosine that the embedder names for it
     pairs: float = 0.5  # weight of neighbouring words of the question that are neighbours in the text
     function_words: float = 0.5  # weight of "I", "did", "the"; they never find a chunk, they only tell the best apart
-    part_share: float = 0.06  # what a chunk loses, at most, because its note or message is cut into many
+    piece_loss: float = 0.04  # what a chunk loses that is only a piece of its note or message
     neighbour_turns: float = 0.4  # how much the messages before and after lend to a message
     ordinary_weight: float = 1.0  # mean weight of the known words below which unknown ones count no more than they do
     absent_pairs: float = 0.5  # weight of two Chinese, Japanese or Korean characters that never stand together

@@ -6,24 +6,20 @@ the append is cut short, `recover` finishes it. A replacement is a draft that is
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from pathlib import Path
 
-from notewell.errors import DiskFullError, SessionBusyError
-from notewell.files.durability import sync_folder
+from notewell.errors import NO_SPACE, DiskFullError, SessionBusyError
+from notewell.files.atomic import replace, sync_folder, write_atomically
 from notewell.files.faults import reach
 
 POLL_S = 0.005  # how often a waiting writer looks again; an append takes about a millisecond
 JOURNAL_KEPT = 2**16  # bytes; a journal that grew beyond it is cut back, which costs one more write to disk
-RENAME_PATIENCE_S = 2.0  # Windows refuses to replace a file that a reader has open; readers take milliseconds
-_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 @contextmanager
@@ -110,33 +106,14 @@ def is_unfinished(journal: Path) -> bool:
 def replace_file(path: Path, data: bytes) -> None:
     """Put a whole new content in place of a file, or make the file; after a crash the old or the new one is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}-{time.monotonic_ns():x}.tmp")
-    try:
-        with _full_disk_said(path), draft.open("wb") as file:
-            reach("session.draft")
-            file.write(data)
-            file.flush()
-            reach("session.fsync")
-            os.fsync(file.fileno())
-        move(draft, path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    with _full_disk_said(path):
+        write_atomically(path, data, faults="session.draft")
 
 
 def move(source: Path, target: Path) -> None:
     """Rename a file, over another if there is one, so that it outlives a power cut."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    give_up = time.monotonic() + RENAME_PATIENCE_S
-    while True:
-        try:
-            reach("session.rename")
-            source.replace(target)
-            break
-        except PermissionError:
-            if os.name != "nt" or time.monotonic() > give_up:
-                raise
-            time.sleep(POLL_S)
+    replace(source, target, faults="session")
     for folder in {source.parent, target.parent}:
         sync_folder(folder)
 
@@ -215,7 +192,7 @@ def _full_disk_said(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _FULL:
+        if error.errno not in NO_SPACE:
             raise
         raise DiskFullError(
             f"no room left to write {path}", hint="free some space; what was written before is intact"

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from notewell.errors import ConversationError, SessionInputError
-from notewell.files.durability import sync_folder
+from notewell.files.atomic import sync_folder
 from notewell.sessions.array_file import ArrayFile
 from notewell.sessions.files import locked, move, replace_file
 from notewell.sessions.ids import FOLDERS, SessionKind, checked_id

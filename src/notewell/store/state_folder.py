@@ -11,16 +11,16 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from notewell.errors import DiskFullError, IndexBusyError, StoreError
-from notewell.files.durability import sync_folder
+from notewell.errors import DiskFullError, IndexBusyError, StoreError, as_store_errors, store_error
+from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.files.faults import reach
-from notewell.files.system_errors import as_store_errors, store_error
 from notewell.store.in_use import MARK_ENDING, Mark, alone_with, mark_of
 
 TOP_FOLDER = ".notewell"
 _INDEX_NAME = re.compile(r"index-(\d+)\.sqlite")
 _SIDE_FILES = ("-wal", "-shm")  # a database in WAL mode; they go wherever the database goes
 _DAMAGED = ".damaged-"
+_DRAFT_PREFIX = "CURRENT."
 KEPT_DAMAGED = 3  # enough to look into what happened; a failing disk must not be filled with copies
 LOOK_EVERY_S = 1.0  # how often a waiting writer looks whether the one at work still writes
 
@@ -74,19 +74,8 @@ class StateFolder:
 
     def switch_to(self, path: Path) -> None:
         """Make `path` the current index; after a crash either the old or the new one is named, whole."""
-        draft = self.path / f"CURRENT.{os.getpid()}.tmp"
         with as_store_errors(self.path):
-            reach("pointer.open")
-            with draft.open("w", encoding="utf-8") as file:
-                reach("pointer.write")
-                file.write(f"{path.name}\n")
-                file.flush()
-                reach("pointer.fsync")
-                os.fsync(file.fileno())
-            reach("pointer.rename")
-            draft.replace(self._pointer)
-            reach("pointer.fsync_folder")
-            sync_folder(self.path)
+            write_atomically(self._pointer, f"{path.name}\n", draft_prefix=_DRAFT_PREFIX, faults="pointer")
 
     def unfinished(self) -> list[Path]:
         """Return the index files newer than the one that `CURRENT` names, oldest first: rebuilds cut short."""
@@ -118,7 +107,7 @@ class StateFolder:
         names = self._names()
         kept = sorted(filter(_is_damaged, names), key=_set_aside_at)[-KEPT_DAMAGED:]
         for name in names:
-            draft = name.startswith("CURRENT.") and name.endswith(".tmp")  # of a killed process
+            draft = name.startswith(_DRAFT_PREFIX) and name.endswith(DRAFT_SUFFIX)  # of a killed process
             if _is_damaged(name) and name not in kept:
                 _unlink_database(self.path / name)
             elif draft or _is_orphan(name, names):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from notewell.sources.transcripts.messages import LeftOut, Message, moment_of
 from notewell.sources.transcripts.records import NotARecord, message_of, record_in
 from notewell.text.fences import fence
-from sources.transcripts.records import AT, claude, codex, codex_message, openclaw, text_block
+from tests.sources.transcripts.records import AT, claude, codex, codex_message, openclaw, text_block
 
 SAID = [
     pytest.param(openclaw("user", "Hello"), "User: Hello", id="OpenClaw, a string"),

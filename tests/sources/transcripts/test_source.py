@@ -13,7 +13,7 @@ from notewell.sources.transcripts import pieces as pieces_module
 from notewell.sources.transcripts.lines import LONGEST_LINE
 from notewell.sources.transcripts.source import TranscriptSource
 from notewell.types import FileStamp, Problem
-from sources.transcripts.records import claude, jsonl, openclaw
+from tests.sources.transcripts.records import claude, jsonl, openclaw
 
 
 def plain(text: str) -> str:

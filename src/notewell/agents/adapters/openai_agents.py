@@ -13,8 +13,9 @@ from notewell.errors import SessionExistsError, SessionNotFoundError
 from notewell.sessions.ids import id_of_group
 
 with needs_extra("openai-agents"):
-    from agents import FunctionTool
     from agents.memory import SessionSettings
+
+    from agents import FunctionTool
 
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem

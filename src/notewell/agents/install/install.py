@@ -7,7 +7,6 @@ import copy
 import difflib
 import os
 import re
-import secrets
 import tomllib
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from notewell.agents.install.json_edits import values_of, with_member, without_member
 from notewell.agents.install.toml_edits import with_table, without_table
 from notewell.errors import NotewellError, system_error
+from notewell.files.atomic import write_atomically
 
 if TYPE_CHECKING:
     from notewell.agents.install.clients import Client, Server
@@ -67,7 +67,7 @@ def apply_change(change: Change) -> Path | None:
         _check_unchanged(change, file)
         backup = _kept(file, change.old) if change.old is not None else None
         mode = file.stat().st_mode & 0o7777 if change.old is not None else NEW_MODE
-        _replace(file, change.new, mode)
+        write_atomically(file, change.new, mode=mode)
     except OSError as error:
         raise system_error(error) from error
     return backup
@@ -200,19 +200,3 @@ def _kept(file: Path, text: str) -> Path:
                 copied.write(text.encode())
             return backup
     raise NotewellError(f"no backup of {file} could be made", hint="remove old files that end in .bak")
-
-
-def _replace(file: Path, text: str, mode: int) -> None:
-    draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}.tmp")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        with os.fdopen(handle, "wb") as written:
-            written.write(text.encode())
-            written.flush()
-            os.fsync(written.fileno())
-        draft.chmod(mode)
-        draft.replace(file)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            draft.unlink()
-        raise

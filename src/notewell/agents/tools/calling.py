@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from notewell.agents.documents import (
     error_document,
@@ -19,6 +19,7 @@ from notewell.agents.tools.injection import fenced_note, injected_hits, with_cit
 from notewell.agents.tools.prompt import memory_prompt
 from notewell.agents.tools.schemas import APPEND, BY_NAME, GET, READING, SEARCH, STATUS
 from notewell.errors import NotewellError, QueryError, system_error
+from notewell.search.options import declared_options
 from notewell.sources.privacy import audience_of
 from notewell.text.fences import fence
 
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from notewell.agents.tools.prompt import PromptMode
     from notewell.agents.tools.schemas import ToolSpec
     from notewell.memory.memory import Memory
+    from notewell.search.options import SearchOptions
     from notewell.sources.privacy import Chat
-    from notewell.types import SearchMode, SourceName
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,31 +111,14 @@ class MemoryTools:
 
     # --- the tools -------------------------------------------------------------------------------
 
-    def _search(
-        self,
-        query: str,
-        *,
-        max_results: int | None = None,
-        min_score: float | None = None,
-        mode: SearchMode | None = None,
-        source: SourceName | None = None,
-        since: str | None = None,
-        until: str | None = None,
-    ) -> Json:
+    def _search(self, query: str, **options: Unpack[SearchOptions]) -> Json:
+        source = options.get("source")
         if source is not None and source not in self.memory.settings.sources:
             raise QueryError(
                 f"this memory holds no {source}", hint="leave `source` out, or add it to `sources` in the settings"
             )
-        answer = self.memory.search(
-            query,
-            limit=max_results,
-            min_score=min_score,
-            mode=mode,
-            source=source,
-            since=since,
-            until=until,
-            chat=self.chat,
-        )
+        options["chat"] = self.chat
+        answer = self.memory.search(query, **options)
         budget = self.memory.settings.tools.injected_chars
         hits = injected_hits(answer.hits, budget=budget, cited=self.cited)
         document = search_document(answer) | {"hits": hits}
@@ -169,7 +153,9 @@ class MemoryTools:
         return document
 
 
-_PYTHON_NAMES = {"maxResults": "max_results", "minScore": "min_score", "from": "first_line"}
+_PYTHON_NAMES = {"from": "first_line"} | {
+    option.tool: name for name, option in declared_options().items() if option.tool
+}
 
 
 def _python_name(key: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from notewell.search.options import declared_options
+
 Schema = dict[str, Any]
 
 # Every word below is sent to the model with every conversation: the whole list stays under 900 tokens.
@@ -63,16 +65,7 @@ SEARCH = ToolSpec(
     parameters=_object(
         {
             "query": {"type": "string", "description": "What to look for; a question or key words"},
-            "maxResults": _COUNT,
-            "minScore": {"type": "number", "minimum": 0, "maximum": 1},
-            "mode": {
-                "type": "string",
-                "enum": ["hybrid", "semantic", "keyword"],
-                "description": "keyword for exact words, semantic for meaning alone",
-            },
-            "source": {"type": "string", "enum": ["memory", "sessions"]},
-            "since": {"type": "string", "description": "First day: 2026-03-01, 2026-03, last week"},
-            "until": {"type": "string", "description": "Last day"},
+            **{option.tool: dict(option.schema) for option in declared_options().values() if option.tool},
         },
         "query",
         closed=True,

@@ -6,7 +6,6 @@ One file a job, replaced as a whole. It names the texts by their hashes; the tex
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Collection
 from contextlib import suppress
@@ -15,12 +14,11 @@ from pathlib import Path
 from uuid import uuid4
 
 from notewell.errors import system_error
-from notewell.files.durability import sync_folder
+from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.types import EmbedderIdentity
 
 FOLDER = "batch-jobs"
 _ENDING = ".json"
-_DRAFT = ".tmp"
 _VERSION = 1
 
 
@@ -76,13 +74,7 @@ class Ledger:
         """Keep a record, in place of an older one of the same job; it is on the disk when this returns."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            draft = self._folder / f"{record.mark}.{os.getpid()}{_DRAFT}"
-            with draft.open("w", encoding="utf-8") as file:
-                json.dump(_as_json(record), file)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self._path(record))
-            sync_folder(self._folder)
+            write_atomically(self._path(record), json.dumps(_as_json(record)))
         except OSError as error:
             raise system_error(error) from error
 
@@ -102,7 +94,7 @@ class Ledger:
         """
         with suppress(OSError):
             for entry in self._folder.iterdir():
-                if entry.suffix == _DRAFT:
+                if entry.suffix == DRAFT_SUFFIX:
                     entry.unlink(missing_ok=True)
             self._folder.rmdir()
 

@@ -13,9 +13,16 @@ from typing import Any
 
 import apsw
 
-from notewell.errors import DiskFullError, IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
+from notewell.errors import (
+    NO_SPACE,
+    DiskFullError,
+    IndexBusyError,
+    IndexCorruptError,
+    IndexReadOnlyError,
+    StoreError,
+    store_error,
+)
 from notewell.files.faults import reach
-from notewell.files.system_errors import NO_ROOM, store_error
 
 Row = tuple[Any, ...]
 
@@ -37,7 +44,7 @@ def translated(error: apsw.Error, path: Path, *, system_errno: int = 0) -> Excep
     what = f"{path}: {error}"
     if isinstance(error, apsw.CantOpenError) and not path.exists():
         return FileNotFoundError(errno.ENOENT, "there is no index at this path", str(path))
-    if isinstance(error, apsw.FullError) or system_errno in NO_ROOM:
+    if isinstance(error, apsw.FullError) or system_errno in NO_SPACE:
         return DiskFullError(what, hint="free some space; what was indexed before is intact")
     if isinstance(error, (apsw.BusyError, apsw.LockedError)):
         return IndexBusyError(what, hint="another process is writing the index; try again when it has finished")

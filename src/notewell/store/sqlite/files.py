@@ -5,9 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from notewell.errors import IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
+from notewell.errors import IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError, store_error
 from notewell.files.faults import reach
-from notewell.files.system_errors import store_error
 from notewell.store.sqlite.connection import Database, connect
 
 BUSY_TIMEOUT_S = 30.0  # a bulk write holds the lock for milliseconds; longer means a stuck process

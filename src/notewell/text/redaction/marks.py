@@ -12,6 +12,8 @@ import secrets
 from functools import lru_cache
 from pathlib import Path
 
+from notewell.files.atomic import write_atomically
+
 KEY_BYTES = 32
 KEY_VARIABLE = "NOTEWELL_REDACTION_KEY_FILE"
 MARK = re.compile(r"\[secret:[a-z0-9-]+:[0-9a-f]{8}\]")
@@ -59,30 +61,15 @@ def _stored_key(path: Path) -> bytes | None:
 
 
 def _made_key(path: Path) -> bytes:
-    """Put a new key in place, whole or not at all; of two processes that do so at once both get the first one's key."""
+    """Put a new key in place; of two processes that do so at once, both get the first one's key."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    new = secrets.token_bytes(KEY_BYTES)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(secrets.token_bytes(KEY_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        _put_in_place(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+        write_atomically(path, new, mode=0o600, overwrite=False)
+    except FileExistsError:
+        if _stored_key(path) is None:  # torn, or something else
+            write_atomically(path, new, mode=0o600)
     key = _stored_key(path)
     if key is None:
         raise FileNotFoundError(path)
     return key
-
-
-def _put_in_place(draft: Path, path: Path) -> None:
-    try:
-        os.link(draft, path)  # fails if another process was faster, unlike a rename
-    except FileExistsError:
-        if _stored_key(path) is None:  # torn, or something else
-            draft.replace(path)
-    except OSError:  # a disk without links
-        if _stored_key(path) is None:
-            draft.replace(path)

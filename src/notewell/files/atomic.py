@@ -1,0 +1,109 @@
+"""Replaces a file in one step, so that a crash leaves its old or its new content, whole."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from notewell.files.faults import reach
+
+STEPS = ("open", "write", "fsync", "rename", "fsync_folder")  # fault points of one write, each below the caller's name
+DRAFT_SUFFIX = ".tmp"
+REPLACE_TIMEOUT_S = 2.0  # Windows refuses to replace a file that a reader has open; readers take milliseconds
+_RETRY_S = 0.005
+
+
+def write_atomically(
+    path: str | Path,
+    data: bytes | str,
+    *,
+    mode: int | None = None,
+    overwrite: bool = True,
+    folder_fd: int | None = None,
+    draft_prefix: str | None = None,
+    faults: str = "",
+) -> None:
+    """Write a draft in the same folder, put it in place of `path`, and bring both to disk; text is stored as UTF-8.
+
+    `mode` sets the permissions exactly, whatever the umask. Without `overwrite`, a file that is already there raises
+    FileExistsError and stays. With `folder_fd`, `path` is a name in that open folder, so no link can lead elsewhere.
+    A draft is called `draft_prefix`, or a dot and the file's name, followed by a unique part and `.tmp`; it is removed
+    when anything fails. `faults` names the fault points: "note" makes "note.open", "note.write" and so on.
+    """
+    path = Path(path)
+    prefix = f".{path.name}." if draft_prefix is None else draft_prefix
+    draft = path.with_name(f"{prefix}{os.getpid()}-{os.urandom(4).hex()}{DRAFT_SUFFIX}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    _reach(faults, "open")
+    handle = os.open(draft, flags, 0o666 if mode is None else mode, dir_fd=folder_fd)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            if mode is not None and hasattr(os, "fchmod"):
+                os.fchmod(handle, mode)
+            _reach(faults, "write")
+            file.write(data.encode() if isinstance(data, str) else data)
+            file.flush()
+            _reach(faults, "fsync")
+            os.fsync(handle)
+        if overwrite:
+            replace(draft, path, folder_fd=folder_fd, faults=faults)
+        else:
+            _link(draft, path, folder_fd, faults)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(draft, dir_fd=folder_fd)
+        raise
+    _reach(faults, "fsync_folder")
+    if folder_fd is None:
+        sync_folder(path.parent)
+    else:
+        os.fsync(folder_fd)
+
+
+def replace(source: Path, target: Path, *, folder_fd: int | None = None, faults: str = "") -> None:
+    """Rename a file, over another if there is one; on Windows wait for readers to let go of it."""
+    give_up = time.monotonic() + REPLACE_TIMEOUT_S
+    while True:
+        _reach(faults, "rename")
+        try:
+            os.replace(source, target, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+        except PermissionError:
+            if os.name != "nt" or time.monotonic() > give_up:
+                raise
+            time.sleep(_RETRY_S)
+        else:
+            return
+
+
+def _link(draft: Path, path: Path, folder_fd: int | None, faults: str) -> None:
+    """Put the draft in place unless there is a file: unlike a rename, a link fails then."""
+    _reach(faults, "rename")
+    try:
+        os.link(draft, path, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        with suppress(FileNotFoundError):
+            os.stat(path, dir_fd=folder_fd)
+            raise FileExistsError(path) from None
+        os.replace(draft, path, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+    else:
+        os.unlink(draft, dir_fd=folder_fd)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames and new files in a folder outlive a power cut; Windows needs no such call."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _reach(faults: str, step: str) -> None:
+    if faults:
+        reach(f"{faults}.{step}")
