@@ -92,17 +92,21 @@ class Changes:
 
 
 def find_changes(
-    sources: Sequence[Source], snapshot: Snapshot, policy: SyncPolicy = EVERYTHING, known: Changes | None = None
+    sources: Sequence[Source],
+    snapshot: Snapshot | None,
+    policy: SyncPolicy = EVERYTHING,
+    known: Changes | None = None,
 ) -> Changes:
-    """List the files and compare them with the index.
+    """List the files and compare them with the index, or with nothing.
 
     `known` is returned as it is if the index still remembers the same: then nobody has written it since.
     """
     names = {source.name for source in sources}
-    stored = {key: document for key, document in _stored(snapshot, policy).items() if key[0] in names}
+    remembered = _stored(snapshot, policy) if snapshot else {}
+    stored = {key: document for key, document in remembered.items() if key[0] in names}
     if known is not None and known.stored == stored:
         return known
-    listings = list_sources(sources, policy)
+    listings = _listings(sources, policy)
     problems = tuple(problem for listing in listings for problem in listing.problems)
     plan = plan_changes(
         (stamp for listing in listings for stamp in listing.files),
@@ -112,23 +116,6 @@ def find_changes(
     if policy.thresholds and plan.touched:
         plan = _postponing(plan, sources, policy.thresholds)
     return Changes(plan, stored, sum(len(listing.files) for listing in listings), problems)
-
-
-def list_sources(sources: Sequence[Source], policy: SyncPolicy = EVERYTHING) -> list[Listing]:
-    """Return a listing for each source that the policy covers; raises PathRefusedError for a path of none."""
-    if policy.paths is None and policy.source is None:
-        return [source.list() for source in sources]
-    wanted: dict[SourceName, list[str]] = {source.name: [] for source in sources}
-    for path in policy.paths or ():
-        holder = next((source for source in sources if source.may_hold(path)), None)
-        if holder is None:
-            raise PathRefusedError(path)
-        wanted[holder.name].append(path)
-    return [
-        source.list(None if source.name == policy.source else wanted[source.name])
-        for source in sources
-        if wanted[source.name] or source.name == policy.source
-    ]
 
 
 def plan_changes(listed: Iterable[FileStamp], stored: StoredDocuments, *, unlisted: Iterable[str] = ()) -> Plan:
@@ -161,6 +148,23 @@ def trusted_stamp(stamp: FileStamp, *, now_ns: int) -> FileStamp:
     """
     tick = COARSE_TICK_NS if stamp.mtime_ns % COARSE_TICK_NS == 0 else FINE_TICK_NS
     return stamp if abs(now_ns - stamp.mtime_ns) > 2 * tick else stamp._replace(mtime_ns=0)
+
+
+def _listings(sources: Sequence[Source], policy: SyncPolicy) -> list[Listing]:
+    """Return a listing for each source that the policy covers; raises PathRefusedError for a path of none."""
+    if policy.paths is None and policy.source is None:
+        return [source.list() for source in sources]
+    wanted: dict[SourceName, list[str]] = {source.name: [] for source in sources}
+    for path in policy.paths or ():
+        holder = next((source for source in sources if source.may_hold(path)), None)
+        if holder is None:
+            raise PathRefusedError(path)
+        wanted[holder.name].append(path)
+    return [
+        source.list(None if source.name == policy.source else wanted[source.name])
+        for source in sources
+        if wanted[source.name] or source.name == policy.source
+    ]
 
 
 def _stored(snapshot: Snapshot, policy: SyncPolicy) -> StoredDocuments:

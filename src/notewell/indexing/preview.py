@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from notewell.chunking import chunk_document
 from notewell.chunking.weight import QUARTERS, weigh
-from notewell.indexing.plan import SyncPolicy, list_sources, plan_changes
+from notewell.indexing.plan import SyncPolicy, find_changes
 from notewell.protocols import GrowingSource
 from notewell.types import IndexPreview, Problem
 
@@ -50,18 +50,14 @@ class Preview:
 
     def run(self, *, paths: Collection[str] | None = None, rebuild_reason: str = "") -> IndexPreview:
         """Read and chunk what changed, and count what is known already; with `paths` only those are looked at."""
-        stored, pending = {}, 0
-        if self.store and not rebuild_reason:
+        policy = SyncPolicy(paths=None if rebuild_reason else paths)
+        if self.store is None or rebuild_reason:
+            changes, pending = find_changes(self.sources, None, policy), 0
+        else:
             with self.store.reading() as snapshot:
-                stored, pending = dict(snapshot.documents(paths=paths)), snapshot.counts().pending
-        listings = list_sources(self.sources, SyncPolicy(paths=None if rebuild_reason else paths))
-        problems = [problem for listing in listings for problem in listing.problems]
-        names = {source.name for source in self.sources}
-        plan = plan_changes(
-            (stamp for listing in listings for stamp in listing.files),
-            {key: document for key, document in stored.items() if key[0] in names},
-            unlisted=[problem.path for problem in problems],
-        )
+                changes = find_changes(self.sources, snapshot, policy)
+                pending = snapshot.counts().pending
+        plan, problems = changes.plan, list(changes.problems)
         read = self._read_all(plan, problems)
         new = [each for each in read if each.known is None]
         changed = [each for each in read if each.is_changed]

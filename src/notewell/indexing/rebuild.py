@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from notewell.indexing.indexer import Indexer
     from notewell.indexing.plan import SyncPolicy
-    from notewell.protocols import Embedder, Snapshot, Store
-    from notewell.store.live_index import LiveIndex
+    from notewell.protocols import Embedder, Snapshot, Store, StoreAccess
     from notewell.store.state_folder import StateFolder
     from notewell.types import IndexReport
 
@@ -44,7 +43,7 @@ class Rebuild:
     """Builds one index; the one in use answers throughout and lends its vectors."""
 
     folder: StateFolder
-    live: LiveIndex
+    live: StoreAccess
     create_store: Callable[[Path], Store]
     indexer: Indexer
 

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from notewell.indexing.batch_jobs import BatchRun
     from notewell.indexing.plan import Changes
     from notewell.indexing.preparation import Preparation
-    from notewell.protocols import Embedder, EmbeddingCache, Source, Store
+    from notewell.protocols import Embedder, EmbeddingCache, Source, Store, StoreAccess
     from notewell.settings import Settings
-    from notewell.store.live_index import LiveIndex
     from notewell.store.state_folder import StateFolder
     from notewell.types import EmbedderIdentity
 
@@ -35,6 +34,7 @@ IN_PROGRESS = "indexing continues in the background: recent changes may be missi
 BUSY = "another process is indexing: recent changes may be missing"
 READ_ONLY = "the index is read-only: changes to the notes are not seen"
 REBUILDING = "another process is rebuilding the index: notes may be missing"
+OUT_OF_DATE = "the index is out of date ({reason}): run `notewell index`"
 NO_JOBS = "only OpenAI, Gemini, Voyage and Mistral offer batch jobs: the chunks were embedded without them"
 BACKGROUND = SyncPolicy(spending_limit=True, tidy=True)
 
@@ -46,7 +46,7 @@ class Sync:
         self,
         *,
         folder: StateFolder,
-        live: LiveIndex,
+        live: StoreAccess,
         create_store: Callable[[Path], Store],
         sources: Sequence[Source],
         preparation: Preparation,
@@ -132,8 +132,8 @@ class Sync:
         """Set aside the index that a search found corrupt, unless another process did, and start a new one."""
         if not self.folder.writable():
             raise error
-        embedder, _, _ = self._look(self._search_policy(embed=embed))
         policy = replace(self._search_policy(embed=embed), deadline=Deadline.after(budget_s), lock_wait_s=budget_s)
+        embedder, _, _ = self._look(policy)
         try:
             report = self._update(policy, embedder, corrupt=error)
         except IndexBusyError:
@@ -237,16 +237,15 @@ class Sync:
                 try:
                     reason = self._create_or_reason(policy, embedder)
                     note = self._note_on_switch(limit, embedder) if reason and policy.may_rebuild else ""
-                    if reason == REASON_PROFILE and (note or not policy.may_rebuild):
-                        hint = "" if note else ": run `notewell index`"
-                        report = IndexReport(complete=False, notes=(f"the index is out of date ({reason}){hint}",))
-                    elif reason and policy.may_rebuild and not note:
+                    if reason and policy.may_rebuild and not note:
                         report = self._rebuild(indexer, policy, reason)
+                    elif reason == REASON_PROFILE:
+                        report = IndexReport(complete=False, notes=(OUT_OF_DATE.format(reason=reason),))
                     else:
                         # The vectors of another embedder stay as they are; the text is kept fresh.
-                        indexer = replace(indexer, embedder=None) if reason else indexer
+                        fresh = replace(indexer, embedder=None) if reason else indexer
                         with self.live.use() as store:
-                            report = indexer.run(_existing(store), policy, changes=changes)
+                            report = fresh.run(_existing(store), policy, changes=changes)
                     break
                 except IndexCorruptError as error:
                     found = error.path or self.folder.current()
@@ -254,10 +253,9 @@ class Sync:
                         raise
                     notes.append(self._set_aside(error, found))
             if policy.may_rebuild and (not reason or note or report.rebuilt):
-                self.live.refresh()
-                self.folder.remove_superseded()
-        report = replace(report, notes=(*notes, *report.notes))
-        return _with_notes(report, note)
+                with self.live.use():  # lets go of an index that was replaced
+                    self.folder.remove_superseded()
+        return _with_notes(replace(report, notes=(*notes, *report.notes)), note)
 
     def _rebuild(self, indexer: Indexer, policy: SyncPolicy, reason: str) -> IndexReport:
         """Build beside the index in use, which answers throughout, then switch.
