@@ -199,10 +199,13 @@ class StoreError(NotewellError):
     exit_code = 3
 
 
-class IndexCorruptError(StoreError):
-    """An index file is damaged or is not an index; `path` is that file, where it is known."""
+REBUILD_HINT = "run `notewell index --force` to rebuild it from the notes; nothing is lost"
 
-    def __init__(self, message: str, *, hint: str = "", path: Path | None = None) -> None:
+
+class IndexCorruptError(StoreError):
+    """An index file is corrupt or is not an index; `path` is that file, where it is known."""
+
+    def __init__(self, message: str, *, hint: str = REBUILD_HINT, path: Path | None = None) -> None:
         super().__init__(message, hint=hint)
         self.path = path
 
@@ -250,7 +253,7 @@ def system_error(error: OSError, path: Path | None = None) -> NotewellError:
     where = error.filename or path
     message = f"{where}: {error.strerror or error}" if where else error.strerror or str(error)
     if error.errno in NO_SPACE:
-        return DiskFullError(message, hint="free some space; what was indexed before is intact")
+        return DiskFullError(message, hint="free some space; what was written before is intact")
     return NotewellError(message, hint="check the path and its permissions")
 
 

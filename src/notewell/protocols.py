@@ -314,7 +314,7 @@ class Store(Protocol):
         ...
 
     def skip_vectors(self, chunk_ids: Collection[int]) -> None:
-        """Let these chunks wait no longer: the embedder does not know their writing, so words alone find them."""
+        """Mark chunks as keyword-only: the embedder does not support their script, so they are no longer pending."""
         ...
 
     def optimize(self) -> None:

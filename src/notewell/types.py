@@ -14,7 +14,6 @@ from typing import Literal, NamedTuple
 
 SourceName = Literal["memory", "sessions"]
 SearchMode = Literal["hybrid", "semantic", "keyword"]
-FoundBy = Literal["both", "keyword", "vector"]
 
 
 def hash_text(text: str) -> str:
@@ -247,7 +246,7 @@ class Hit:
     snippet: str
     source: SourceName
     citation: str  # path#L5-L9
-    found_by: FoundBy
+    found_by: SearchMode  # which of the two searches found it; "hybrid" when both did
     vector_score: float | None = None  # cosine similarity
     text_score: float | None = None  # how much of the query the text matches, 0 to 1
     relevance: float | None = None  # the score before age counted; None where age does not count
@@ -313,7 +312,7 @@ class IndexReport:
     unchanged: int = 0
     embedded: int = 0  # chunks that went through the embedder
     reused: int = 0  # chunks whose vector was known already
-    unknown: int = 0  # chunks in a writing that the embedder does not know: found by words alone
+    unknown: int = 0  # chunks in a script that the embedder does not support: keyword-only
     pending: int = 0  # chunks still without a vector
     jobs: int = 0  # batch jobs under way at the provider: some of the pending chunks wait for them
     rebuilt: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from notewell.chunking.weight import weigh
+from notewell.chunking.fitting import weigh
 from notewell.sources.front_matter import split_front_matter
 from notewell.types import Chunk, Document, FileStamp
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notewell.chunking import chunk_dialogue, chunk_document, chunk_message
-from notewell.chunking.weight import QUARTERS, weigh
+from notewell.chunking.fitting import QUARTERS, weigh
 from notewell.types import Chunk, Document, FileStamp, SpokenLine
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from notewell.chunking import chunk_document, chunk_markdown
-from notewell.chunking.weight import weigh
+from notewell.chunking.fitting import weigh
 
 from .documents import (
     assert_covers_body,

@@ -43,7 +43,7 @@ def test_the_price_of_a_run(notewell, paid, provider):
         "basis": "cost.prices in the settings",
     }
     lines = notewell("index", "--dry-run", *paid).out
-    assert f"to embed: 7 texts, about {said['tokens']:,} tokens, by openai/text-embedding-3-small; price: $" in lines
+    assert f"to embed: 7 texts, about {said['tokens']:,} tokens, with openai/text-embedding-3-small; price: $" in lines
     assert provider.requests == []
 
 
@@ -53,7 +53,7 @@ def test_what_was_embedded_before_costs_nothing(notewell, paid, workspace):
     said = notewell("index", "--dry-run", "--force", "--json", *paid).document
     assert (said["chunks"], said["known"], said["toEmbed"]) == (8, 7, 1)
     assert said["cost"]["tokens"] < said["tokens"]
-    assert "7 of them embedded before (88%)" in notewell("index", "--dry-run", "--force", *paid).out
+    assert "7 already embedded (88%)" in notewell("index", "--dry-run", "--force", *paid).out
     assert notewell("index", "--dry-run", "--json", *paid).document["toEmbed"] == 1
 
 
@@ -91,7 +91,7 @@ def test_looking_changes_nothing(notewell, paid, workspace):
         ),
         pytest.param(
             ("--set", "provider=openai"),
-            "price: less than $0.0001, less than $0.0001 by batch job (list price",
+            "price: less than $0.0001, or less than $0.0001 as a batch job (list price",
             id="listed",
         ),
     ],

@@ -235,10 +235,10 @@ def test_statistics(cache, clock):
     "content",
     [
         pytest.param(b"this is not a database at all, but long enough to look at" * 100, id="not a database"),
-        pytest.param(b"SQLite format 3\0" + b"\xff" * 5000, id="a damaged header"),
+        pytest.param(b"SQLite format 3\0" + b"\xff" * 5000, id="a corrupt header"),
     ],
 )
-def test_a_damaged_cache_is_set_aside_and_begun_anew(tmp_path, content):
+def test_a_corrupt_cache_is_set_aside_and_a_new_one_begun(tmp_path, content):
     path = tmp_path / "cache.sqlite"
     path.write_bytes(content)
     cache = SqliteEmbeddingCache(path, max_entries=10)
@@ -246,7 +246,7 @@ def test_a_damaged_cache_is_set_aside_and_begun_anew(tmp_path, content):
     cache.put_many(IDENTITY, named("one"))
     assert set(cache.get_many(IDENTITY, [*named("one")])) == set(named("one"))
     assert len(cache.notes) == 1
-    (kept,) = tmp_path.glob("cache.sqlite.damaged-*")
+    (kept,) = tmp_path.glob("cache.sqlite.corrupt-*")
     assert kept.read_bytes() == content
     assert kept.name in cache.notes[0]
     cache.close()
@@ -258,7 +258,7 @@ def test_someone_elses_database_is_not_written_into(tmp_path):
     cache = SqliteEmbeddingCache(tmp_path / "cache.sqlite", max_entries=10)
     cache.put_many(IDENTITY, named("one"))
     assert len(cache.notes) == 1
-    (kept,) = tmp_path.glob("cache.sqlite.damaged-*")
+    (kept,) = tmp_path.glob("cache.sqlite.corrupt-*")
     again = open_index(kept, create=False, read_only=False)
     assert again.verify() == []
     again.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from notewell.store.sqlite.vectors.segments import EXACT_LIMIT
+from notewell.store.sqlite.segments import EXACT_LIMIT
 from notewell.types import EVERYTHING, Scope
 from tests.store.builders import IDENTITY, chunks_of, document, terms, vector_for, vectors_of
 

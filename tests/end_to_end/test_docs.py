@@ -55,7 +55,7 @@ TOLERANCE = 0.02
 MASKS = (
     (re.compile(r"\b[\d,.]+ (s|MB)\b"), r"# \1"),
     (re.compile(r"\| [\d.]+ \|$"), "| # |"),
-    (re.compile(r"damaged-\d{8}T\d+Z"), "damaged-#"),
+    (re.compile(r"corrupt-\d{8}T\d+Z"), "corrupt-#"),
 )
 PROGRESS = re.compile(r"(embedding chunks|reading notes|waiting for batch jobs): [\d,]+ of [\d,]+")
 DECIMAL = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.])")
@@ -399,8 +399,8 @@ def sections_of(page: Path) -> dict[str, str]:
         pytest.param(["a"], ["a", "b"], False, id="one line more"),
         pytest.param(["a", "...", "d"], ["a", "b", "c", "d"], True, id="dots stand for lines"),
         pytest.param(["a", "...", "d"], ["a", "b", "c"], False, id="dots do not hide the end"),
-        pytest.param(["x  0.89 words"], ["x  0.88 words"], True, id="a score that rounds otherwise"),
-        pytest.param(["x  0.89 words"], ["x  0.69 words"], False, id="another score"),
+        pytest.param(["x  0.89 keyword"], ["x  0.88 keyword"], True, id="a score that rounds otherwise"),
+        pytest.param(["x  0.89 keyword"], ["x  0.69 keyword"], False, id="another score"),
         pytest.param(["done (4.3 s), 0.5 MB"], ["done (19.1 s), 1,000 MB"], True, id="seconds and megabytes"),
         pytest.param(["192.168.10.20"], ["192.168.10.21"], False, id="an address is no decimal number"),
     ],

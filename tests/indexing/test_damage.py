@@ -106,7 +106,7 @@ def test_values_that_cannot_have_been_stored_are_damage(workspace, damage, told)
     with Memory.open(workspace, provider="hashing") as memory:
         answer = memory.search("guest network name")
         assert answer.hits[0].path == "memory/network.md"
-        assert any(f"{told} in it is damaged" in note for note in answer.notes)
+        assert any(f"{told} in it is corrupt" in note for note in answer.notes)
         assert faults_of(memory) == []
 
 
@@ -120,7 +120,7 @@ def test_a_table_that_is_declared_otherwise_is_damage(workspace):
     assert raw.count(declared) == 1
     path.write_bytes(raw.replace(declared, declared.replace(b"PRIMARY KEY", b"PRIMASY KEY")))
     with Memory.open(workspace, provider="hashing") as memory:
-        assert any("vectors is declared otherwise" in finding for finding in memory.verify().findings)
+        assert any("the declaration of vectors has changed" in finding for finding in memory.verify().findings)
         answer = memory.search("guest network name")
         assert answer.hits[0].path == "memory/network.md"
         assert faults_of(memory) == []

@@ -77,7 +77,7 @@ def test_the_instructions_follow_the_state(workspace):
         server = MemoryServer(MemoryTools(memory))
         assert "holds no notes yet" in asyncio.run(instructions(server))
         memory.index()
-        assert "holds 7 files of notes, searched by meaning and words." in asyncio.run(instructions(server))
+        assert "holds 7 files of notes. Search is hybrid (semantic and keyword)." in asyncio.run(instructions(server))
 
 
 def test_an_index_that_cannot_be_used_is_told_in_the_instructions(workspace):

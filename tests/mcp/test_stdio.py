@@ -33,7 +33,7 @@ def test_every_generation_finds_a_note(indexed, version):
             assert version in began["supportedVersions"]
         else:
             assert began["protocolVersion"] == version
-        assert "holds 7 files of notes, searched by words only" in began["instructions"]
+        assert "holds 7 files of notes. Search is keyword-only:" in began["instructions"]
         listed = line.ask("tools/list")["result"]["tools"]
         assert [tool["name"] for tool in listed] == TOOLS
         assert all("outputSchema" in tool for tool in listed)  # those before 2025-06-18 do not look at it

@@ -175,8 +175,8 @@ def test_leftovers_of_broken_off_and_damaged_indexes_go(memory, notes):
     memory.close()
     for name in (
         "index-7.sqlite",
-        "index-1.sqlite.damaged-20260101T000000000000Z",
-        "cache.sqlite.damaged-20260101T000000000000Z",
+        "index-1.sqlite.corrupt-20260101T000000000000Z",
+        "cache.sqlite.corrupt-20260101T000000000000Z",
     ):
         shutil.copy(current, current.with_name(name))
         current.with_name(f"{name}-wal").write_bytes(CANARY.encode())

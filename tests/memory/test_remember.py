@@ -35,11 +35,11 @@ def test_it_is_written_and_found_at_once(memory, workspace):
     assert hit.path == done.path
 
 
-def test_with_vectors_it_is_found_by_both(workspace):
+def test_with_vectors_it_is_a_hybrid_hit(workspace):
     with Memory.open(workspace, embedder=HashingEmbedder()) as memory:
         memory.remember(FACT, to="memory/boats.md", who="Dana", source="a letter")
         (hit, *_) = memory.search("ferry Almada", sync=False).hits
-        assert hit.found_by == "both"
+        assert hit.found_by == "hybrid"
         assert hit.path == "memory/boats.md"
     assert "by Dana, from a letter._" in (workspace / "memory/boats.md").read_text()
 

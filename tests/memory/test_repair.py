@@ -194,5 +194,5 @@ def test_only_the_newest_damaged_files_are_kept(indexed):
             memory._components.folder.current().write_bytes(b"nothing")
         with Memory.open(indexed, provider="hashing") as memory:
             memory.index()
-            kept = [path for path in memory._components.folder.path.iterdir() if "damaged" in path.name]
+            kept = [path for path in memory._components.folder.path.iterdir() if "corrupt" in path.name]
     assert len(kept) == 3

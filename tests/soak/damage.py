@@ -58,7 +58,7 @@ def run(folder: Path, *, count: int, seed: int) -> bool:
             with Memory.open(notes, provider="hashing") as memory:
                 memory.search("subject5x2")
                 memory.index()
-                noticed = bool(list(memory._components.folder.path.glob("*damaged*")))
+                noticed = bool(list(memory._components.folder.path.glob("*corrupt*")))
                 checks = memory.doctor(fix=True)
                 assert all(check.ok for check in checks), checks
                 assert contents_of(memory) == expected

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from notewell.errors import IndexBusyError
-from notewell.store.state_folder import StateFolder
+from notewell.store.state_folder import InUse, StateFolder
 from tests.store.other_user import run_as_other_user
 
 
@@ -78,7 +78,7 @@ def test_a_deleted_index_is_not_current(folder):
     assert folder.current() is None
 
 
-def test_superseded_files_go_with_their_side_files_and_damaged_ones_stay(folder):
+def test_superseded_files_go_with_their_side_files_and_corrupt_ones_stay(folder):
     for name in ("index-9.sqlite", "index-10.sqlite", "index-11.sqlite", "cache.sqlite"):
         for suffix in ("", "-wal", "-shm"):
             (folder.path / (name + suffix)).touch()
@@ -94,12 +94,12 @@ def test_superseded_files_go_with_their_side_files_and_damaged_ones_stay(folder)
 
 def test_what_is_set_aside_is_whole_and_no_longer_current(folder):
     path = folder.next_index_path()
-    path.write_bytes(b"damaged")
+    path.write_bytes(b"corrupt")
     path.with_name(path.name + "-wal").write_bytes(b"log")
     folder.switch_to(path)
     kept = folder.set_aside(path)
-    assert kept.name.startswith("index-1.sqlite.damaged-")
-    assert kept.read_bytes() == b"damaged"
+    assert kept.name.startswith("index-1.sqlite.corrupt-")
+    assert kept.read_bytes() == b"corrupt"
     assert kept.with_name(kept.name + "-wal").read_bytes() == b"log"
     assert folder.current() is None
     assert folder.next_index_path().name == "index-2.sqlite"
@@ -155,7 +155,7 @@ def test_an_index_in_use_is_deleted_after_its_last_user(folder):
     old.touch()
     new.touch()
     folder.switch_to(new)
-    marks = [folder.mark_in_use(old), StateFolder(folder.path).mark_in_use(old)]
+    marks = [InUse(old), InUse(old)]
     for mark in marks:
         folder.remove_superseded()
         folder.remove_if_superseded(old)

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from notewell.store.sqlite import open_index
-from notewell.store.sqlite.vectors.segments import EXACT_LIMIT
+from notewell.store.sqlite.segments import EXACT_LIMIT
 from tests.store.builders import IDENTITY, chunks_of, document, vector_for, vectors_of
 
 SECRET = "zanzibarquux"
@@ -75,7 +75,7 @@ def test_churn_does_not_make_the_file_grow(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("damage", "finding"),
+    ("corruption", "finding"),
     [
         pytest.param("DELETE FROM terms WHERE rowid = 1", "1 chunks have no keyword entry", id="terms"),
         pytest.param("DELETE FROM chunk_texts WHERE chunk_id = 1", "1 chunks have no text", id="text"),
@@ -87,7 +87,7 @@ def test_churn_does_not_make_the_file_grow(tmp_path):
         pytest.param("UPDATE totals SET chunks = 7, vectors = 0", "2 of the stored totals", id="totals"),
     ],
 )
-def test_verify_finds_what_is_out_of_step(tmp_path, damage, finding):
+def test_verify_finds_what_is_out_of_step(tmp_path, corruption, finding):
     path = tmp_path / "index.sqlite"
     store = open_index(path, create=True, read_only=False)
     store.set_embedder(IDENTITY, "bits")
@@ -95,14 +95,14 @@ def test_verify_finds_what_is_out_of_step(tmp_path, damage, finding):
     store.put_document(document(), chunks, vectors_of(chunks))
     assert store.verify() == []
     with apsw.Connection(os.fspath(path)) as vandal:
-        vandal.execute(damage).fetchall()
+        vandal.execute(corruption).fetchall()
     vandal.close()
     assert any(line.startswith(finding) for line in store.verify()), store.verify()
     store.close()
 
 
 @pytest.mark.parametrize(
-    "damage",
+    "corruption",
     [
         pytest.param("UPDATE segment_slots SET slot = slot + 1 WHERE chunk_id = 5", id="a slot"),
         pytest.param("UPDATE vector_segments SET freed = 3", id="the count of free slots"),
@@ -111,7 +111,7 @@ def test_verify_finds_what_is_out_of_step(tmp_path, damage, finding):
         pytest.param("DELETE FROM vector_codec", id="the codec"),
     ],
 )
-def test_verify_looks_into_the_segments(tmp_path, damage):
+def test_verify_looks_into_the_segments(tmp_path, corruption):
     path = tmp_path / "index.sqlite"
     store = open_index(path, create=True, read_only=False)
     store.set_embedder(IDENTITY, "bits")
@@ -119,7 +119,7 @@ def test_verify_looks_into_the_segments(tmp_path, damage):
     store.put_document(document(), chunks, vectors_of(chunks))
     assert store.verify() == []
     with apsw.Connection(os.fspath(path)) as vandal:
-        vandal.execute(damage).fetchall()
+        vandal.execute(corruption).fetchall()
     vandal.close()
     assert store.verify()
     store.close()

@@ -1,4 +1,4 @@
-"""Answers in, the JSON documents every surface gives out; the names are part of the public interface."""
+"""JSON documents of everything the surfaces show; their keys are part of the public interface."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from notewell.errors import NotewellError
+    from notewell.sessions import Flushed, Imported, Message, Session, SessionEntry
     from notewell.types import (
         Check,
         ForgetReport,
@@ -26,7 +27,7 @@ Json = dict[str, Any]
 
 
 def search_document(answer: SearchAnswer) -> Json:
-    """Return the answer to a search."""
+    """Return a search answer."""
     return {
         "query": answer.query,
         "mode": answer.mode,
@@ -37,7 +38,7 @@ def search_document(answer: SearchAnswer) -> Json:
 
 
 def hit_document(hit: Hit) -> Json:
-    """Return one hit; `explanation` only when it was asked for."""
+    """Return one hit; `explanation` only when requested."""
     document = {
         "path": hit.path,
         "startLine": hit.first_line,
@@ -68,7 +69,7 @@ def note_document(note: NoteText) -> Json:
 
 
 def remembered_document(done: Remembered) -> Json:
-    """Return what became of a text that was to be remembered."""
+    """Return where a text was written, or where it is already known."""
     return {
         "written": done.written,
         "path": done.path,
@@ -97,13 +98,13 @@ def status_document(status: Status) -> Json:
 
 
 def checks_document(checks: Iterable[Check]) -> Json:
-    """Return the findings of `doctor`."""
+    """Return the checks of `doctor`."""
     listed = [asdict(check) for check in checks]
     return {"ok": all(check["ok"] for check in listed), "checks": listed}
 
 
 def verification_document(found: Verification) -> Json:
-    """Return whether index and files agree, and how they differ."""
+    """Return whether the index matches the files, and how they differ."""
     return {"equal": found.equal, **camel_case(asdict(found))}
 
 
@@ -113,8 +114,48 @@ def forget_document(report: ForgetReport) -> Json:
 
 
 def error_document(error: NotewellError) -> Json:
-    """Return an error: what happened, what to do next, and a stable name for programs."""
+    """Return an error: a stable kind for programs, what happened and what to do next."""
     return {"error": {"kind": error.kind, "message": error.message, "hint": error.hint}}
+
+
+def entry_document(entry: SessionEntry) -> Json:
+    """Return what is known of a session besides its messages."""
+    from notewell.sessions.values import RUNNING, camel, entry_values
+
+    running = {camel(name): getattr(entry, name) for name in RUNNING if getattr(entry, name) is not None}
+    document = {"sessionId": entry.session_id, "sessionFile": entry.session_file, **entry_values(entry), **running}
+    return document | ({"damage": entry.damage} if entry.damage else {})
+
+
+def session_document(session: Session, *, last: int | None = None) -> Json:
+    """Return a conversation, with all messages or the last ones."""
+    from notewell.sessions.values import message_values, summary_values
+
+    return entry_document(session.entry) | {
+        "compactedHistory": [summary_values(summary) for summary in session.summaries],
+        "messages": [message_values(message) for message in last_messages(session, last)],
+    }
+
+
+def flushed_document(done: Flushed) -> Json:
+    """Return what a flush did."""
+    return {"path": done.path or None, "messages": done.messages, "byModel": done.by_model, "note": done.note}
+
+
+def imported_document(path: str, done: Imported, entry: SessionEntry) -> Json:
+    """Return what an import did."""
+    return {
+        "file": path,
+        "sessionId": entry.session_id,
+        "kind": entry.kind,
+        "messages": entry.message_count,
+        "leftOut": dict(done.left_out),
+    }
+
+
+def last_messages(session: Session, count: int | None) -> Sequence[Message]:
+    """Return the last messages, or all without a count."""
+    return session.messages if count is None else session.messages[max(0, len(session.messages) - count) :]
 
 
 def camel_case(document: Json) -> Json:

@@ -1,4 +1,4 @@
-"""Documents in, chunks with exact line spans out; pure."""
+"""Splits documents into chunks with exact line spans."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ __all__ = [
     "chunk_message",
 ]
 
-CHUNKING_VERSION = (
-    3  # raised whenever the same document could give other chunks; an index of another version is rebuilt
-)
+CHUNKING_VERSION = 3  # raised whenever a document could give other chunks: indexes of another version are rebuilt
 
 ChunkingStyle = Literal["markdown", "lines"]
 _STYLES = {"markdown": chunk_markdown, "lines": chunk_lines}

@@ -1,11 +1,10 @@
-"""Cuts conversations into messages: each message is a chunk of its own, a long one several."""
+"""Splits a conversation into chunks: one for each message, several for a long one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from notewell.chunking.long_lines import cut_line
-from notewell.chunking.weight import QUARTERS, weigh
+from notewell.chunking.fitting import QUARTERS, cut_line, weigh
 from notewell.types import Chunk, Document, SpokenLine
 
 

@@ -1,4 +1,4 @@
-"""A document in, chunks of plain lines out, as OpenClaw cuts them, but never above the limit.
+"""Splits a document into runs of plain lines, as OpenClaw does, but never above the limit.
 
 Lines are gathered until the next would not fit; the last few are carried over into the next chunk. Lengths are counted
 in UTF-16 code units, as JavaScript counts them, so that the same text gives the same chunks.

@@ -1,4 +1,4 @@
-"""A document in, chunks out that keep to its headings, paragraphs and lists; the default way of chunking.
+"""Splits a document into chunks at headings, paragraphs and list items; the default.
 
 A chunk is a run of whole lines. It ends before the next section once it is reasonably full, else at the best break that
 still fits. A line too long for a chunk is cut into pieces. Neighbouring chunks of one section overlap by whole lines.
@@ -10,10 +10,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from notewell.chunking.graphemes import cut_at_or_before
-from notewell.chunking.long_lines import cut_line
-from notewell.chunking.structure import BREAK_BEFORE, Heading, Outline, outline
-from notewell.chunking.weight import QUARTERS, fitting_end, weigh
+from notewell.chunking.fitting import QUARTERS, cut_at_or_before, cut_line, fitting_end, weigh
+from notewell.chunking.outline import BREAK_BEFORE, Heading, Outline, outline
 from notewell.types import Chunk, Document
 
 SECTION_LEVELS = 2  # headings of the first two levels begin a new subject

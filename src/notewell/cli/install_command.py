@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from notewell import NotewellError
-from notewell.agents.install import CLIENTS, apply_change, plan_install, plan_uninstall, server_for
+from notewell.agents.install import CLIENTS, apply_change, plan_change, server_for
 from notewell.cli.options import Chosen, common_options
 from notewell.cli.output import print_json, print_lines, print_notes
 
@@ -43,12 +43,10 @@ def command(
             f"{chosen_client.title} has no settings of a project that it would trust", hint="use --scope user"
         )
     file = project / chosen_client.project_file if project else chosen_client.user_file(os.environ)
-    if uninstall:
-        change = plan_uninstall(chosen_client, file, name=name)
-    else:
-        folder = chosen.folder()
-        server = server_for(chosen_client, folder, project=project, agent=chosen.agent, append=append)
-        change = plan_install(chosen_client, server, file, name=name)
+    server = None
+    if not uninstall:
+        server = server_for(chosen_client, chosen.folder(), project=project, agent=chosen.agent, append=append)
+    change = plan_change(chosen_client, file, name=name, server=server)
     backup = None if dry_run else apply_change(change)
     if chosen.as_json:
         print_json(_document(change, backup, dry_run=dry_run, uninstall=uninstall))

@@ -13,7 +13,7 @@ from notewell.cli.output import print_notes
 from notewell.mcp.sdk import lean_imports
 
 if TYPE_CHECKING:
-    from notewell.agents.tools.injection import Chat
+    from notewell.sources.privacy import Chat
 
 DEFAULT_PORT = 8765
 

@@ -11,8 +11,8 @@ from notewell.cli.options import Chosen, common_options
 from notewell.cli.output import print_json, print_lines
 
 if TYPE_CHECKING:
-    from notewell.agents.tools.injection import Chat, Citations
-    from notewell.agents.tools.prompt import PromptMode
+    from notewell.agents.tools.prompt import Citations, PromptMode
+    from notewell.sources.privacy import Chat
 
 
 @click.command("prompt", epilog="Example: notewell prompt --chat group")

@@ -10,14 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from notewell import NotewellError, SessionInputError
-from notewell.agents.session_documents import (
-    entry_document,
-    flushed_document,
-    imported_document,
-    list_lines,
-    session_document,
-    session_lines,
-)
+from notewell.agents.documents import entry_document, flushed_document, imported_document, session_document
+from notewell.agents.rendering import session_lines, session_list_lines
 from notewell.cli.options import Chosen, common_options
 from notewell.cli.output import print_json, print_lines, print_notes
 
@@ -43,7 +37,7 @@ def list_(*, kind: SessionKind | None, archived: bool, chosen: Chosen) -> None:
     if chosen.as_json:
         print_json({"sessions": [entry_document(entry) for entry in entries]})
     else:
-        print_lines(list_lines(entries))
+        print_lines(session_list_lines(entries))
     print_notes(
         f"{entry.damage}: run `notewell sessions repair {entry.session_id}`" for entry in entries if entry.damage
     )

@@ -1,1 +1,1 @@
-"""Writes, walks and guards files on disk."""
+"""Writes files safely, and names the steps that can fail."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from notewell.chunking import chunk_document
-from notewell.chunking.weight import QUARTERS, weigh
+from notewell.chunking.fitting import QUARTERS, weigh
 from notewell.indexing.plan import SyncPolicy, find_changes
 from notewell.protocols import GrowingSource
 from notewell.types import IndexPreview, Problem

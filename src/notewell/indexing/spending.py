@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from notewell.chunking.weight import QUARTERS, weigh
+from notewell.chunking.fitting import QUARTERS, weigh
 from notewell.embedding.prices import price_of
 from notewell.types import Chunk
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from notewell import NotewellError, PathRefusedError
-from notewell.agents.tools.injection import fenced_file
+from notewell.agents.tools.prompt import fence
 
 if TYPE_CHECKING:
     from notewell.agents.tools import MemoryTools
@@ -51,7 +51,7 @@ def note_resource(tools: MemoryTools, uri: str) -> dict[str, Any]:
         piece = tools.memory.get(path, first_line=next_line, chat=tools.chat)
         pieces.append(piece.text)
         next_line = piece.next_first_line
-    return {"uri": uri, "mimeType": MIME_TYPE, "text": fenced_file("\n".join(pieces), path)}
+    return {"uri": uri, "mimeType": MIME_TYPE, "text": fence("\n".join(pieces), path)}
 
 
 def uri_of(path: str) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from notewell.memory.components import Components
-    from notewell.store.sqlite.cache_tables import CacheStats
+    from notewell.store.sqlite.cache import CacheStats
     from notewell.types import EmbedderIdentity
 
 LOW_DISK_BYTES = 200 * 1024 * 1024  # an index of 10,000 chunks, its rebuild beside it and a cache fit into that

@@ -77,7 +77,7 @@ class SearchOptions(TypedDict, total=False):
             flags=("--mode",),
             choices=_MODES,
             tool="mode",
-            schema=_TEXT | {"enum": [*_MODES], "description": "keyword for exact words, semantic for meaning alone"},
+            schema=_TEXT | {"enum": [*_MODES], "description": "keyword for exact words, semantic for paraphrases"},
         ),
     ]
     keyword_only: Annotated[

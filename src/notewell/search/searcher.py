@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from notewell.search.options import SearchRequest
     from notewell.search.time_words import TimeReading
     from notewell.search.tuning import Tuning
-    from notewell.types import ChunkPlace, FoundBy, Scope, SourceName, StoredChunk
+    from notewell.types import ChunkPlace, Scope, SearchMode, SourceName, StoredChunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,10 +279,10 @@ def _hit(chunk: StoredChunk, place: Ranked, shown: _Shown, *, explain: bool) -> 
     )
 
 
-def _found_by(candidate: Candidate) -> FoundBy:
+def _found_by(candidate: Candidate) -> SearchMode:
     if candidate.bm25 is None and candidate.cosine is not None:
-        return "vector"
-    return "keyword" if candidate.cosine is None else "both"
+        return "semantic"
+    return "keyword" if candidate.cosine is None else "hybrid"
 
 
 def _explanation(place: Ranked, chunk: StoredChunk) -> Mapping[str, float | str]:

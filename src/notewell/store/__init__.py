@@ -1,1 +1,1 @@
-"""Where documents, chunks, terms and vectors are kept; `sqlite` is the default engine and the only one with SQL."""
+"""Keeps documents, chunks, terms and vectors; `sqlite/` is the default engine."""

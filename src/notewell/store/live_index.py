@@ -1,4 +1,4 @@
-"""The index that `CURRENT` names now, kept open and followed when a rebuild switches to another file."""
+"""Keeps the current index open, and follows it when a rebuild switches to another file."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from notewell.errors import IndexCorruptError
+from notewell.store.state_folder import InUse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from notewell.protocols import Store
-    from notewell.store.in_use import Mark
     from notewell.store.state_folder import StateFolder
 
-OPEN_TRIES = 5  # between reading CURRENT and opening, a rebuild may switch; each try reads CURRENT anew
+OPEN_TRIES = 5  # between reading CURRENT and opening, a rebuild may switch; each try reads CURRENT again
 
 
 @dataclass(slots=True)
@@ -25,13 +25,13 @@ class _Opened:
     path: Path
     identity: tuple[int, int]  # device and inode: a new file may have the name of one that was deleted
     store: Store
-    mark: Mark
+    in_use: InUse
     users: int = 0
     retired: bool = False
 
 
 class LiveIndex:
-    """Hands out the current store to any number of threads; one that was switched away closes with its last user."""
+    """Hands out the current store to any number of threads; one that was replaced closes with its last user."""
 
     def __init__(self, folder: StateFolder, open_store: Callable[[Path], Store]) -> None:
         self._folder = folder
@@ -50,7 +50,7 @@ class LiveIndex:
                 self._release(opened)
 
     def refresh(self) -> None:
-        """Let go of an index that was switched away, and open the new one."""
+        """Close an index that was replaced, and open the new one."""
         with self.use():
             pass
 
@@ -74,7 +74,7 @@ class LiveIndex:
                 return opened
         raise IndexCorruptError(
             f"{self._folder.path}: the index that CURRENT names vanishes whenever it is opened",
-            hint="run `notewell index` to build it anew",
+            hint="run `notewell index` to rebuild it",
         )
 
     def _follow(self, path: Path) -> _Opened:
@@ -83,11 +83,11 @@ class LiveIndex:
         identity = (info.st_dev, info.st_ino)
         if self._opened is None or (self._opened.path, self._opened.identity) != (path, identity):
             self._retire()
-            mark = self._folder.mark_in_use(path)
+            in_use = InUse(path)
             try:
-                self._opened = _Opened(path, identity, self._open_store(path), mark)
+                self._opened = _Opened(path, identity, self._open_store(path), in_use)
             except BaseException:
-                mark.release()
+                in_use.release()
                 raise
         return self._opened
 
@@ -105,9 +105,9 @@ class LiveIndex:
                 self._end(opened)
 
     def _end(self, opened: _Opened) -> None:
-        """Close for good; who reads an index last after a switch deletes it."""
+        """Close for good; the last reader of a replaced index deletes it."""
         try:
             opened.store.close()
         finally:
-            opened.mark.release()
+            opened.in_use.release()
         self._folder.remove_if_superseded(opened.path)

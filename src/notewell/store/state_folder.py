@@ -1,10 +1,12 @@
-"""The folder that holds one agent's index, cache and lock: paths come in, names of database files go out."""
+"""Manages the folder that holds one agent's index, cache and locks."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -14,15 +16,18 @@ from pathlib import Path
 from notewell.errors import DiskFullError, IndexBusyError, StoreError, as_store_errors, store_error
 from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.files.faults import reach
-from notewell.store.in_use import MARK_ENDING, Mark, alone_with, mark_of
+
+if sys.platform != "win32":
+    import fcntl
 
 TOP_FOLDER = ".notewell"
 _INDEX_NAME = re.compile(r"index-(\d+)\.sqlite")
 _SIDE_FILES = ("-wal", "-shm")  # a database in WAL mode; they go wherever the database goes
-_DAMAGED = ".damaged-"
+_CORRUPT = ".corrupt-"
+_MARK_SUFFIX = ".in-use"
 _DRAFT_PREFIX = "CURRENT."
-KEPT_DAMAGED = 3  # enough to look into what happened; a failing disk must not be filled with copies
-LOOK_EVERY_S = 1.0  # how often a waiting writer looks whether the one at work still writes
+KEPT_CORRUPT = 3  # enough to find out what happened; a failing disk must not fill up with copies
+LOOK_EVERY_S = 1.0  # how often a waiting writer checks whether the other one makes progress
 
 
 class StateFolder:
@@ -34,14 +39,14 @@ class StateFolder:
         self._pointer = path / "CURRENT"  # read at every use of the index
 
     def ensure(self) -> None:
-        """Create the folder, and keep what is derived out of git."""
+        """Create the folder, and keep it out of git."""
         try:
             with as_store_errors(self.path):
                 self._make()
         except StoreError as error:
             if isinstance(error.__cause__, (FileExistsError, NotADirectoryError)):
                 raise StoreError(
-                    f"{self.path} cannot be made: a file is in the way", hint="move that file, or set store.path"
+                    f"{self.path} cannot be created: a file is in the way", hint="move that file, or set store.path"
                 ) from error
             raise
 
@@ -53,7 +58,7 @@ class StateFolder:
             (top / ".gitignore").write_text("*\n", encoding="utf-8")
 
     def writable(self) -> bool:
-        """Say whether files can be made here, or the folder itself if it is not there yet."""
+        """Say whether files can be created here, or the folder itself where it does not exist yet."""
         nearest = next((folder for folder in (self.path, *self.path.parents) if folder.exists()), None)
         return nearest is not None and os.access(nearest, os.W_OK | os.X_OK)
 
@@ -61,7 +66,7 @@ class StateFolder:
         """Return the index that `CURRENT` names, or None when nothing has been indexed or the index was deleted."""
         named = self._named()
         while named is not None and not named.exists():
-            again = self._named()  # a switch may have come in between, and the old file gone
+            again = self._named()  # a rebuild may have switched, and deleted the old file, in between
             if again == named:
                 return None
             named = again
@@ -78,7 +83,7 @@ class StateFolder:
             write_atomically(self._pointer, f"{path.name}\n", draft_prefix=_DRAFT_PREFIX, faults="pointer")
 
     def unfinished(self) -> list[Path]:
-        """Return the index files newer than the one that `CURRENT` names, oldest first: rebuilds cut short."""
+        """Return the index files newer than the one that `CURRENT` names, oldest first: interrupted rebuilds."""
         current = self._named()
         found = _INDEX_NAME.fullmatch(current.name) if current else None
         newest = int(found[1]) if found else 0
@@ -89,50 +94,44 @@ class StateFolder:
         return sorted((int(match[1]), self.path / name) for match, name in found)
 
     def set_aside(self, path: Path) -> Path:
-        """Keep a damaged or foreign index under another name, so that a new one can be built; return that name."""
+        """Keep a corrupt or foreign index under another name, so that a new one can be built; return that name."""
         kept = set_aside_database(path)
         if self._named() == path:
             self._pointer.unlink(missing_ok=True)
         return kept
 
     def remove_superseded(self) -> None:
-        """Delete index files that `CURRENT` does not name and nobody reads; of those set aside the newest stay.
+        """Delete index files that `CURRENT` does not name and nobody reads, and all but the newest of those set aside.
 
-        Only for the holder of the write lock: what another process is building is not named by `CURRENT` either.
+        Only for the holder of the write lock: an index that is being built is not named by `CURRENT` either.
         """
         current = self._named()
         for _, path in self._numbered():
             if path != current:
                 self._remove(path)
         names = self._names()
-        kept = sorted(filter(_is_damaged, names), key=_set_aside_at)[-KEPT_DAMAGED:]
+        kept = sorted(filter(_is_corrupt, names), key=_set_aside_at)[-KEPT_CORRUPT:]
         for name in names:
             draft = name.startswith(_DRAFT_PREFIX) and name.endswith(DRAFT_SUFFIX)  # of a killed process
-            if _is_damaged(name) and name not in kept:
+            if _is_corrupt(name) and name not in kept:
                 _unlink_database(self.path / name)
             elif draft or _is_orphan(name, names):
                 _unlink(self.path / name)
 
     def remove_if_superseded(self, path: Path) -> None:
-        """Delete an index that was current once and is no longer, unless somebody still reads it.
-
-        Numbers only grow: an older one than the current is neither in use again nor still being built.
-        """
+        """Delete an index that is older than the current one, unless somebody still reads it."""
         current = self._named()
         if current is not None and path.parent == self.path and _number(path) < _number(current):
             self._remove(path)
 
     def _remove(self, path: Path) -> None:
-        with alone_with(path) as alone:
-            if alone:
+        with _unused(path) as unused:
+            if unused:
                 _unlink_database(path)
-                _unlink(mark_of(path))
+                _unlink(_mark_of(path))
 
-    def mark_in_use(self, path: Path) -> Mark:
-        """Keep other processes from deleting an index; raises FileNotFoundError when one is just doing so."""
-        return Mark(path)
-
-    def bytes_of(self, path: Path) -> int:
+    @staticmethod
+    def bytes_of(path: Path) -> int:
         """Return the size of a database with its side files, which come and go as others open and close it."""
         total = 0
         for suffix in ("", *_SIDE_FILES):
@@ -141,7 +140,7 @@ class StateFolder:
         return total
 
     def check_room(self, needed_bytes: int, what: str) -> None:
-        """Raise DiskFullError, with both figures, when so much does not fit where the index is kept."""
+        """Raise DiskFullError when that much space is not free where the index is kept."""
         free = shutil.disk_usage(self.path).free
         if free < needed_bytes:
             raise DiskFullError(
@@ -150,11 +149,11 @@ class StateFolder:
             )
 
     @contextmanager
-    def write_lock(self, patience_s: float, *, give_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
-        """Be the only writer among all processes, waiting for as long as the one at work gets on with it.
+    def write_lock(self, timeout_s: float, *, give_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Be the only writer among all processes, waiting for as long as another one makes progress.
 
-        Raises IndexBusyError once nothing was written here for `patience_s`, or when `give_up` says so. The operating
-        system lets go of the lock when its holder dies.
+        Raises IndexBusyError once nothing was written here for `timeout_s`, or when `give_up` says so. The operating
+        system releases the lock when its holder dies.
         """
         import filelock  # costs as much as a keyword search
 
@@ -164,13 +163,13 @@ class StateFolder:
             try:
                 with as_store_errors(self.path):
                     reach("state.lock")
-                    lock.acquire(timeout=min(patience_s, LOOK_EVERY_S))
+                    lock.acquire(timeout=min(timeout_s, LOOK_EVERY_S))
                 break
             except filelock.Timeout as error:
                 newest = self._last_write()
                 if newest != seen:
                     seen, since = newest, time.monotonic()
-                if give_up() or time.monotonic() - since >= patience_s:
+                if give_up() or time.monotonic() - since >= timeout_s:
                     raise IndexBusyError(
                         f"another process is indexing into {self.path}", hint="try again when it has finished"
                     ) from error
@@ -180,7 +179,7 @@ class StateFolder:
             lock.release()
 
     def _last_write(self) -> int:
-        """Return when a database here was last written, in nanoseconds: the sign of life of the process at work."""
+        """Return when a database here was last written, in nanoseconds."""
         newest = 0
         for name in self._names():
             if ".sqlite" in name:
@@ -208,7 +207,7 @@ class StateFolder:
 def set_aside_database(path: Path) -> Path:
     """Rename a database and its side files so that they are kept but no longer used; return the new path."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
-    kept = path.with_name(f"{path.name}{_DAMAGED}{stamp}")
+    kept = path.with_name(f"{path.name}{_CORRUPT}{stamp}")
     with as_store_errors(path):
         # The log goes first: left beside a new database of the same name, it would be taken for that one's.
         for suffix in (*_SIDE_FILES, ""):
@@ -219,20 +218,20 @@ def set_aside_database(path: Path) -> Path:
     return kept
 
 
-def _is_damaged(name: str) -> bool:
-    return _DAMAGED in name and not name.endswith(_SIDE_FILES)
+def _is_corrupt(name: str) -> bool:
+    return _CORRUPT in name and not name.endswith(_SIDE_FILES)
 
 
 def _is_orphan(name: str, names: Collection[str]) -> bool:
-    """Say whether this is a side file or a mark whose index is gone."""
+    """Say whether this is a side file or a mark without its index."""
     if not _INDEX_NAME.match(name):
         return False
-    owner = next((name.removesuffix(end) for end in (*_SIDE_FILES, MARK_ENDING) if name.endswith(end)), None)
+    owner = next((name.removesuffix(end) for end in (*_SIDE_FILES, _MARK_SUFFIX) if name.endswith(end)), None)
     return owner is not None and owner not in names
 
 
 def _set_aside_at(name: str) -> str:
-    return name.rpartition(_DAMAGED)[2]
+    return name.rpartition(_CORRUPT)[2]
 
 
 def _number(path: Path) -> int:
@@ -247,10 +246,80 @@ def _unlink_database(path: Path) -> None:
 
 
 def _unlink(path: Path) -> bool:
-    """Delete a file if that can be done now; whatever is in the way, such as a reader on Windows, a later run tries."""
+    """Delete a file if possible; otherwise, say with a reader on Windows, a later run tries again."""
     try:
         reach("superseded.remove")
         path.unlink(missing_ok=True)
     except OSError:
         return False
     return True
+
+
+# --- indexes in use ------------------------------------------------------------------------------
+#
+# Deleting a database that another process has open is safe only once that process will not open it again, which it does
+# for every further thread. So each process that has an index open holds a shared lock on a small file beside it, and
+# only who gets an exclusive lock may delete the index. The database itself is never locked: closing a second handle of
+# it would drop the locks that SQLite holds. Windows does not delete open files at all, so it needs none of this.
+
+
+def _mark_of(database: Path) -> Path:
+    """Return the file that is locked while the database is in use."""
+    return database.with_name(database.name + _MARK_SUFFIX)
+
+
+class InUse:
+    """Keeps other processes from deleting a database until `release`; raises FileNotFoundError if one is doing so."""
+
+    def __init__(self, database: Path) -> None:
+        self._handle: int | None = None
+        if sys.platform == "win32":
+            return
+        handle = _open_mark(_mark_of(database))
+        if handle is None:
+            return  # in a read-only folder nobody deletes anything either
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(handle)
+            raise FileNotFoundError(errno.ENOENT, "this index is being deleted", str(database)) from error
+        except OSError:  # a file system without locks
+            os.close(handle)
+        else:
+            self._handle = handle
+
+    def release(self) -> None:
+        """Let the database be deleted; may be called twice."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+
+@contextmanager
+def _unused(database: Path) -> Iterator[bool]:
+    """Yield whether nobody uses the database; if so, nobody can open it while the block runs."""
+    if sys.platform == "win32":
+        yield True
+        return
+    handle = _open_mark(_mark_of(database))
+    try:
+        if handle is not None:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            except OSError:  # a file system without locks
+                pass
+        yield True
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _open_mark(mark: Path) -> int | None:
+    """Open the mark, creating it if possible; a lock needs no write permission."""
+    for flags in (os.O_RDWR | os.O_CREAT, os.O_RDONLY):
+        with suppress(OSError):
+            return os.open(mark, flags | os.O_CLOEXEC, 0o644)
+    return None

@@ -1,7 +1,7 @@
-"""The fence around recalled text: text and its origin in, marked data out; a message in, the same without fences out.
+"""Fences recalled text, and strips fenced text from messages.
 
-What an agent is shown from its memory comes back in the transcript of that conversation. The fence is how notewell
-knows such text again, so that it never becomes new memory.
+What an agent recalls comes back in the transcript of its conversation. The fence tells notewell that it is recalled
+text, so that it never becomes new memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A small memory that is searched by words alone, for every adapter."""
+"""A small memory with keyword search only, for every adapter."""
 
 from __future__ import annotations
 

@@ -335,7 +335,7 @@ def test_the_curated_memory_is_shown_and_edited_as_a_file_of_memories(memory):
         pytest.param(
             {"command": "view", "path": "/memories/network.md", "view_range": [40, 50]},
             "lines 1 to",
-            id="behind the end",
+            id="past the end",
         ),
         pytest.param(
             {"command": "str_replace", "path": "/memories/network.md", "old_str": "", "new_str": "x"},
@@ -368,13 +368,13 @@ def test_secrets_and_recalled_text_are_not_written(memory):
     assert "old" not in written
     assert "new" in written
     assert "Note: recalled memory was left out" in answer
-    assert "Note: hidden before it was written: " in answer
+    assert "Note: secrets were redacted: " in answer
 
 
 def test_a_folder_with_other_files_is_not_deleted(memory):
     picture = memory.workspace / "memory" / "projects" / "plan.png"
     picture.write_bytes(b"png")
-    with pytest.raises(ToolError, match=r"holds something that is no note \(projects/plan.png\)"):
+    with pytest.raises(ToolError, match=r"contains something that is not a note \(projects/plan.png\)"):
         WorkspaceMemoryTool(memory).call({"command": "delete", "path": "/memories/projects"})
     assert picture.exists()
     assert (memory.workspace / "memory" / "projects" / "queue.md").exists()
@@ -384,7 +384,7 @@ def test_a_note_that_is_not_utf8_is_left_to_people(memory):
     note = memory.workspace / "memory" / "old.md"
     note.write_bytes(b"caf\xe9\n")
     tool = WorkspaceMemoryTool(memory)
-    with pytest.raises(ToolError, match="not written in UTF-8"):
+    with pytest.raises(ToolError, match="not valid UTF-8"):
         tool.call({"command": "insert", "path": "/memories/old.md", "insert_line": 0, "insert_text": "x"})
     assert note.read_bytes() == b"caf\xe9\n"
 
@@ -522,7 +522,7 @@ def test_the_tool_runner_drives_it(memory, messages_api):
     check_run(handler, memory, final.content[0].text)
 
 
-def test_the_asynchronous_tool_runner_drives_its_twin(memory, messages_api):
+def test_the_asynchronous_tool_runner_drives_the_async_tool(memory, messages_api):
     handler, url = messages_api
     handler.commands.extend(COMMANDS)
 

@@ -17,8 +17,7 @@ from langgraph.store.base import GetOp, InvalidNamespaceError, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 
 from notewell import Memory, NoteUnreadableError, NotewellError, QueryError
-from notewell.agents.adapters.langgraph import MemoryStore
-from notewell.agents.adapters.store_notes import note_name
+from notewell.agents.adapters.langgraph import MemoryStore, note_name
 
 NAMESPACES = [
     ("users",),
@@ -159,7 +158,7 @@ def test_names_that_differ_are_files_that_differ_on_every_system():
     assert all(len(name) <= 80 for name in made)
 
 
-def test_a_damaged_note_is_told_of_and_stops_no_other(memory, caplog):
+def test_a_corrupt_note_is_reported_and_the_others_still_work(memory, caplog):
     store = MemoryStore(memory)
     store.put(("n",), "good", {"v": 1})
     store.put(("n",), "bad", {"v": 2})
@@ -171,7 +170,7 @@ def test_a_damaged_note_is_told_of_and_stops_no_other(memory, caplog):
     assert "memory/store/n/bad.md" in caplog.text
 
 
-def test_what_cannot_be_kept_is_refused_before_anything_is_written(memory):
+def test_invalid_values_are_refused_before_anything_is_written(memory):
     store = MemoryStore(memory)
     with pytest.raises(NotewellError, match="cannot be written as JSON"):
         store.batch([PutOp(("n",), "good", {"v": 1}), PutOp(("n",), "bad", {"v": object()})])
@@ -179,7 +178,7 @@ def test_what_cannot_be_kept_is_refused_before_anything_is_written(memory):
     with pytest.raises(InvalidNamespaceError):
         store.put((), "k", {"v": 1})
     store.put(("n",), "k", {"v": 1})
-    with pytest.raises(QueryError, match=r"unknown operator of a filter: \$in"):
+    with pytest.raises(QueryError, match=r"unknown filter operator: \$in"):
         store.search(("n",), filter={"v": {"$in": [1]}})
 
 

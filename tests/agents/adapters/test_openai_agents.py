@@ -182,7 +182,7 @@ def test_a_session_of_another_program_is_read_and_popped(memory):
     asyncio.run(use())
 
 
-def test_what_was_compacted_is_there_as_its_summary(memory):
+def test_compacted_messages_appear_as_their_summary(memory):
     async def use() -> list:
         session = ConversationSession(memory, "x")
         await session.add_items([{"role": "user", "content": f"message {n}"} for n in range(5)])
@@ -195,7 +195,7 @@ def test_what_was_compacted_is_there_as_its_summary(memory):
     ]
 
 
-def test_what_was_said_is_found_by_a_search(workspace):
+def test_messages_are_searchable(workspace):
     with Memory.open(
         workspace, provider="none", sources=("memory", "sessions"), experimental__session_memory=True
     ) as memory:

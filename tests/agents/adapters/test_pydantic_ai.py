@@ -52,7 +52,7 @@ def test_every_tool_can_be_called_by_the_test_model(memory):
     }
 
 
-def test_the_model_gets_the_dispatchers_answer_and_the_prompt_section(memory):
+def test_the_model_gets_the_tool_result_and_the_prompt_section(memory):
     memory.index()
     model, seen = scripted(
         ToolCallPart("memory_search", {"query": "guest wifi", "maxResults": 1}),

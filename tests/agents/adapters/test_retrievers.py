@@ -106,7 +106,7 @@ def test_each_mode(opened, workspace, options, mode):
             ask("guest wifi network name")
 
 
-def test_what_goes_wrong_is_raised_and_what_is_worth_knowing_is_logged(opened, tmp_path, caplog):
+def test_errors_are_raised_and_notes_are_logged(opened, tmp_path, caplog):
     (tmp_path / "memory").mkdir()
     with Memory.open(tmp_path, provider="none") as memory:
         ask, _ = opened(memory, limit=0)

@@ -1,4 +1,4 @@
-"""`notewell install`: every client's settings, written, kept and taken away again."""
+"""`notewell install` for every client: install, reinstall and uninstall."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from notewell.agents.install import CLIENTS
-from notewell.agents.install.json_edits import values_of
+from notewell.agents.install.json_editor import values_of
 from notewell.cli.main import run
 
 FILES = {
@@ -76,7 +76,7 @@ def servers_in(client: str, file: Path) -> dict:
 
 
 @pytest.mark.parametrize("client", FILES)
-def test_it_is_written_kept_and_taken_away(client, home, workspace):
+def test_install_reinstall_and_uninstall(client, home, workspace):
     file = home / FILES[client]
     install(client, "-w", workspace)
     entry = servers_in(client, file)["memory"]
@@ -94,7 +94,7 @@ def test_it_is_written_kept_and_taken_away(client, home, workspace):
 
 
 @pytest.mark.parametrize("client", FILES)
-def test_what_others_wrote_stays_and_a_backup_is_kept(client, home, workspace):
+def test_other_settings_stay_and_a_backup_is_kept(client, home, workspace):
     file = home / FILES[client]
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(OTHERS[client], encoding="utf-8", newline="\n")
@@ -148,8 +148,8 @@ def test_a_projects_settings_hold_no_path_of_this_machine(client, name, args, ho
 @pytest.mark.parametrize(
     ("words", "text", "message", "hint"),
     [
-        pytest.param(["claude-code"], '{"a": ', "is not valid JSON: line 1", "mend it by hand", id="broken JSON"),
-        pytest.param(["codex"], "a = \n", "is not valid TOML", "mend it by hand", id="broken TOML"),
+        pytest.param(["claude-code"], '{"a": ', "is not valid JSON: line 1", "fix it by hand", id="broken JSON"),
+        pytest.param(["codex"], "a = \n", "is not valid TOML", "fix it by hand", id="broken TOML"),
         pytest.param(
             ["claude-code"],
             '{"mcpServers": {"memory": {"command": "npx", "args": ["-y", "server-memory"]}}}',
@@ -160,12 +160,12 @@ def test_a_projects_settings_hold_no_path_of_this_machine(client, name, args, ho
         pytest.param(
             ["codex"], "mcp_servers = {a = {command = 'x'}}\n", "cannot be changed safely", "by hand", id="inline table"
         ),
-        pytest.param(["cursor"], '{"mcpServers": []}', "is no table there", "by hand", id="a list of servers"),
+        pytest.param(["cursor"], '{"mcpServers": []}', "is not a table", "by hand", id="a list of servers"),
         pytest.param(["cursor", "--name", "a b"], "{}", "cannot be a server's name", "letters", id="a bad name"),
         pytest.param(["codex", "--scope", "project"], "", "no settings of a project", "--scope user", id="no project"),
     ],
 )
-def test_what_cannot_be_done_is_said_and_nothing_is_changed(words, text, message, hint, home, workspace):
+def test_an_error_changes_nothing(words, text, message, hint, home, workspace):
     file = home / FILES[words[0]]
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8", newline="\n")

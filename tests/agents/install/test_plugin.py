@@ -1,4 +1,4 @@
-"""The Claude Code plugin as files: what it calls is there, its version is ours; Claude Code checks the rest."""
+"""The Claude Code plugin's files: its commands exist and its version is the package's; Claude Code checks the rest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def called() -> list[str]:
 
 
 @pytest.mark.parametrize("command", called())
-def test_what_it_calls_is_a_command_of_ours(command):
+def test_its_commands_exist(command):
     program, *words = shlex.split(command)
     assert program == "notewell"
     found: click.Command | None = cli

@@ -1,4 +1,4 @@
-"""Calls of the tools: results as the command's JSON, and every mistake a tool error with the next step."""
+"""Tool calls: results like the command's JSON, and tool errors that say what to do next."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_search_in_each_mode(workspace, mode):
         found = MemoryTools(memory).call("memory_search", {"query": "printer address", "mode": mode}).document
         assert found["mode"] == mode
         assert found["hits"][0]["path"] == "memory/network.md"
-        assert found["hits"][0]["foundBy"] == {"hybrid": "both", "semantic": "vector", "keyword": "keyword"}[mode]
+        assert found["hits"][0]["foundBy"] == mode
 
 
 def test_semantic_search_without_a_model_tells_the_agent(tools):
@@ -78,8 +78,8 @@ def test_a_score_that_nothing_reaches_leaves_no_hit(tools):
 @pytest.mark.parametrize(
     ("name", "arguments", "kind", "message", "hint"),
     [
-        pytest.param("memory_serch", {}, "query", "no tool is called 'memory_serch'", "memory_search", id="tool"),
-        pytest.param("memory_append", {"text": "x"}, "query", "no tool is called", "memory_get", id="append is off"),
+        pytest.param("memory_serch", {}, "query", "there is no tool 'memory_serch'", "memory_search", id="tool"),
+        pytest.param("memory_append", {"text": "x"}, "query", "there is no tool", "memory_get", id="append is off"),
         pytest.param("memory_search", None, "query", "needs 'query'", "query, maxResults?", id="nothing given"),
         pytest.param("memory_search", {"query": None}, "query", "needs 'query'", "query, maxResults?", id="null query"),
         pytest.param("memory_search", {"query": 5}, "query", "'query' must be text, got 5", "{query", id="number"),
@@ -115,7 +115,7 @@ def test_a_score_that_nothing_reaches_leaves_no_hit(tools):
         pytest.param("memory_get", {"path": "MEMORY.md", "from": 0}, "query", "counted from 1", "", id="line zero"),
         pytest.param(
             "memory_get", {"path": "MEMORY.md", "from": 99}, "query", "ends before line 99", "without `from`",
-            id="behind the end",
+            id="past the end",
         ),
     ],
 )  # fmt: skip
@@ -153,7 +153,7 @@ def test_an_index_that_cannot_be_used_is_an_error(workspace):
     assert "upgrade" in result.document["error"]["hint"]
 
 
-def test_what_the_system_refuses_is_an_error(tools, workspace):
+def test_a_system_error_is_a_tool_error(tools, workspace):
     (workspace / "MEMORY.md").unlink()
     (workspace / "memory" / "network.md").unlink()
     (workspace / "memory" / "network.md").mkdir()
@@ -207,7 +207,7 @@ def test_without_a_path_it_goes_to_a_dated_note(appending, workspace):
     assert "Bought a pelican." in (workspace / result.document["path"]).read_text(encoding="utf-8")
 
 
-def test_what_is_known_is_pointed_out_and_not_written_again(appending, workspace):
+def test_a_known_fact_is_reported_and_not_written_again(appending, workspace):
     fact = "The guest network is VLAN 30, its name is heron-guest."
     result = appending.call("memory_append", {"text": fact})
     assert not result.is_error
@@ -226,7 +226,7 @@ def test_what_is_known_is_pointed_out_and_not_written_again(appending, workspace
         pytest.param({"path": "memory/a.md"}, id="no text"),
     ],
 )
-def test_what_cannot_be_appended_is_an_error(appending, workspace, arguments):
+def test_an_invalid_append_is_a_tool_error(appending, workspace, arguments):
     before = sorted(path for path in workspace.parent.rglob("*") if ".notewell" not in path.parts)
     result = appending.call("memory_append", arguments)
     assert result.is_error

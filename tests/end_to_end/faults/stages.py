@@ -68,7 +68,7 @@ class Stage:
             left = {path.name for path in memory._components.folder.path.iterdir()}
             assert len([name for name in left if name.startswith("index-") and name.endswith(".sqlite")]) == 1, left
             assert not [name for name in left if name.endswith(".tmp")], left
-            assert damaged or not [name for name in left if "damaged" in name], left
+            assert damaged or not [name for name in left if "corrupt" in name], left
         assert fingerprint(folder) == self.sources
 
 

@@ -1,1 +1,1 @@
-"""The memory in other people's frameworks, one module each; nothing is imported before it is asked for by name."""
+"""Adapters for agent frameworks, one module each; a framework is imported only when its adapter is."""

@@ -1,4 +1,4 @@
-"""LangChain: a memory in, a retriever for chains and agents out."""
+"""A LangChain retriever for chains and agents."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from notewell.agents.adapters.needed import needs_extra
-from notewell.agents.adapters.passages import passages_for
+from notewell.agents.adapters.shared import needs_extra, passages_for
+from notewell.search.options import SearchOptions
 
 with needs_extra("langchain"):
     from langchain_core.documents import Document
@@ -20,12 +20,12 @@ __all__ = ["MemoryRetriever"]
 
 
 class MemoryRetriever(BaseRetriever):
-    """Finds passages of a memory: `MemoryRetriever(memory=memory, limit=4).invoke("what did we decide?")`.
+    """Retrieves passages from a memory: `MemoryRetriever(memory=memory, limit=4).invoke("what did we decide?")`.
 
     The options are those of `Memory.search`. A document holds the whole passage; its `id` is the citation.
     """
 
-    memory: Any  # a notewell.Memory; pydantic would want to look into it
+    memory: Any  # a notewell.Memory; Any keeps pydantic from validating it
     limit: int | None = None
     min_score: float | None = None
     source: str | None = None
@@ -43,10 +43,7 @@ class MemoryRetriever(BaseRetriever):
         *,
         run_manager: CallbackManagerForRetrieverRun | None = None,  # noqa: ARG002
     ) -> list[Document]:
-        options = {
-            name: getattr(self, name)
-            for name in ("limit", "min_score", "source", "since", "until", "chat", "mode", "keyword_only")
-        }
+        options: Any = {name: value for name, value in self if name in SearchOptions.__annotations__}
         found = passages_for(self.memory, query, whole=self.whole_passages, fenced=self.fenced, options=options)
         return [Document(id=each.citation, page_content=each.text, metadata=each.metadata) for each in found]
 

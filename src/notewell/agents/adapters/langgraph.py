@@ -1,22 +1,25 @@
-"""LangGraph: a memory in, a `BaseStore` whose items are notes of the workspace out."""
+"""A LangGraph `BaseStore` that keeps each item as a note of the workspace."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
+import hashlib
+import json
+import operator
 import os
+import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from notewell.agents.adapters.needed import needs_extra
-from notewell.agents.adapters.store_filters import matches_filter, matches_namespace
-from notewell.agents.adapters.store_notes import StoredItem, item_of, later, note_parts, note_text
+from notewell.agents.adapters.shared import index_written, log, needs_extra
 from notewell.errors import MemoryDisabledError, NoteUnreadableError, NotewellError, QueryError, system_error
 from notewell.memory.note_folder import open_folder
 from notewell.memory.note_writing import notes_lock
-from notewell.sources.note_paths import is_markdown, is_skipped
+from notewell.sources.front_matter import split_front_matter
+from notewell.sources.note_paths import is_markdown, is_skipped, means_else_on_windows
 from notewell.sources.opening import read_below
 
 with needs_extra("langgraph"):
@@ -38,27 +41,26 @@ if TYPE_CHECKING:
 __all__ = ["MemoryStore"]
 
 FOLDER = ("memory", "store")
-RANKED_HITS = 200  # as many as each side of a search looks at; items beyond them come unranked
-NOTE_MODE = 0o600  # what an agent keeps is nobody else's business
-_log = logging.getLogger("notewell.adapters")
+MAX_RANKED = 200  # hits, the most that either side of a search considers; further items follow without a score
+NOTE_MODE = 0o600  # what an agent keeps is private
 
 
 class MemoryStore(BaseStore):
     """`graph.compile(store=MemoryStore(memory))`: each item is a note in `memory/store/<namespace>/<key>.md`.
 
-    A query is answered by `Memory.search`; what it does not find follows without a score. Safe to use from several
-    threads and processes.
+    `Memory.search` answers queries; items it does not find follow without a score. Safe to use from several threads and
+    processes.
     """
 
     def __init__(self, memory: Memory) -> None:
         if memory.audience.is_group:
-            raise QueryError("a store holds every item, so it is not for groups", hint="open the memory without chat=")
+            raise QueryError("a store shows every item, so it is not for groups", hint="open the memory without chat=")
         self.memory = memory
         self._base = os.path.realpath(memory.workspace)
         self._known: dict[str, tuple[tuple[int, int, int], StoredItem | None]] = {}
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations: what is read is the state before them, and of several writes of a key the last one counts."""
+        """Run operations: reads see the state before the batch, and the last write of a key wins."""
         if not self.memory.settings.enabled:
             raise MemoryDisabledError
         results: list[Result] = []
@@ -68,8 +70,8 @@ class MemoryStore(BaseStore):
             if isinstance(op, PutOp):
                 puts[(op.namespace, op.key)] = op
             elif isinstance(op, GetOp):
-                found = self._read(note_parts(FOLDER, op.namespace, op.key))
-                result = _item(found) if found else None
+                found = self._read(_note_parts(op.namespace, op.key))
+                result = Item(**found.fields()) if found else None
             elif isinstance(op, SearchOp):
                 result = self._search(op)
             elif isinstance(op, ListNamespacesOp):
@@ -78,58 +80,58 @@ class MemoryStore(BaseStore):
                 raise QueryError(f"unknown operation: {type(op).__name__}", hint="use put, get, search or delete")
             results.append(result)
         if puts:
-            self._apply(list(puts.values()))
+            self._put(puts.values())
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do the same in a thread."""
+        """Run operations in a thread."""
         return await asyncio.to_thread(self.batch, list(ops))
 
     # --- reading ---------------------------------------------------------------------------------
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
-        fitting = {
+        items = {
             path: item
             for path, item in self._items()
             if item.namespace[: len(op.namespace_prefix)] == tuple(op.namespace_prefix)
-            and matches_filter(item.value, op.filter or {})
+            and all(_matches(item.value.get(field), wanted) for field, wanted in (op.filter or {}).items())
         }
-        scores = self._scores(op.query, fitting) if op.query and fitting else {}
-        ranked = sorted(fitting, key=lambda path: (path not in scores, -scores.get(path, 0.0)))
-        return [_search_item(fitting[path], scores.get(path)) for path in ranked[op.offset : op.offset + op.limit]]
+        scores = self._scores(op.query, items) if op.query and items else {}
+        ranked = sorted(items, key=lambda path: (path not in scores, -scores.get(path, 0.0)))
+        wanted = ranked[op.offset : op.offset + op.limit]
+        return [SearchItem(**items[path].fields(), score=scores.get(path)) for path in wanted]
 
-    def _scores(self, query: str, fitting: dict[str, StoredItem]) -> dict[str, float]:
-        """Return the best score of each item that the search finds."""
-        answer = self.memory.search(query, limit=RANKED_HITS, min_score=0.0, source="memory")
+    def _scores(self, query: str, items: Mapping[str, StoredItem]) -> dict[str, float]:
+        """Return the best score of each item that a search finds."""
+        answer = self.memory.search(query, limit=MAX_RANKED, min_score=0.0, source="memory")
         for note in answer.notes:
-            _log.warning("%s", note)
+            log.warning("%s", note)
         scores: dict[str, float] = {}
         for hit in answer.hits:
-            if hit.path in fitting and fitting[hit.path].ranked:
+            if hit.path in items and items[hit.path].ranked:
                 scores[hit.path] = max(hit.score, scores.get(hit.path, 0.0))
         return scores
 
     def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
-        conditions = [(condition.match_type, tuple(condition.path)) for condition in op.match_conditions or ()]
         found = {
             item.namespace[: op.max_depth]
             for _, item in self._items()
-            if all(matches_namespace(item.namespace, kind, path) for kind, path in conditions)
+            if all(_in_namespace(item.namespace, each.match_type, each.path) for each in op.match_conditions or ())
         }
         return sorted(found)[op.offset : op.offset + op.limit]
 
     def _items(self) -> Iterator[tuple[str, StoredItem]]:
-        """Yield every item with the stored path of its note, in order; one that is damaged is logged and left out."""
-        for parts in sorted(self._note_parts(FOLDER)):
+        """Yield every item with the stored path of its note, in order; corrupt ones are logged and left out."""
+        for parts in sorted(self._notes_below(FOLDER)):
             try:
                 item = self._read(parts)
             except NotewellError as error:
-                _log.warning("%s; %s", error.message, error.hint)
+                log.warning("%s; %s", error.message, error.hint)
                 continue
             if item is not None:
                 yield "/".join(parts), item
 
-    def _note_parts(self, parts: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    def _notes_below(self, parts: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         try:
             with os.scandir(os.path.join(self._base, *parts)) as entries:  # noqa: PTH118
                 listed = [entry for entry in entries if not is_skipped(entry.name)]
@@ -139,12 +141,12 @@ class MemoryStore(BaseStore):
             raise system_error(error) from error
         for entry in listed:
             if entry.is_dir(follow_symlinks=False):
-                yield from self._note_parts((*parts, entry.name))
+                yield from self._notes_below((*parts, entry.name))
             elif is_markdown(entry.name):
                 yield (*parts, entry.name)
 
     def _read(self, parts: tuple[str, ...]) -> StoredItem | None:
-        """Return the item that a note holds now; None when there is no such note."""
+        """Return the item in a note, parsed again only when the file changed; None when there is no such note."""
         path = "/".join(parts)
         try:
             info = os.lstat(os.path.join(self._base, *parts))  # noqa: PTH118
@@ -158,46 +160,36 @@ class MemoryStore(BaseStore):
             return None
         except OSError as error:
             raise NoteUnreadableError(path, error.strerror or str(error)) from error
-        item = item_of(raw.decode("utf-8", "replace").replace("\r\n", "\n"), path)
+        item = _parse_note(raw.decode("utf-8", "replace").replace("\r\n", "\n"), path)
         self._known[path] = (stamp, item)
         return item
 
     # --- writing ---------------------------------------------------------------------------------
 
-    def _apply(self, puts: list[PutOp]) -> None:
+    def _put(self, puts: Iterable[PutOp]) -> None:
         now = datetime.now(UTC)
-        changed: list[str] = []
-        texts: list[tuple[tuple[str, ...], StoredItem | None]] = []
+        writes: list[tuple[tuple[str, ...], StoredItem | None]] = []
         for op in puts:
-            parts = note_parts(FOLDER, op.namespace, op.key)
             item = None
             if op.value is not None:
-                value = dict(op.value)
-                item = StoredItem(tuple(op.namespace), op.key, value, now, now, ranked=op.index is not False)
-                note_text(item)  # whatever cannot be written is refused before anything is
-            texts.append((parts, item))
+                ranked = op.index is not False
+                item = StoredItem(tuple(op.namespace), op.key, dict(op.value), now, now, ranked=ranked)
+                _note_text(item)  # a value that is not JSON is refused before anything is written
+            writes.append((_note_parts(op.namespace, op.key), item))
+        changed: list[str] = []
         try:
             with notes_lock(self.memory.workspace):
-                for parts, item in texts:
+                for parts, item in writes:
                     if self._write(parts, item):
                         changed.append("/".join(parts))
         except OSError as error:
             raise system_error(error) from error
         finally:
-            self._index(changed)
-
-    def _index(self, paths: list[str]) -> None:
-        """Bring what changed into the index; it is written, so what keeps it from being found is only logged."""
-        try:
-            report = self.memory.sync(paths=paths) if paths else None
-        except NotewellError as error:
-            _log.warning("written, but not indexed yet: %s; %s", error.message, error.hint)
-            return
-        for problem in report.problems if report else ():
-            _log.warning("%s: %s", problem.path, problem.reason)
+            for problem in index_written(self.memory, changed):
+                log.warning("%s", problem)
 
     def _write(self, parts: tuple[str, ...], item: StoredItem | None) -> bool:
-        """Write or delete a note; False when there was nothing to delete."""
+        """Write a note, or delete it; False when there was nothing to delete."""
         known = self._read(parts)
         if item is None and known is None:
             return False
@@ -210,26 +202,155 @@ class MemoryStore(BaseStore):
                 folder.remove(parts[-1])
                 folder.sync()
             else:
-                folder.replace(parts[-1], note_text(later(item, known)).encode("utf-8", "replace"), NOTE_MODE)
+                item = replace(item, created_at=known.created_at) if known else item
+                folder.replace(parts[-1], _note_text(item).encode("utf-8", "replace"), NOTE_MODE)
         return True
 
 
-def _item(item: StoredItem) -> Item:
-    return Item(
-        namespace=item.namespace,
-        key=item.key,
-        value=_own(item.value),
-        created_at=item.created_at,
-        updated_at=item.updated_at,
-    )
+# --- items as notes ------------------------------------------------------------------------------
+
+MARK = "notewell-item"  # the first key of the front matter; its value is the version of the format
+VERSION = "1"
+MAX_NAME = 80  # of a file named after a key; with a hash well below the 255 bytes that file systems allow
+_SEPARATOR = "\u001f"  # between the parts of a namespace
+_SAFE_NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{MAX_NAME - 1}}}")
+_JSON_BLOCK = re.compile(r"^```json\n(?P<json>.*?)^```\s*$", re.DOTALL | re.MULTILINE)
 
 
-def _search_item(item: StoredItem, score: float | None) -> SearchItem:
-    return SearchItem(item.namespace, item.key, _own(item.value), item.created_at, item.updated_at, score)
+@dataclass(frozen=True, slots=True)
+class StoredItem:
+    """An item as its note holds it."""
+
+    namespace: tuple[str, ...]
+    key: str
+    value: dict[str, Any]
+    created_at: datetime
+    updated_at: datetime
+    ranked: bool = True  # False: queries leave it without a score
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of a LangGraph item; the value is a copy that the caller may change."""
+        return {
+            "namespace": self.namespace,
+            "key": self.key,
+            "value": _copied(self.value),
+            "created_at": self.created_at,
+            "updated_at": self.updated_at,
+        }
 
 
-def _own(value: Any) -> Any:
-    """Return a copy that the caller may change without changing what is kept here."""
+def note_name(part: str) -> str:
+    """Return a file name for a key or a part of a namespace: itself where that is safe everywhere, else with a hash."""
+    if _SAFE_NAME.fullmatch(part) and not is_skipped(part) and not means_else_on_windows(part):
+        return part
+    readable = re.sub(r"[^a-z0-9]+", "-", part.lower()).strip("-")[: MAX_NAME // 2]
+    digest = hashlib.sha256(part.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{readable}-{digest}" if readable else f"x-{digest}"
+
+
+def _note_parts(namespace: tuple[str, ...], key: str) -> tuple[str, ...]:
+    return (*FOLDER, *map(note_name, namespace), f"{note_name(key)}.md")
+
+
+def _note_text(item: StoredItem) -> str:
+    """Return the note of an item; its value is the JSON block, which people may edit."""
+    try:
+        value = json.dumps(item.value, ensure_ascii=False, indent=2)
+    except (TypeError, ValueError) as error:
+        raise NotewellError(
+            f"the value of {item.key!r} cannot be written as JSON: {error}",
+            hint="store text, numbers, lists and objects",
+        ) from error
+    head = {
+        MARK: VERSION,
+        "namespace": json.dumps(_SEPARATOR.join(item.namespace)),
+        "key": json.dumps(item.key),
+        "created": json.dumps(item.created_at.isoformat()),
+        "updated": json.dumps(item.updated_at.isoformat()),
+        "ranked": "true" if item.ranked else "false",
+    }
+    lines = [f"{name}: {text}" for name, text in head.items()]
+    title = " ".join(item.key.split())
+    return "\n".join(["---", *lines, "---", "", f"# {title}", "", "```json", value, "```", ""])
+
+
+def _parse_note(text: str, path: str) -> StoredItem | None:
+    """Return the item that a note holds; None when the note is not one of the store's."""
+    if MARK not in split_front_matter(text)[0]:
+        return None
+    head = dict(line.split(": ", 1) for line in text.split("\n---", 1)[0].split("\n")[1:] if ": " in line)
+    try:
+        return StoredItem(
+            tuple(json.loads(head["namespace"]).split(_SEPARATOR)),
+            json.loads(head["key"]),
+            _value_in(text),
+            datetime.fromisoformat(json.loads(head["created"])),
+            datetime.fromisoformat(json.loads(head["updated"])),
+            ranked=head.get("ranked", "true").strip() != "false",
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise NoteUnreadableError(path, f"its store item is corrupt: {error}") from error
+
+
+def _value_in(text: str) -> dict[str, Any]:
+    block = _JSON_BLOCK.search(text)
+    if block is None:
+        raise ValueError("its JSON block is missing")
+    value = json.loads(block["json"])
+    if not isinstance(value, dict):
+        raise TypeError("its JSON is not an object")
+    return value
+
+
+def _copied(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _own(inner) for key, inner in value.items()}
-    return [_own(inner) for inner in value] if isinstance(value, list) else value
+        return {key: _copied(inner) for key, inner in value.items()}
+    return [_copied(inner) for inner in value] if isinstance(value, list) else value
+
+
+# --- filters -------------------------------------------------------------------------------------
+
+_ORDER: dict[str, Callable[[float, float], bool]] = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+
+
+def _matches(value: object, wanted: object) -> bool:
+    """Say whether a value fits a filter, as in LangGraph's own stores."""
+    if isinstance(wanted, Mapping):
+        if any(str(name).startswith("$") for name in wanted):
+            return all(_compares(value, str(name), other) for name, other in wanted.items())
+        return isinstance(value, Mapping) and all(_matches(value.get(name), inner) for name, inner in wanted.items())
+    if isinstance(wanted, list | tuple):
+        return (
+            isinstance(value, list | tuple)
+            and len(value) == len(wanted)
+            and all(_matches(one, other) for one, other in zip(value, wanted, strict=True))
+        )
+    return value == wanted
+
+
+def _compares(value: object, name: str, other: object) -> bool:
+    if name == "$eq":
+        return value == other
+    if name == "$ne":
+        return value != other
+    if name not in _ORDER:
+        raise QueryError(f"unknown filter operator: {name}", hint=f"use $eq, $ne, {', '.join(_ORDER)}")
+    try:
+        return _ORDER[name](float(value), float(other))  # type: ignore[arg-type]  # what is not a number does not match
+    except (TypeError, ValueError):
+        return False
+
+
+def _in_namespace(namespace: Sequence[str], kind: str, pattern: Sequence[str]) -> bool:
+    """Say whether a namespace begins (`prefix`) or ends (`suffix`) with the pattern, where `*` matches any part."""
+    if len(namespace) < len(pattern):
+        return False
+    if kind not in {"prefix", "suffix"}:
+        raise QueryError(f"unknown kind of namespace match: {kind}", hint="use prefix or suffix")
+    part = namespace[: len(pattern)] if kind == "prefix" else namespace[len(namespace) - len(pattern) :]
+    return all(wanted in ("*", own) for own, wanted in zip(part, pattern, strict=True))

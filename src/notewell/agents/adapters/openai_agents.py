@@ -1,15 +1,17 @@
-"""OpenAI Agents SDK: a memory in, function tools and a session that keeps its items in the conversation store out."""
+"""Function tools and a session for the OpenAI Agents SDK."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from notewell.agents.adapters.needed import needs_extra
-from notewell.agents.adapters.openai_items import items_of, message_of_item
+from notewell.agents.adapters.shared import needs_extra
 from notewell.agents.tools import MemoryTools
 from notewell.errors import SessionExistsError, SessionNotFoundError
+from notewell.sessions import Message, ToolCall
 from notewell.sessions.ids import id_of_group
 
 with needs_extra("openai-agents"):
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from agents.items import TResponseInputItem
     from agents.tool_context import ToolContext
 
-    from notewell.agents.tools.injection import Citations
+    from notewell.agents.tools.prompt import Citations
     from notewell.agents.tools.schemas import ToolSpec
     from notewell.memory.memory import Memory
     from notewell.sessions import ConversationStore, SessionKind
@@ -35,7 +37,7 @@ def memory_function_tools(
 ) -> list[FunctionTool]:
     """Return memory_search, memory_get and memory_status, with `append` memory_append too, for `Agent(tools=...)`.
 
-    What goes wrong comes back to the model as a result that says what to do next.
+    Errors come back to the model as results that say what to do next.
     """
     tools = MemoryTools(memory, chat=chat, citations=citations, append=append)
     return [_function_tool(tools, spec) for spec in tools.specs]
@@ -50,15 +52,15 @@ def _function_tool(tools: MemoryTools, spec: ToolSpec) -> FunctionTool:
         description=spec.description,
         params_json_schema=spec.parameters,
         on_invoke_tool=call,
-        strict_json_schema=False,  # strict mode knows no optional parameters
+        strict_json_schema=False,  # strict mode has no optional parameters
     )
 
 
 class ConversationSession:
     """A session for `Runner.run(..., session=...)` whose items are messages of the memory's conversation store.
 
-    They can be read with `notewell sessions show`, and searched where the memory's sources include sessions. An id
-    that the store could not keep as a file name gets a name made from it, which is `stored_id`.
+    Read them with `notewell sessions show`; search finds them when the memory's sources include sessions. An id that
+    cannot be a file name is stored under a name made from it, `stored_id`.
     """
 
     session_settings: SessionSettings | None
@@ -82,17 +84,17 @@ class ConversationSession:
         return self._memory.conversations
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Return the items, oldest first; with a limit the latest ones."""
+        """Return the items, oldest first; with a limit only the latest."""
         wanted = limit if limit is not None or self.session_settings is None else self.session_settings.limit
         return await asyncio.to_thread(self._items, wanted)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Write items at the end; they are on disk when this returns."""
+        """Append items; they are on disk when this returns."""
         if items:
             await asyncio.to_thread(self._add, items)
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Take the latest item away and return it; None when there is none."""
+        """Remove and return the latest item; None when there is none."""
         return await asyncio.to_thread(self._pop)
 
     async def clear_session(self) -> None:
@@ -105,15 +107,15 @@ class ConversationSession:
         except SessionNotFoundError:
             return []
         items: list[Any] = [{"role": "system", "content": summary.content} for summary in session.summaries]
-        items += [item for message in session.messages for item in items_of(message)]
+        items += [item for message in session.messages for item in _items_of(message)]
         if limit is None or limit < 0:
             return items
         return items[len(items) - min(limit, len(items)) :]
 
     def _add(self, items: list[TResponseInputItem]) -> None:
-        messages = [message_of_item(item) for item in items]
+        messages = [_message_of(item) for item in items]
         if not self._store.exists(self.stored_id):
-            with suppress(SessionExistsError):  # another process was faster
+            with suppress(SessionExistsError):  # created by another process meanwhile
                 self._store.create(self.stored_id, kind=self._kind, channel="openai-agents")
         self._store.append(self.stored_id, *messages)
 
@@ -124,11 +126,68 @@ class ConversationSession:
             return None
         if message is None:
             return None
-        *before, last = items_of(message)
-        if before:  # a message of another program that was several items here
-            self._store.append(self.stored_id, *(message_of_item(item) for item in before))
+        *before, last = _items_of(message)
+        if before:  # another program's message, which became several items
+            self._store.append(self.stored_id, *(_message_of(item) for item in before))
         return last  # type: ignore[return-value]  # as it was given
 
     def _clear(self) -> None:
-        with suppress(SessionNotFoundError):  # nothing was said yet
+        with suppress(SessionNotFoundError):  # nothing was added yet
             self._store.delete(self.stored_id)
+
+
+# --- items of the Responses API as messages ------------------------------------------------------
+
+KEPT = "openaiItem"  # the field of a stored message for an item that its text alone cannot restore
+
+
+def _message_of(item: Any) -> Message:
+    """Return the message for an item; its text is what readers and searches see."""
+    values = json.loads(json.dumps(_as_mapping(item), default=_as_mapping))
+    content = values.get("content")
+    if set(values) == {"role", "content"} and isinstance(content, str) and isinstance(values["role"], str):
+        return Message(values["role"], content)
+    extra = {KEPT: values}
+    match values.get("type"):
+        case "function_call":
+            call = ToolCall(str(values.get("call_id") or ""), str(values.get("name") or ""), values.get("arguments"))
+            return Message("assistant", "", tool_calls=(call,), extra=extra)
+        case "function_call_output":
+            call_id = str(values.get("call_id") or "") or None
+            return Message("tool", _text(values.get("output")), tool_call_id=call_id, extra=extra)
+        case "reasoning":
+            return Message("assistant", "", extra=extra)
+    return Message(str(values.get("role") or "assistant"), _text(content), extra=extra)
+
+
+def _items_of(message: Message) -> list[dict[str, Any]]:
+    """Return the items of a message: the original one, or those made from another program's message."""
+    kept = message.extra.get(KEPT)
+    if isinstance(kept, Mapping):
+        return [dict(kept)]
+    if message.role == "tool":
+        return [{"type": "function_call_output", "call_id": message.tool_call_id or "", "output": message.text}]
+    calls = [
+        {
+            "type": "function_call",
+            "call_id": call.id,
+            "name": call.name,
+            "arguments": call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments),
+        }
+        for call in message.tool_calls
+    ]
+    said = [{"role": message.role, "content": message.text}] if message.text or not calls else []
+    return [*said, *calls]
+
+
+def _as_mapping(item: Any) -> Any:
+    return item.model_dump(exclude_unset=True) if hasattr(item, "model_dump") else item
+
+
+def _text(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Sequence):
+        parts = [part.get("text") for part in content if isinstance(part, Mapping)]
+        return "\n".join(part for part in parts if isinstance(part, str))
+    return "" if content is None else json.dumps(content, ensure_ascii=False)

@@ -1,11 +1,11 @@
-"""pydantic-ai: a memory in, a toolset with the memory tools and their instructions out."""
+"""A pydantic-ai toolset with the memory tools and their instructions."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from notewell.agents.adapters.needed import needs_extra
+from notewell.agents.adapters.shared import needs_extra
 from notewell.agents.tools import MemoryTools
 
 with needs_extra("pydantic-ai"):
@@ -18,21 +18,21 @@ with needs_extra("pydantic-ai"):
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
 
-    from notewell.agents.tools.injection import Citations
+    from notewell.agents.tools.prompt import Citations
     from notewell.memory.memory import Memory
     from notewell.sources.privacy import Chat
 
 __all__ = ["MemoryToolset"]
 
-# The dispatcher checks arguments itself and says what is wrong in words for the model.
+# MemoryTools checks the arguments itself and explains errors to the model.
 _ANYTHING = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 
 
 class MemoryToolset(AbstractToolset[Any]):
     """`Agent(..., toolsets=[MemoryToolset(memory)])` gives an agent memory_search, memory_get and memory_status.
 
-    The options are those of `MemoryTools`; `append=True` adds memory_append. Errors go back to the model, which may try
-    again `max_retries` times before the run fails.
+    The options are those of `MemoryTools`; `append=True` adds memory_append. Errors go back to the model, which may
+    retry `max_retries` times before the run fails.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class MemoryToolset(AbstractToolset[Any]):
         return self._id
 
     async def get_instructions(self, ctx: RunContext[Any]) -> str | None:  # noqa: ARG002 - the framework decides
-        """Return the memory's section of a system prompt, as it stands now."""
+        """Return the memory section of the system prompt, made from the current state."""
         return await asyncio.to_thread(self._tools.prompt) if self._instructions else None
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:  # noqa: ARG002
@@ -79,7 +79,7 @@ class MemoryToolset(AbstractToolset[Any]):
         ctx: RunContext[Any],  # noqa: ARG002
         tool: ToolsetTool[Any],  # noqa: ARG002
     ) -> Any:
-        """Run a tool; raises ModelRetry with what to do next when it fails."""
+        """Run a tool; raises ModelRetry with the error and what to do next."""
         result = await asyncio.to_thread(self._tools.call, name, tool_args)
         if result.is_error:
             raise ModelRetry(result.text)

@@ -1,15 +1,6 @@
-"""Putting the MCP server into other programs' settings: a program's name in, its changed settings file out."""
+"""Adds the MCP server to the settings of other programs."""
 
+from notewell.agents.install.client_settings import Change, apply_change, plan_change
 from notewell.agents.install.clients import CLIENTS, Client, Server, server_for
-from notewell.agents.install.install import Change, apply_change, plan_install, plan_uninstall
 
-__all__ = [
-    "CLIENTS",
-    "Change",
-    "Client",
-    "Server",
-    "apply_change",
-    "plan_install",
-    "plan_uninstall",
-    "server_for",
-]
+__all__ = ["CLIENTS", "Change", "Client", "Server", "apply_change", "plan_change", "server_for"]

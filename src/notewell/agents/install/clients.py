@@ -1,4 +1,4 @@
-"""The programs that notewell can be installed into: where their settings are, and what an MCP server is there."""
+"""The programs that notewell can be installed into: where their settings are, and how they start an MCP server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-Format = Literal["json", "toml"]  # json: with comments and JSON5's liberties, where the program allows them
+Format = Literal["json", "toml"]  # json: also with comments, or JSON5
 Environ = Mapping[str, str]
 
 
@@ -23,20 +23,20 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A program, where it keeps its MCP servers, and how one is written there."""
+    """A program, and where and how its settings list MCP servers."""
 
     name: str  # as on the command line
     title: str
     format: Format
     user_file: Callable[[Environ], Path]
-    keys: tuple[str, ...]  # that lead to the table of servers
-    project_file: str = ""  # below the project; empty: it has none
-    typed: bool = False  # an entry says `"type": "stdio"`
-    project_variable: str = ""  # what stands for the project's folder there
+    keys: tuple[str, ...]  # of the table of servers
+    project_file: str = ""  # relative to the project; empty: none
+    typed: bool = False  # an entry has `"type": "stdio"`
+    project_variable: str = ""  # stands for the project's folder
     next_step: str = ""
 
     def entry(self, server: Server) -> dict[str, Any]:
-        """Return the server as this program's settings hold it."""
+        """Return the server's entry in this program's settings."""
         head: dict[str, Any] = {"type": "stdio"} if self.typed else {}
         return head | {"command": server.command, "args": list(server.args)}
 
@@ -85,7 +85,7 @@ CLIENTS: dict[str, Client] = {
             ("mcpServers",),
             project_file=".mcp.json",
             typed=True,
-            next_step="start Claude Code anew; `claude mcp list` shows whether it connects",
+            next_step="restart Claude Code; `claude mcp list` shows whether it connects",
         ),
         Client(
             "codex",
@@ -93,7 +93,7 @@ CLIENTS: dict[str, Client] = {
             "toml",
             _codex,
             ("mcp_servers",),
-            next_step="start Codex anew; `codex mcp list` shows it",
+            next_step="restart Codex; `codex mcp list` shows it",
         ),
         Client(
             "openclaw",
@@ -111,7 +111,7 @@ CLIENTS: dict[str, Client] = {
             ("mcpServers",),
             project_file=".cursor/mcp.json",
             project_variable="${workspaceFolder}",
-            next_step="start Cursor anew; its settings list the server under MCP",
+            next_step="restart Cursor; its settings list the server under MCP",
         ),
         Client(
             "vscode",
@@ -137,11 +137,10 @@ def server_for(
     append: bool = False,
     program: Path | None = None,
 ) -> Server:
-    """Return how the client shall start the server.
+    """Return how the client starts the server.
 
-    Programs with a window often have another PATH than the shell, so the user's own settings name our program in full.
-    A project's settings are shared with others: there it is `notewell`, and the project's folder if that is the
-    workspace.
+    Desktop programs often have another PATH than the shell, so the user's settings name our program by its full path.
+    A project's settings are shared with others: they say `notewell`, and the project's folder if that is the workspace.
     """
     args = ["mcp"]
     if project is not None and workspace == project:
@@ -157,6 +156,6 @@ def server_for(
 
 
 def _own_program() -> Path | None:
-    """Return the `notewell` that belongs to this Python, if it is there."""
+    """Return the `notewell` command of this Python, if it is installed."""
     path = Path(sys.executable).parent / ("notewell.exe" if os.name == "nt" else "notewell")
     return path if path.is_file() else None

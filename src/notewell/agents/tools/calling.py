@@ -1,4 +1,4 @@
-"""MemoryTools: a tool's name and arguments in, its result or a tool error out; the same for every way of calling."""
+"""Answers a model's calls of the memory tools."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from notewell.agents.documents import (
     search_document,
     status_document,
 )
-from notewell.agents.tools import formats
-from notewell.agents.tools.arguments import checked_arguments
-from notewell.agents.tools.injection import fenced_note, injected_hits, with_citations
-from notewell.agents.tools.prompt import memory_prompt
-from notewell.agents.tools.schemas import APPEND, BY_NAME, GET, READING, SEARCH, STATUS
+from notewell.agents.tools import schemas
+from notewell.agents.tools.prompt import fenced_note, injected_hits, memory_prompt, shows_citations
+from notewell.agents.tools.schemas import APPEND, BY_NAME, GET, READING, SEARCH, STATUS, checked_arguments
 from notewell.errors import NotewellError, QueryError, system_error
 from notewell.search.options import declared_options
 from notewell.sources.privacy import audience_of
@@ -27,20 +25,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from notewell.agents.documents import Json
-    from notewell.agents.tools.formats import OpenAiApi
-    from notewell.agents.tools.injection import Citations
-    from notewell.agents.tools.prompt import PromptMode
-    from notewell.agents.tools.schemas import ToolSpec
+    from notewell.agents.tools.prompt import Citations, PromptMode
+    from notewell.agents.tools.schemas import OpenAiApi, ToolSpec
     from notewell.memory.memory import Memory
     from notewell.search.options import SearchOptions
     from notewell.sources.privacy import Chat
 
+PYTHON_NAMES = {"from": "first_line"} | {
+    option.tool: name for name, option in declared_options().items() if option.tool
+}
+MAX_NAMED = 5  # hits that did not fit and are named in a note
+
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a call gives back to the model."""
+    """The result of a call, for the model."""
 
-    document: Json  # as the command's --json; {"error": {...}} when it failed
+    document: Json  # like the command's --json; {"error": {...}} when it failed
     is_error: bool = False
 
     @property
@@ -74,21 +75,21 @@ class MemoryTools:
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """The tools on offer; `memory_append` only when it is turned on."""
+        """The available tools; `memory_append` only when it is turned on."""
         return (*READING, STATUS, APPEND) if self.append else (*READING, STATUS)
 
     @property
     def cited(self) -> bool:
         """Whether results carry citations."""
-        return with_citations(self.citations, self.chat)
+        return shows_citations(self.citations, self.chat)
 
     def openai(self, api: OpenAiApi = "chat") -> list[Json]:
-        """Return the tools on offer as OpenAI's function calling takes them."""
-        return formats.openai(self.specs, api)
+        """Return the available tools for OpenAI's function calling."""
+        return schemas.openai(self.specs, api)
 
     def anthropic(self) -> list[Json]:
-        """Return the tools on offer as Anthropic's Messages API takes them."""
-        return formats.anthropic(self.specs)
+        """Return the available tools for Anthropic's Messages API."""
+        return schemas.anthropic(self.specs)
 
     def prompt(self, mode: PromptMode = "full") -> str:
         """Return the section for the system prompt; empty in minimal mode."""
@@ -97,13 +98,13 @@ class MemoryTools:
         )
 
     def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> ToolResult:
-        """Run a tool; whatever goes wrong is a result that says what to do next. Arguments may be JSON text."""
+        """Run a tool. Arguments may be JSON text; errors become results that say what to do next."""
         try:
             if name not in {spec.name for spec in self.specs}:
                 offered = ", ".join(spec.name for spec in self.specs)
-                raise QueryError(f"no tool is called {name!r}", hint=f"call one of {offered}")
+                raise QueryError(f"there is no tool {name!r}", hint=f"call one of {offered}")
             checked = checked_arguments(BY_NAME[name], _parsed(arguments))
-            return ToolResult(self._work[name](**{_python_name(key): value for key, value in checked.items()}))
+            return ToolResult(self._work[name](**{PYTHON_NAMES.get(key, key): value for key, value in checked.items()}))
         except NotewellError as error:
             return ToolResult(error_document(error), is_error=True)
         except OSError as error:
@@ -124,9 +125,9 @@ class MemoryTools:
         document = search_document(answer) | {"hits": hits}
         left_out = answer.hits[len(hits) :]
         if left_out:
-            where = ", ".join(f"{hit.path} from {hit.first_line}" for hit in left_out[:5])  # five are a short line
+            where = ", ".join(f"{hit.path} from {hit.first_line}" for hit in left_out[:MAX_NAMED])
             document["notes"].append(
-                f"{len(left_out)} more hits are beyond the {budget:,} characters of one search; "
+                f"{len(left_out)} more hits did not fit into the {budget:,} characters of one search; "
                 f"read them with {GET.name}: {where}"
             )
         return document
@@ -142,7 +143,7 @@ class MemoryTools:
 
     def _status(self) -> Json:
         document = status_document(self.memory.status())
-        if self.chat == "group":  # where the owner keeps the memory is none of a group's business
+        if self.chat == "group":  # paths and settings are private to the owner
             return {name: document[name] for name in STATUS.result["properties"]}
         return document
 
@@ -151,15 +152,6 @@ class MemoryTools:
         document = remembered_document(done)
         document["known"] = [known | {"text": fence(known["text"], known["citation"])} for known in document["known"]]
         return document
-
-
-_PYTHON_NAMES = {"from": "first_line"} | {
-    option.tool: name for name, option in declared_options().items() if option.tool
-}
-
-
-def _python_name(key: str) -> str:
-    return _PYTHON_NAMES.get(key, key)
 
 
 def _parsed(arguments: Mapping[str, Any] | str | None) -> object:

@@ -1,8 +1,6 @@
-"""The default storage engine: one SQLite file an index; a path comes in, a `SqliteStore` goes out."""
+"""The default storage engine: one SQLite file for each index."""
 
-from notewell.store.sqlite.cache import SqliteEmbeddingCache
-from notewell.store.sqlite.cache_tables import CacheStats
-from notewell.store.sqlite.opening import open_in_memory, open_index
-from notewell.store.sqlite.store import SqliteStore
+from notewell.store.sqlite.cache import CacheStats, SqliteEmbeddingCache
+from notewell.store.sqlite.store import SqliteStore, open_in_memory, open_index
 
 __all__ = ["CacheStats", "SqliteEmbeddingCache", "SqliteStore", "open_in_memory", "open_index"]

@@ -1,4 +1,4 @@
-"""One SQLite connection that speaks our errors: SQL and bound values come in, plain rows go out."""
+"""Opens SQLite files and runs statements, translating SQLite's errors into ours."""
 
 from __future__ import annotations
 
@@ -26,39 +26,34 @@ from notewell.files.faults import reach
 
 Row = tuple[Any, ...]
 
-REBUILD_HINT = "run `notewell index --force` to build it anew from the notes; nothing is lost"
-
+BUSY_TIMEOUT_S = 30.0  # a bulk write holds the lock for milliseconds; longer means a stuck process
+_CACHE_KIB = 16_000  # holds the hot keyword pages of 100,000 chunks
+_LOG_LIMIT_BYTES = 4_096_000  # 1,000 pages, when SQLite folds the log back; a log that grew larger is cut back to it
 
 # A constraint can only be broken by rows that are out of step: no statement of ours breaks one on a healthy file.
 # And we store nothing that is too big to be read.
-_DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.ConstraintError, apsw.MismatchError, apsw.TooBigError)
-# Our statements name what the schema holds: that it is not there, or cannot be read, is damage and no mistake of ours.
-_DAMAGED_SCHEMA = re.compile(
+_CORRUPT = (apsw.CorruptError, apsw.NotADBError, apsw.ConstraintError, apsw.MismatchError, apsw.TooBigError)
+# Our statements name what the schema holds: if that is missing or unreadable, the file is corrupt.
+_CORRUPT_SCHEMA = re.compile(
     "no such (table|module|column|tokenizer|index)|parse error in|malformed|vtable constructor|invalid fts5|near "
     "|unsupported file format|unrecognized|unknown (database|tokenizer)|error in |duplicate column|reserved fts5"
 )
 
 
-def translated(error: apsw.Error, path: Path, *, system_errno: int = 0) -> Exception:
-    """Return the error of ours that says what `error` means to a user of the file at `path`."""
+def _translated(error: apsw.Error, path: Path, *, system_errno: int = 0) -> Exception:
+    """Return our error for a failure of SQLite with the file at `path`."""
     what = f"{path}: {error}"
     if isinstance(error, apsw.CantOpenError) and not path.exists():
         return FileNotFoundError(errno.ENOENT, "there is no index at this path", str(path))
     if isinstance(error, apsw.FullError) or system_errno in NO_SPACE:
-        return DiskFullError(what, hint="free some space; what was indexed before is intact")
+        return DiskFullError(what, hint="free some space; what was written before is intact")
     if isinstance(error, (apsw.BusyError, apsw.LockedError)):
         return IndexBusyError(what, hint="another process is writing the index; try again when it has finished")
-    damaged_schema = isinstance(error, apsw.SQLError) and _DAMAGED_SCHEMA.search(str(error))
-    if isinstance(error, _DAMAGE) or damaged_schema:
-        return IndexCorruptError(what, hint=REBUILD_HINT, path=path)
+    if isinstance(error, _CORRUPT) or (isinstance(error, apsw.SQLError) and _CORRUPT_SCHEMA.search(str(error))):
+        return IndexCorruptError(what, path=path)
     if isinstance(error, (apsw.ReadOnlyError, apsw.PermissionsError)):
         return IndexReadOnlyError(what, hint="check the permissions of the folder that holds the index")
     return StoreError(what, hint="check that the disk that holds the index is readable and writable")
-
-
-def damaged(path: Path, what: str) -> IndexCorruptError:
-    """Return the error to raise when something in the file cannot be what we stored."""
-    return IndexCorruptError(f"{path}: {what} in it is damaged", hint=REBUILD_HINT, path=path)
 
 
 class Database:
@@ -75,7 +70,7 @@ class Database:
         except apsw.Error as error:
             raise self._ours(error) from error
         except UnicodeDecodeError as error:  # SQLite does not check the text it stores
-            raise damaged(self.path, "a text") from error
+            raise self.corrupt("a text") from error
 
     def value(self, sql: str, bindings: Sequence[Any] = ()) -> Any:
         """Return the first column of the first row, or None when there is no row."""
@@ -153,8 +148,22 @@ class Database:
         with suppress(apsw.Error):
             self._connection.close()
 
+    def corrupt(self, what: str) -> IndexCorruptError:
+        """Return the error to raise when something in the file cannot be what we stored."""
+        return IndexCorruptError(f"{self.path}: {what} in it is corrupt", path=self.path)
+
+    def rewrite_file(self) -> None:
+        """Rewrite the whole file, so that nothing of deleted rows is left in it or in its log."""
+        self.rows("VACUUM")
+        busy = self.value("PRAGMA wal_checkpoint(TRUNCATE)")  # waits for readers, as every writer does
+        if busy:
+            raise IndexBusyError(
+                f"{self.path}: another process reads it, so its log cannot be emptied yet",
+                hint="try again when that process has finished",
+            )
+
     def _ours(self, error: apsw.Error) -> Exception:
-        return translated(error, self.path, system_errno=self._connection.system_errno)
+        return _translated(error, self.path, system_errno=self._connection.system_errno)
 
 
 _file_layer: str | None = None
@@ -190,13 +199,58 @@ def connect(
         reach("database.open")
         connection = apsw.Connection(name, flags=flags, vfs=vfs or _file_layer)
     except apsw.Error as error:
-        raise translated(error, path) from error
+        raise _translated(error, path) from error
     except OSError as error:
         raise store_error(error, path) from error
-    # Plans never depend on bound values. Else SQLite compiles a statement of FTS5 anew for each of 50 uses in a search.
+    # Plans never depend on bound values, or SQLite would recompile a statement of FTS5 for each of 50 uses in a search.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.set_busy_timeout(round(busy_timeout_s * 1000))
     return Database(connection, path)
+
+
+def create_empty(path: Path) -> None:
+    """Create an empty database file, and its folder."""
+    try:
+        reach("database.create")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    except OSError as error:
+        raise store_error(error, path) from error
+
+
+def open_for_writing(path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, vfs: str | None = None) -> Database:
+    """Open a database file for reading and writing; whether that is allowed shows in `file_is_read_only`."""
+    db = connect(path, read_only=False, busy_timeout_s=busy_timeout_s, vfs=vfs)
+    db.rows(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    db.rows("PRAGMA synchronous = NORMAL")  # safe with a write-ahead log: a power cut loses the last commits only
+    db.rows(f"PRAGMA journal_size_limit = {_LOG_LIMIT_BYTES}")
+    return db
+
+
+def open_for_reading(path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, vfs: str | None = None) -> Database:
+    """Open a database file for reading only, also where nothing can be written.
+
+    A plain read-only connection needs the side files `-wal` and `-shm`: it uses those it finds, or makes them. Where it
+    can do neither (a read-only folder or medium, and no process has the file open) the file will not change as far as
+    we can tell, and is opened as immutable. A log that is there but unusable is never ignored.
+    """
+    db = connect(path, read_only=True, busy_timeout_s=busy_timeout_s, vfs=vfs)
+    try:
+        db.rows("SELECT count(*) FROM sqlite_schema")
+    except (IndexCorruptError, IndexBusyError):
+        db.close()
+        raise
+    except StoreError as error:
+        db.close()
+        log = path.with_name(path.name + "-wal")
+        if log.exists() and log.stat().st_size > 0:
+            raise IndexReadOnlyError(
+                f"{path} has changes in its log that cannot be read here",
+                hint="run `notewell status` once as a user with write permission for the folder",
+            ) from error
+        db = connect(path, read_only=True, immutable=True, busy_timeout_s=busy_timeout_s, vfs=vfs)
+    db.rows(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    return db
 
 
 def connect_in_memory(name: str) -> Database:

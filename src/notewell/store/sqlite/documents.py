@@ -1,62 +1,28 @@
-"""Writes one document's rows in the caller's transaction: prepared chunks come in, only rows that differ change."""
+"""Reads and writes the rows of documents and their chunks, in the caller's transaction."""
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from typing import TYPE_CHECKING, get_args
 
+from notewell.store.chunk_changes import ChunkChanges, StoredRow, place_of, plan_chunks
 from notewell.store.sqlite.connection import Database, as_json
-from notewell.types import PreparedChunk, StoredDocument
+from notewell.types import FileStamp, PreparedChunk, Scope, SourceName, StoredDocument
 
+if TYPE_CHECKING:
+    from notewell.protocols import Vector
+
+    InsertChunks = Callable[[Database, SourceName, int, Sequence[PreparedChunk], Mapping[str, Vector]], None]
+    RemoveChunks = Callable[[Database, Sequence[int]], None]
+
+ALL_SOURCES: frozenset[str] = frozenset(get_args(SourceName))
 _LISTED = "IN (SELECT value FROM json_each(?))"
+_STORED_ROW = "id, embedded_hash, context_length, first_line, last_line, turn, parts"  # in the order of `StoredRow`
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRow:
-    """What is needed of a stored chunk to see whether a new one is the same."""
-
-    id: int
-    embedded_hash: str
-    context_length: int
-    first_line: int
-    last_line: int
-    turn: int
-    parts: int
-
-
-STORED_ROW = "id, embedded_hash, context_length, first_line, last_line, turn, parts"  # the columns, in this order
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkChanges:
-    """How the chunks of a document become the new ones."""
-
-    moved: tuple[tuple[int, PreparedChunk], ...]  # same content in another place
-    reworded: tuple[tuple[int, PreparedChunk], ...]  # same embedded text, split otherwise between context and text
-    added: tuple[PreparedChunk, ...]
-    removed: tuple[int, ...]
-
-
-def plan_chunks(old: Sequence[StoredRow], new: Sequence[PreparedChunk]) -> ChunkChanges:
-    """Pair chunks by embedded hash, in order, each at most once; what is left over was added or removed."""
-    waiting: defaultdict[str, deque[StoredRow]] = defaultdict(deque)
-    for row in old:
-        waiting[row.embedded_hash].append(row)
-    moved, reworded, added = [], [], []
-    for prepared in new:
-        chunk = prepared.chunk
-        same = waiting[chunk.embedded_hash]
-        if not same:
-            added.append(prepared)
-            continue
-        row = same.popleft()
-        if row.context_length != len(chunk.context):
-            reworded.append((row.id, prepared))
-        if (row.first_line, row.last_line, row.turn, row.parts) != _place(prepared):
-            moved.append((row.id, prepared))
-    removed = [row.id for rows in waiting.values() for row in rows]
-    return ChunkChanges(tuple(moved), tuple(reworded), tuple(added), tuple(removed))
+# --- documents -----------------------------------------------------------------------------------
 
 
 def put_document_row(db: Database, document: StoredDocument) -> tuple[int, bool]:
@@ -83,22 +49,71 @@ def touch_document_rows(db: Database, documents: Iterable[StoredDocument]) -> No
     )
 
 
+def document_keys(db: Database, source: str, paths: Collection[str]) -> list[int]:
+    """Return the keys of those of the documents that are there."""
+    found = db.rows(f"SELECT id FROM documents WHERE source = ? AND path {_LISTED}", (source, as_json(paths)))  # noqa: S608
+    return [key for (key,) in found]
+
+
+def delete_document_rows(db: Database, document_ids: Collection[int]) -> None:
+    """Delete the documents' own rows and cursors; their chunks must be gone already."""
+    listed = (as_json(document_ids),)
+    db.rows(f"DELETE FROM cursors WHERE document_id {_LISTED}", listed)  # noqa: S608
+    db.rows(f"DELETE FROM documents WHERE id {_LISTED}", listed)  # noqa: S608
+
+
+def put_cursor(db: Database, document_id: int, cursor: str) -> None:
+    """Record how far a growing document is indexed."""
+    db.rows("INSERT OR REPLACE INTO cursors (document_id, cursor) VALUES (?, ?)", (document_id, cursor))
+
+
+def _changeable(document: StoredDocument) -> tuple[int, int, str, int | None, int]:
+    dated = None if document.dated is None else document.dated.toordinal()
+    return document.stamp.size, document.stamp.mtime_ns, document.content_hash, dated, int(document.private)
+
+
+# --- chunks --------------------------------------------------------------------------------------
+
+
 def stored_rows(db: Database, document_id: int) -> list[StoredRow]:
     """Return the chunks of a document, oldest first."""
-    return [
-        StoredRow(chunk_id, digest.hex(), *rest)
-        for chunk_id, digest, *rest in db.rows(
-            f"SELECT {STORED_ROW} FROM chunks WHERE document_id = ? ORDER BY id",  # noqa: S608
-            (document_id,),
-        )
-    ]
+    sql = f"SELECT {_STORED_ROW} FROM chunks WHERE document_id = ? ORDER BY id"  # noqa: S608
+    return [StoredRow(chunk_id, digest.hex(), *rest) for chunk_id, digest, *rest in db.rows(sql, (document_id,))]
+
+
+def chunk_ids_of(db: Database, document_ids: Collection[int]) -> list[int]:
+    """Return the ids of all chunks of these documents."""
+    found = db.rows(f"SELECT id FROM chunks WHERE document_id {_LISTED}", (as_json(document_ids),))  # noqa: S608
+    return [chunk_id for (chunk_id,) in found]
+
+
+def insert_chunks(db: Database, document_id: int, added: Sequence[PreparedChunk]) -> list[int]:
+    """Insert new chunks, all pending, and return their ids in order."""
+    last: int = db.value("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'chunks'")
+    ids = list(range(last + 1, last + 1 + len(added)))
+    paired = list(zip(ids, added, strict=True))
+    db.run_many(
+        "INSERT INTO chunks"
+        " (id, document_id, first_line, last_line, turn, parts, has_vector, embedded_hash, context_length)"
+        " VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?)",
+        [
+            (chunk_id, document_id, *place_of(new), bytes.fromhex(new.chunk.embedded_hash), len(new.chunk.context))
+            for chunk_id, new in paired
+        ],
+    )
+    db.run_many(
+        "INSERT INTO chunk_texts (chunk_id, context, text) VALUES (?, ?, ?)",
+        [(chunk_id, new.chunk.context, new.chunk.text) for chunk_id, new in paired],
+    )
+    _insert_terms(db, paired)
+    return ids
 
 
 def move_chunks(db: Database, changes: ChunkChanges) -> None:
     """Give kept chunks their new place and, where the split between heading and text changed, their new words."""
     db.run_many(
         "UPDATE chunks SET first_line = ?, last_line = ?, turn = ?, parts = ? WHERE id = ?",
-        [(*_place(new), chunk_id) for chunk_id, new in changes.moved],
+        [(*place_of(new), chunk_id) for chunk_id, new in changes.moved],
     )
     for chunk_id, new in changes.reworded:
         db.rows("UPDATE chunks SET context_length = ? WHERE id = ?", (len(new.chunk.context), chunk_id))
@@ -110,48 +125,6 @@ def move_chunks(db: Database, changes: ChunkChanges) -> None:
         _insert_terms(db, [(chunk_id, new)])
 
 
-def insert_chunks(db: Database, document_id: int, added: Sequence[PreparedChunk]) -> list[int]:
-    """Insert new chunks, all pending, and return their ids in order."""
-    last: int = db.value(
-        "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'chunks'"
-    )  # the table's own count
-    ids = list(range(last + 1, last + 1 + len(added)))
-    db.run_many(
-        "INSERT INTO chunks"
-        " (id, document_id, first_line, last_line, turn, parts, has_vector, embedded_hash, context_length)"
-        " VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?)",
-        [
-            (
-                chunk_id,
-                document_id,
-                *_place(new),
-                bytes.fromhex(new.chunk.embedded_hash),
-                len(new.chunk.context),
-            )
-            for chunk_id, new in zip(ids, added, strict=True)
-        ],
-    )
-    paired = list(zip(ids, added, strict=True))
-    db.run_many(
-        "INSERT INTO chunk_texts (chunk_id, context, text) VALUES (?, ?, ?)",
-        [(chunk_id, prepared.chunk.context, prepared.chunk.text) for chunk_id, prepared in paired],
-    )
-    _insert_terms(db, paired)
-    return ids
-
-
-def _place(prepared: PreparedChunk) -> tuple[int, int, int, int]:
-    chunk = prepared.chunk
-    return chunk.first_line, chunk.last_line, chunk.turn, prepared.parts
-
-
-def _insert_terms(db: Database, paired: Sequence[tuple[int, PreparedChunk]]) -> None:
-    db.run_many(
-        "INSERT INTO terms (rowid, text, context) VALUES (?, ?, ?)",
-        [(chunk_id, prepared.text_terms, prepared.context_terms) for chunk_id, prepared in paired],
-    )
-
-
 def delete_chunks(db: Database, chunk_ids: Collection[int]) -> None:
     """Delete chunks, their texts and terms; their vectors must be gone already."""
     listed = (as_json(chunk_ids),)
@@ -160,23 +133,101 @@ def delete_chunks(db: Database, chunk_ids: Collection[int]) -> None:
     db.rows(f"DELETE FROM chunks WHERE id {_LISTED}", listed)  # noqa: S608
 
 
-def document_keys(db: Database, source: str, paths: Collection[str]) -> list[int]:
-    """Return the keys of those of the documents that are there."""
-    found = db.rows(f"SELECT id FROM documents WHERE source = ? AND path {_LISTED}", (source, as_json(paths)))  # noqa: S608
-    return [key for (key,) in found]
+def _insert_terms(db: Database, paired: Sequence[tuple[int, PreparedChunk]]) -> None:
+    db.run_many(
+        "INSERT INTO terms (rowid, text, context) VALUES (?, ?, ?)",
+        [(chunk_id, new.text_terms, new.context_terms) for chunk_id, new in paired],
+    )
 
 
-def chunk_ids_of(db: Database, document_ids: Collection[int]) -> list[int]:
-    """Return the ids of all chunks of these documents."""
-    found = db.rows(f"SELECT id FROM chunks WHERE document_id {_LISTED}", (as_json(document_ids),))  # noqa: S608
+class SqliteRewrite:
+    """Implements `Rewrite` within one transaction, which may be larger than memory: SQLite spills it to the disk."""
+
+    def __init__(
+        self, db: Database, source: SourceName, path: str, *, insert: InsertChunks, remove: RemoveChunks
+    ) -> None:
+        self._db = db
+        self._source = source
+        self._insert = insert
+        self._remove = remove
+        unread = StoredDocument(FileStamp(source, path, size=0, mtime_ns=0), "")
+        self._key, self.is_new = put_document_row(db, unread)
+        self._unused = set(chunk_ids_of(db, [self._key]))  # of a gigabyte some 300,000: the ids alone are held
+        self.complete = False
+
+    def add(self, chunks: Sequence[PreparedChunk], vectors: Mapping[str, Vector]) -> None:
+        old = [row for row in self._rows({new.chunk.embedded_hash for new in chunks}) if row.id in self._unused]
+        changes = plan_chunks(old, chunks)
+        self._unused -= {row.id for row in old} - set(changes.removed)  # a later chunk may pair with the others
+        move_chunks(self._db, changes)
+        self._insert(self._db, self._source, self._key, changes.added, vectors)
+
+    def finish(self, document: StoredDocument, cursor: str) -> None:
+        self._remove(self._db, sorted(self._unused))
+        touch_document_rows(self._db, [document])
+        put_cursor(self._db, self._key, cursor)
+        self.complete = True
+
+    def _rows(self, hashes: Collection[str]) -> list[StoredRow]:
+        # The plus keeps SQLite from going through all chunks of the document instead of those with these hashes.
+        found = self._db.rows(
+            f"SELECT {_STORED_ROW} FROM chunks"  # noqa: S608
+            " WHERE +document_id = ? AND embedded_hash IN (SELECT unhex(value) FROM json_each(?)) ORDER BY id",
+            (self._key, as_json(hashes)),
+        )
+        return [StoredRow(chunk_id, digest.hex(), *rest) for chunk_id, digest, *rest in found]
+
+
+# --- scopes --------------------------------------------------------------------------------------
+
+
+def without_idle_filters(db: Database, scope: Scope) -> Scope:
+    """Drop filters that exclude nothing, because checking them costs more than the search itself."""
+    if scope.public_only and not db.rows("SELECT 1 FROM documents WHERE private = 1 OR source = 'sessions' LIMIT 1"):
+        scope = replace(scope, public_only=False)
+    if scope.undated and (scope.since or scope.until):
+        days = ((scope.since or date.min).toordinal(), (scope.until or date.max).toordinal())
+        if not db.rows("SELECT 1 FROM documents WHERE dated < ? OR dated > ? LIMIT 1", days):
+            scope = replace(scope, since=None, until=None)
+    if scope.sources is None:
+        return scope
+    excluded = sorted(ALL_SOURCES - scope.sources)
+    marks = ", ".join("?" * len(excluded))
+    if db.rows(f"SELECT 1 FROM documents WHERE source IN ({marks}) LIMIT 1", excluded):  # noqa: S608
+        return scope
+    return replace(scope, sources=None)
+
+
+def document_condition(scope: Scope) -> tuple[str, list[str | int]]:
+    """Return the SQL condition a document must meet, and its values; an empty condition when every document does."""
+    conditions: list[str] = []
+    values: list[str | int] = []
+    if scope.sources is not None:
+        conditions.append(f"documents.source IN ({', '.join('?' * len(scope.sources))})")
+        values.extend(sorted(scope.sources))
+    evergreen = "documents.dated IS NULL OR " if scope.undated else ""
+    if scope.since is not None:
+        conditions.append(f"({evergreen}documents.dated >= ?)")
+        values.append(scope.since.toordinal())
+    if scope.until is not None:
+        conditions.append(f"({evergreen}documents.dated <= ?)")
+        values.append(scope.until.toordinal())
+    if scope.public_only:
+        own = sorted(scope.own_transcripts)
+        marks = ", ".join("?" * len(own))
+        listed = f" OR (documents.source = 'sessions' AND documents.path IN ({marks}))" if own else ""
+        conditions.append(f"((documents.private = 0 AND documents.source <> 'sessions'){listed})")
+        values.extend(own)
+    return " AND ".join(conditions), values
+
+
+def chunk_ids_in(db: Database, scope: Scope) -> list[int]:
+    """Return the ids of every chunk in the scope, ascending."""
+    condition, values = document_condition(scope)
+    where = f" WHERE {condition}" if condition else ""
+    found = db.rows(
+        "SELECT chunks.id FROM documents JOIN chunks ON chunks.document_id = documents.id"  # noqa: S608
+        f"{where} ORDER BY chunks.id",
+        values,
+    )
     return [chunk_id for (chunk_id,) in found]
-
-
-def delete_document_rows(db: Database, document_ids: Collection[int]) -> None:
-    """Delete the documents' own rows; their chunks must be gone already."""
-    db.rows(f"DELETE FROM documents WHERE id {_LISTED}", (as_json(document_ids),))  # noqa: S608
-
-
-def _changeable(document: StoredDocument) -> tuple[int, int, str, int | None, int]:
-    dated = None if document.dated is None else document.dated.toordinal()
-    return document.stamp.size, document.stamp.mtime_ns, document.content_hash, dated, int(document.private)

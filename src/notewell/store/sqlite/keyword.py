@@ -1,12 +1,12 @@
-"""The keyword side: terms and a scope come in, chunk ids with their BM25 go out (sign put right: higher is better)."""
+"""Finds and scores chunks by their terms, with FTS5 and BM25 (higher is better)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
 
-from notewell.store.sqlite.connection import Database, Row, as_json, damaged
-from notewell.store.sqlite.scopes import document_condition
+from notewell.store.sqlite.connection import Database, Row, as_json
+from notewell.store.sqlite.documents import document_condition
 from notewell.types import Match, Scope, Term
 
 CONTEXT_WEIGHT = 0.5  # a word of the heading trail or path counts half of one in the text
@@ -83,10 +83,10 @@ def keyword_scores(db: Database, terms: Sequence[Term], chunk_ids: Collection[in
 
 
 def _possible(db: Database, found: list[Row]) -> list[Row]:
-    """Return the scores; raises when one is none that text can have: FTS5 does not check the lengths it has stored."""
+    """Return the scores; raises for one that no text can have: FTS5 does not check the lengths it has stored."""
     if all(bm25 is not None and 0 <= bm25 < math.inf for _, bm25 in found):
         return found
-    raise damaged(db.path, "the length of a text")
+    raise db.corrupt("the length of a text")
 
 
 def terms_beginning(db: Database, prefix: str, *, lengths: range, limit: int) -> list[str]:
@@ -104,13 +104,6 @@ def terms_beginning(db: Database, prefix: str, *, lengths: range, limit: int) ->
 
 def document_frequencies(db: Database, terms: Sequence[Term], *, at_most: int) -> list[int]:
     """Return in how many chunks each term occurs; counting stops at `at_most`."""
-    return [_frequency(db, match_expression([term]), at_most) for term in terms]
-
-
-def _frequency(db: Database, expression: str | None, at_most: int) -> int:
-    if expression is None:
-        return 0
-    count: int = db.value(
-        "SELECT count(*) FROM (SELECT 1 FROM terms WHERE terms MATCH ? LIMIT ?)", (expression, max(at_most, 0))
-    )
-    return count
+    sql = "SELECT count(*) FROM (SELECT 1 FROM terms WHERE terms MATCH ? LIMIT ?)"
+    expressions = [match_expression([term]) for term in terms]
+    return [0 if each is None else db.value(sql, (each, max(at_most, 0))) for each in expressions]

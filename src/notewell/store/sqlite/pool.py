@@ -1,4 +1,4 @@
-"""The connections of a process to one index: a way to open one comes in, readers and the one writer are lent out.
+"""Lends the connections of one process to its threads: any number of readers, one writer.
 
 A connection must never be used on both sides of a fork. Idle ones are closed before it, busy ones are left alone in
 the child, and the child opens its own.
@@ -16,7 +16,7 @@ from weakref import WeakSet
 from notewell.errors import StoreError
 from notewell.store.sqlite.connection import Database
 
-_MOST_IDLE = 8  # a connection that was used costs a few MB of page cache; more threads than this open one each
+_MAX_IDLE = 8  # a connection that was used costs a few MB of page cache; more threads than this open one each
 
 
 class Opener(Protocol):
@@ -25,8 +25,8 @@ class Opener(Protocol):
     def __call__(self, *, read_only: bool) -> Database: ...
 
 
-class _Here:
-    """What belongs to one process; a forked child gets a new one."""
+class _ProcessState:
+    """The connections of one process; a forked child gets its own."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -39,52 +39,52 @@ class _Here:
 class ConnectionPool:
     """Lends connections to threads, one at a time each."""
 
-    def __init__(self, opener: Opener, first: Database | None = None, *, first_writes: bool = False) -> None:
+    def __init__(self, opener: Opener, first: Database, *, first_writes: bool) -> None:
         self._opener = opener
         self._closed = False
-        self._here = _Here()
+        self._state = _ProcessState()
         if first_writes:
-            self._here.writer = first
-        elif first is not None:
-            self._here.idle.append(first)
+            self._state.writer = first
+        else:
+            self._state.idle.append(first)
         _pools.add(self)
 
     @contextmanager
     def reader(self) -> Iterator[Database]:
         """Lend a connection that nobody else uses meanwhile."""
-        here = self._process()
-        with here.lock:
-            db = here.idle.pop() if here.idle else None
+        state = self._current()
+        with state.lock:
+            db = state.idle.pop() if state.idle else None
         if db is None:
             db = self._opener(read_only=True)
         try:
             yield db
         finally:
-            self._give_back(here, db)
+            self._return(state, db)
 
     @contextmanager
     def writer(self) -> Iterator[Database]:
         """Lend the one connection that writes; other threads wait their turn."""
-        here = self._process()
-        with here.write_lock:
-            if here.writer is None:
-                here.writer = self._opener(read_only=False)
-            yield here.writer
+        state = self._current()
+        with state.write_lock:
+            if state.writer is None:
+                state.writer = self._opener(read_only=False)
+            yield state.writer
 
     def close_idle(self) -> None:
         """Close what nobody uses right now; the next use opens it again."""
-        here = self._here
-        if here.pid != os.getpid():
+        state = self._state
+        if state.pid != os.getpid():
             return
-        with here.lock:
-            unused, here.idle = here.idle, []
-        if here.write_lock.acquire(blocking=False):
+        with state.lock:
+            unused, state.idle = state.idle, []
+        if state.write_lock.acquire(blocking=False):
             try:
-                if here.writer is not None:
-                    unused.append(here.writer)
-                    here.writer = None
+                if state.writer is not None:
+                    unused.append(state.writer)
+                    state.writer = None
             finally:
-                here.write_lock.release()
+                state.write_lock.release()
         for db in unused:  # the writer last: it alone may fold the write-ahead log back into the file
             db.close()
 
@@ -93,32 +93,32 @@ class ConnectionPool:
         self._closed = True
         self.close_idle()
 
-    def _process(self) -> _Here:
+    def _current(self) -> _ProcessState:
         if self._closed:
             raise StoreError("the store is closed", hint="open the index again")
-        if self._here.pid != os.getpid():
-            _inherited.append(self._here)
-            self._here = _Here()
-        return self._here
+        if self._state.pid != os.getpid():
+            _inherited.append(self._state)
+            self._state = _ProcessState()
+        return self._state
 
-    def _give_back(self, here: _Here, db: Database) -> None:
-        if here.pid != os.getpid():
+    def _return(self, state: _ProcessState, db: Database) -> None:
+        if state.pid != os.getpid():
             return  # forked inside the `with` block: the connection is the parent's
         try:
             db.end_transaction()
         except StoreError:
             db.close()
             raise
-        with here.lock:
-            keep = not self._closed and len(here.idle) < _MOST_IDLE
+        with state.lock:
+            keep = not self._closed and len(state.idle) < _MAX_IDLE
             if keep:
-                here.idle.append(db)
+                state.idle.append(db)
         if not keep:
             db.close()
 
 
 _pools: WeakSet[ConnectionPool] = WeakSet()
-_inherited: list[_Here] = []  # closing a parent's connection in the child could drop the parent's write-ahead log
+_inherited: list[_ProcessState] = []  # closing a parent's connection in a child could drop the parent's log
 
 
 def _close_idle_connections() -> None:

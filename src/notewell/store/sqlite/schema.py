@@ -1,16 +1,18 @@
-"""The tables of an index, and how older files become current: a connection comes in, a current file goes out."""
+"""Creates, upgrades and checks the tables of an index."""
 
 from __future__ import annotations
 
 import string
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from notewell.errors import IndexCorruptError, IndexTooNewError
-from notewell.store.sqlite.connection import REBUILD_HINT, Database, connect_in_memory
+from notewell.errors import IndexCorruptError, IndexReadOnlyError, IndexTooNewError
+from notewell.store.sqlite.connection import Database, connect_in_memory
+from notewell.store.sqlite.vector_index import VECTOR_DRIVERS, VectorDriver, load_sqlite_vec, open_vector_index
 
 APPLICATION_ID = 0x72636C74  # "rclt" in ASCII, so that no foreign database is taken for an index
 
-# States of `chunks.has_vector`; a skipped chunk is in a writing that the embedder does not know.
+# States of `chunks.has_vector`; a skipped chunk is in a script that the embedder does not know.
 PENDING, EMBEDDED, SKIPPED = 0, 1, 2
 
 # Callers hand over finished terms separated by blanks, so nothing but blanks may split: every printable ASCII
@@ -75,42 +77,53 @@ TABLES = frozenset(
 )
 
 
-def is_empty(db: Database) -> bool:
-    """Say whether the file holds nothing at all, as after a crash right after it was created."""
-    return not db.value("SELECT count(*) FROM sqlite_schema") and not db.value("PRAGMA application_id")
+def prepare_tables(
+    db: Database, driver: VectorDriver, *, create: bool, read_only: bool, extension_path: str = ""
+) -> VectorDriver:
+    """Create, check or upgrade the tables; return the driver the file is kept with from now on."""
+    is_empty = not db.value("SELECT count(*) FROM sqlite_schema") and not db.value("PRAGMA application_id")
+    if is_empty:  # new, or left by a crash right after it was created
+        if read_only or not create:
+            raise IndexCorruptError(f"{db.path} is empty", path=db.path)
+        db.rows("PRAGMA journal_mode = WAL")
+        migrate(db)
+    version = _checked_version(db)
+    if not read_only and db.file_is_read_only:
+        raise IndexReadOnlyError(f"{db.path} is not writable", hint="check the permissions of the file and its folder")
+    if version < len(MIGRATIONS):
+        if read_only:
+            raise IndexReadOnlyError(
+                f"{db.path} was written by an older release and must be upgraded first",
+                hint="run `notewell index` once where the index is writable",
+            )
+        migrate(db)
+    recorded: VectorDriver | None = db.value("SELECT value FROM meta WHERE key = 'vector_driver'")
+    if recorded is not None and recorded not in VECTOR_DRIVERS:
+        raise db.corrupt("the record of its vector driver")
+    if read_only:
+        driver = recorded or driver
+    if "sqlite-vec" in {recorded, driver}:
+        load_sqlite_vec(db, extension_path)  # also to drop its table
+    if recorded != driver and not read_only:
+        _switch_driver(db, recorded, driver)
+    return driver
 
 
-def check_ours(db: Database, *, newest: int = len(MIGRATIONS)) -> int:
-    """Return the schema version of the file; raises when the file is foreign, damaged or from a newer release."""
+def _checked_version(db: Database) -> int:
+    """Return the schema version of the file; raises when the file is foreign, corrupt or from a newer release."""
     if db.value("PRAGMA application_id") != APPLICATION_ID:
-        raise IndexCorruptError(f"{db.path} is not an index of notewell", hint=REBUILD_HINT, path=db.path)
+        raise IndexCorruptError(f"{db.path} is not an index of notewell", path=db.path)
     version: int = db.value("PRAGMA user_version")
-    if version > newest:
+    if version > len(MIGRATIONS):
         raise IndexTooNewError(
-            f"{db.path} was written by a newer release (schema {version}, this one knows {newest})",
-            hint="upgrade notewell, or run `notewell index --force` to build the index anew",
+            f"{db.path} was written by a newer release (schema {version}, this one knows {len(MIGRATIONS)})",
+            hint="upgrade notewell, or run `notewell index --force` to rebuild the index",
         )
     if version == len(MIGRATIONS):
         missing = TABLES - {name for (name,) in db.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")}
         if missing:
-            raise IndexCorruptError(f"{db.path} lacks the tables {sorted(missing)}", hint=REBUILD_HINT, path=db.path)
+            raise IndexCorruptError(f"{db.path} lacks the tables {sorted(missing)}", path=db.path)
     return version
-
-
-def altered_tables(db: Database) -> list[str]:
-    """Return what is declared otherwise than by us: one bit may turn a key into a column, and SQLite is content."""
-    as_made = connect_in_memory(f"declared-{id(db)}")
-    try:
-        migrate(as_made)
-        declared = as_made.rows(_DECLARED)
-    finally:
-        as_made.close()
-    found: dict[str, str] = dict(db.rows(_DECLARED))
-    return sorted(name for name, sql in declared if found.get(name) != sql)
-
-
-# FTS5 declares its own tables, in other releases of SQLite perhaps in other words.
-_DECLARED = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'terms~_%' ESCAPE '~'"
 
 
 def migrate(db: Database, *, migrations: Sequence[str] = MIGRATIONS) -> None:
@@ -121,3 +134,94 @@ def migrate(db: Database, *, migrations: Sequence[str] = MIGRATIONS) -> None:
             db.rows(script)
             db.rows(f"PRAGMA user_version = {number}")
         db.rows(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def _switch_driver(db: Database, recorded: VectorDriver | None, driver: VectorDriver) -> None:
+    with db.transaction():
+        if db.value("SELECT vectors FROM totals"):
+            if recorded is not None:
+                open_vector_index(recorded).clear(db)
+            open_vector_index(driver).rebuild(db)
+        db.rows("INSERT OR REPLACE INTO meta (key, value) VALUES ('vector_driver', ?)", (driver,))
+
+
+# --- checks --------------------------------------------------------------------------------------
+
+# Each query counts what must not exist.
+_FAULTS: tuple[tuple[str, str], ...] = (
+    (
+        "{} chunks belong to no document",
+        "SELECT count(*) FROM chunks WHERE document_id NOT IN (SELECT id FROM documents)",
+    ),
+    (
+        "{} cursors belong to no document",
+        "SELECT count(*) FROM cursors WHERE document_id NOT IN (SELECT id FROM documents)",
+    ),
+    ("{} chunks have no text", "SELECT count(*) FROM chunks WHERE id NOT IN (SELECT chunk_id FROM chunk_texts)"),
+    ("{} texts belong to no chunk", "SELECT count(*) FROM chunk_texts WHERE chunk_id NOT IN (SELECT id FROM chunks)"),
+    ("{} chunks have no keyword entry", "SELECT count(*) FROM chunks WHERE id NOT IN (SELECT id FROM terms_docsize)"),
+    (
+        "{} keyword entries belong to no chunk",
+        "SELECT count(*) FROM terms_docsize WHERE id NOT IN (SELECT id FROM chunks)",
+    ),
+    (
+        "{} chunks are marked embedded and have no vector",
+        "SELECT count(*) FROM chunks WHERE has_vector = 1 AND id NOT IN (SELECT chunk_id FROM vectors)",
+    ),
+    (
+        "{} vectors belong to no chunk that is marked embedded",
+        "SELECT count(*) FROM vectors WHERE chunk_id NOT IN (SELECT id FROM chunks WHERE has_vector = 1)",
+    ),
+    (
+        "{} of the stored totals are wrong",
+        """SELECT (documents <> (SELECT count(*) FROM documents)) + (chunks <> (SELECT count(*) FROM chunks))
+        + (vectors <> (SELECT count(*) FROM vectors)) FROM totals""",
+    ),
+)
+# FTS5 declares its own tables, in other releases of SQLite perhaps in other words.
+_DECLARED = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'terms~_%' ESCAPE '~'"
+
+
+def find_corruption(db: Database) -> list[str]:
+    """Return what SQLite finds wrong with the file itself; with any of it the rows cannot be trusted."""
+    try:
+        # FTS5 keeps the table's structure in memory and refreshes it for queries only: without one first, the check
+        # would compare old structure with new rows and report errors where there are none.
+        db.rows("SELECT rowid FROM terms WHERE terms MATCH '\"-\"' LIMIT 1")
+        found = [line for (line,) in db.rows("PRAGMA integrity_check(20)") if line != "ok"]
+        return found or [f"the declaration of {name} has changed" for name in _altered_tables(db)]
+    except IndexCorruptError as error:
+        return [error.message]
+
+
+def _altered_tables(db: Database) -> list[str]:
+    """Return what is not declared as we declare it: a flipped bit may turn a key into a column."""
+    as_made = connect_in_memory(f"declared-{id(db)}")
+    try:
+        migrate(as_made)
+        declared = as_made.rows(_DECLARED)
+    finally:
+        as_made.close()
+    found: dict[str, str] = dict(db.rows(_DECLARED))
+    return sorted(name for name, sql in declared if found.get(name) != sql)
+
+
+@contextmanager
+def suspecting_corruption(db: Database) -> Iterator[None]:
+    """Raise IndexCorruptError for an error over impossible values if the file is corrupt; else let the error pass.
+
+    SQLite returns what it finds in a page, say NULL for a key, and any code that works with it may fail.
+    """
+    try:
+        yield
+    except (TypeError, ValueError, ArithmeticError, LookupError) as error:
+        findings = find_corruption(db)
+        if findings:
+            raise IndexCorruptError(f"{db.path}: {findings[0]}", path=db.path) from error
+        raise
+
+
+def find_faults(db: Database) -> list[str]:
+    """Return which rows are out of step; the indexes derived from vectors check themselves."""
+    counted = [(sentence, db.value(query)) for sentence, query in _FAULTS]
+    return [sentence.format(count) for sentence, count in counted if count]

@@ -1,4 +1,4 @@
-"""A consistent view of one index: ids, terms, vectors and scopes come in; frozen values go out."""
+"""Reads an index through one consistent snapshot."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from notewell.errors import IndexCorruptError, StoreError
 from notewell.store.sqlite import keyword
-from notewell.store.sqlite.connection import REBUILD_HINT, Database, as_json, damaged
-from notewell.store.sqlite.growing import cursor_of
-from notewell.store.sqlite.scopes import document_condition, without_idle_filters
+from notewell.store.sqlite.connection import Database, as_json
+from notewell.store.sqlite.documents import document_condition, without_idle_filters
 from notewell.types import (
     ChunkPlace,
     Counts,
@@ -29,7 +28,7 @@ from notewell.types import (
 
 if TYPE_CHECKING:
     from notewell.protocols import Vector
-    from notewell.store.sqlite.vectors.searching import VectorSearch
+    from notewell.store.sqlite.vector_search import VectorSearch
 
 
 class SqliteSnapshot:
@@ -73,7 +72,7 @@ class SqliteSnapshot:
             "SELECT documents, chunks, vectors, (SELECT count(*) FROM chunks WHERE has_vector = 0) FROM totals"
         )
         if len(found) != 1 or not all(isinstance(value, int) for value in found[0]):
-            raise damaged(self._db.path, "the record of its totals")
+            raise self._db.corrupt("the record of its totals")
         files, chunks, vectors, pending = found[0]
         return Counts(files=files, chunks=chunks, pending=pending, embedded=vectors)
 
@@ -90,7 +89,7 @@ class SqliteSnapshot:
             type(name) is type(path) is type(digest) is str and type(size) is type(time) is int
             for name, path, size, time, digest, _, _ in found
         ):
-            raise damaged(self._db.path, "the record of a document")
+            raise self._db.corrupt("the record of a document")
         new = tuple.__new__  # of thousands a sync; by its own name a NamedTuple takes twice as long
         return {
             (name, path): new(
@@ -101,7 +100,11 @@ class SqliteSnapshot:
         }
 
     def cursor(self, source: SourceName, path: str) -> str | None:
-        return cursor_of(self._db, source, path)
+        found: str | None = self._db.value(
+            "SELECT cursor FROM cursors JOIN documents ON id = document_id WHERE source = ? AND path = ?",
+            (source, path),
+        )
+        return found
 
     def document_frequencies(self, terms: Sequence[Term], *, at_most: int) -> Sequence[int]:
         return keyword.document_frequencies(self._db, terms, at_most=at_most)
@@ -148,7 +151,7 @@ class SqliteSnapshot:
             kinds = (type(source), type(path), type(text), type(context))
             numbers = (type(first_line), type(last_line), type(turn), type(parts))
             if kinds != _FOUR_TEXTS or numbers != _FOUR_NUMBERS:
-                raise damaged(self._db.path, "the record of a chunk")
+                raise self._db.corrupt("the record of a chunk")
             found[chunk_id] = StoredChunk(
                 chunk_id, source, path, _day(dated), first_line, last_line, text, context, turn, parts
             )
@@ -163,8 +166,8 @@ class SqliteSnapshot:
         )
         messages: dict[int, SpokenLine] = {}
         for line, text, turn in found:
-            if not (_are(str, text) and _are(int, line)):
-                raise damaged(self._db.path, "the record of a chunk")
+            if type(text) is not str or type(line) is not int:
+                raise self._db.corrupt("the record of a chunk")
             messages.setdefault(turn, SpokenLine(line, text, turn))
         return list(messages.values())
 
@@ -186,16 +189,16 @@ class SqliteSnapshot:
         places = {}
         for chunk_id, document, turn, parts in found:
             if type(document) is not int or type(turn) is not int or type(parts) is not int or turn < 0 or parts < 1:
-                raise damaged(self._db.path, "the place of a chunk")
+                raise self._db.corrupt("the place of a chunk")
             places[chunk_id] = ChunkPlace(document, turn, parts)
         return places
 
     def known_vectors(self, embedded_hashes: Collection[str]) -> Mapping[str, Vector]:
         if not embedded_hashes or self._dimensions() is None:
             return {}
-        from notewell.store.sqlite.vectors import searching
+        from notewell.store.sqlite.vector_search import known_vectors
 
-        return searching.known_vectors(self._db, embedded_hashes)
+        return known_vectors(self._db, embedded_hashes)
 
     def _dimensions(self) -> int | None:
         """Return the length of the stored vectors, or None when there is none to compare with."""
@@ -214,19 +217,15 @@ def stored_embedder(db: Database) -> EmbedderIdentity | None:
     try:
         return EmbedderIdentity(**json.loads(recorded))
     except (TypeError, ValueError) as error:
-        raise damaged(db.path, "the record of its embedder") from error
+        raise db.corrupt("the record of its embedder") from error
 
 
-_FOUR_TEXTS, _FOUR_NUMBERS = (str,) * 4, (int,) * 4  # compared at once: fifty times in every search
-
-
-def _are(kind: type, *values: object) -> bool:
-    """Say whether all values are of the kind that was stored: SQLite itself takes what it finds in a damaged page."""
-    return all(type(value) is kind for value in values)
+# SQLite returns what it finds in a corrupt page, so types are checked; all at once, fifty times in every search.
+_FOUR_TEXTS, _FOUR_NUMBERS = (str,) * 4, (int,) * 4
 
 
 def _day(number: int | None) -> date | None:
     try:
         return None if number is None else date.fromordinal(number)
     except (OverflowError, TypeError, ValueError) as error:
-        raise IndexCorruptError(f"a date in the index is damaged: {number!r}", hint=REBUILD_HINT) from error
+        raise IndexCorruptError(f"a date in the index is corrupt: {number!r}") from error

@@ -1,35 +1,117 @@
-"""The SQLite store: documents, prepared chunks and vectors come in, one transaction each; snapshots go out."""
+"""Keeps documents, their chunks and vectors in one SQLite file, and opens such files."""
 
 from __future__ import annotations
 
+import errno
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+from uuid import uuid4
 
 from notewell.errors import IndexMismatchError, IndexReadOnlyError, StoreError
+from notewell.store.chunk_changes import plan_chunks
 from notewell.store.sqlite import documents as rows
-from notewell.store.sqlite import growing
-from notewell.store.sqlite.connection import Database, as_json
-from notewell.store.sqlite.files import bytes_on_disk, rewrite_file
+from notewell.store.sqlite.connection import (
+    BUSY_TIMEOUT_S,
+    Database,
+    as_json,
+    connect_in_memory,
+    create_empty,
+    open_for_reading,
+    open_for_writing,
+)
 from notewell.store.sqlite.pool import ConnectionPool
-from notewell.store.sqlite.schema import EMBEDDED, PENDING, SKIPPED
+from notewell.store.sqlite.schema import (
+    EMBEDDED,
+    PENDING,
+    SKIPPED,
+    find_corruption,
+    find_faults,
+    prepare_tables,
+    suspecting_corruption,
+)
 from notewell.store.sqlite.snapshot import SqliteSnapshot, stored_embedder
-from notewell.store.sqlite.vectors import Quantization, VectorDriver, VectorIndex, open_vector_index
-from notewell.store.sqlite.verifying import find_damage, find_faults, suspecting_damage
+from notewell.store.sqlite.vector_index import (
+    VECTOR_DRIVERS,
+    VectorDriver,
+    VectorIndex,
+    load_sqlite_vec,
+    open_vector_index,
+)
+from notewell.store.state_folder import StateFolder
 from notewell.types import EmbedderIdentity, PendingChunk, PreparedChunk, SourceName, StoredDocument
 
 if TYPE_CHECKING:
     from notewell.protocols import Vector
-    from notewell.store.sqlite.vectors.searching import VectorSearch
+    from notewell.store.sqlite.vector_search import VectorSearch
+    from notewell.store.vector_codes import Quantization
 
 _MERGE_SHARE = 5  # merge all keyword segments once a fifth of the chunks is new: 0.15 s at 10,000 chunks
 _MERGED_PAGES = 64  # at most, of small segments after a small run: every one more slows a search by a few percent
 _FREE_SHARE = 4  # give a quarter of the file back to the disk, but not less: growth would claim it again
 _FREE_PAGES = 256  # 1 MB; below it a rewrite of the file frees nothing worth having
+
+
+def open_index(
+    path: Path,
+    *,
+    create: bool,
+    read_only: bool,
+    vector_driver: str = "segments",
+    extension_path: str = "",
+    busy_timeout_s: float = BUSY_TIMEOUT_S,
+    vfs: str | None = None,
+) -> SqliteStore:
+    """Open the index at `path`.
+
+    Raises FileNotFoundError when there is none and none is to be created, IndexCorruptError when the file is corrupt or
+    not an index, IndexReadOnlyError when it cannot be written though asked, StoreError when a newer release wrote it.
+    A file written with another vector driver gets that of `vector_driver`; read-only, it keeps the one it has.
+    `extension_path` is the sqlite-vec library to load; empty is that of the installed package.
+    `vfs` names a SQLite file layer registered by the caller.
+    """
+    if vector_driver not in VECTOR_DRIVERS:
+        raise StoreError(f"unknown vector driver {vector_driver!r}", hint=f"choose one of {', '.join(VECTOR_DRIVERS)}")
+    if not path.exists():
+        if not create or read_only:
+            raise FileNotFoundError(errno.ENOENT, "there is no index at this path", str(path))
+        create_empty(path)
+
+    def connect(*, read_only: bool) -> Database:
+        open_file = open_for_reading if read_only else open_for_writing
+        db = open_file(path, busy_timeout_s=busy_timeout_s, vfs=vfs)
+        if driver == "sqlite-vec":
+            load_sqlite_vec(db, extension_path)
+        return db
+
+    driver: VectorDriver | None = None  # known once the tables are
+    first = connect(read_only=read_only)
+    try:
+        driver = prepare_tables(
+            first,
+            cast("VectorDriver", vector_driver),
+            create=create,
+            read_only=read_only,
+            extension_path=extension_path,
+        )
+    except BaseException:
+        first.close()
+        raise
+    pool = ConnectionPool(connect, first, first_writes=not read_only)
+    return SqliteStore(path, pool, read_only=read_only, vector_driver=driver)
+
+
+def open_in_memory() -> SqliteStore:
+    """Open an empty index that is gone when it is closed; for one thread."""
+    name = f"notewell-{uuid4().hex}"
+    first = connect_in_memory(name)
+    driver = prepare_tables(first, "segments", create=True, read_only=False)
+    pool = ConnectionPool(lambda read_only: connect_in_memory(name), first, first_writes=True)  # noqa: ARG005
+    return SqliteStore(Path(name), pool, read_only=False, vector_driver=driver)
 
 
 class SqliteStore:
@@ -55,7 +137,7 @@ class SqliteStore:
             db.rows("SELECT vector_generation FROM totals")  # a deferred transaction starts with its first read
             snapshot = SqliteSnapshot(db, self._vector_search)
             try:
-                with suspecting_damage(db):
+                with suspecting_corruption(db):
                     yield snapshot
             finally:
                 snapshot.end()
@@ -69,7 +151,7 @@ class SqliteStore:
     ) -> None:
         with self._writing() as db:
             key, is_new = rows.put_document_row(db, document)
-            changes = rows.plan_chunks([] if is_new else rows.stored_rows(db, key), chunks)
+            changes = plan_chunks([] if is_new else rows.stored_rows(db, key), chunks)
             self._remove_chunks(db, changes.removed)
             rows.move_chunks(db, changes)
             self._insert_chunks(db, document.stamp.source, key, changes.added, vectors)
@@ -86,16 +168,16 @@ class SqliteStore:
         with self._writing() as db:
             key, is_new = rows.put_document_row(db, document)
             self._insert_chunks(db, document.stamp.source, key, chunks, vectors)
-            growing.put_cursor(db, key, cursor)
+            rows.put_cursor(db, key, cursor)
             _count(db, documents=int(is_new))
 
     @contextmanager
-    def rewriting(self, source: SourceName, path: str) -> Iterator[growing.SqliteRewrite]:
+    def rewriting(self, source: SourceName, path: str) -> Iterator[rows.SqliteRewrite]:
         with self._writing() as db:
-            rewrite = growing.SqliteRewrite(db, source, path, insert=self._insert_chunks, remove=self._remove_chunks)
+            rewrite = rows.SqliteRewrite(db, source, path, insert=self._insert_chunks, remove=self._remove_chunks)
             yield rewrite
             if not rewrite.complete:
-                raise StoreError("a document was rewritten in part only", hint="run `notewell index` again")
+                raise StoreError("only part of a document was rewritten", hint="run `notewell index` again")
             _count(db, documents=int(rewrite.is_new))
 
     @contextmanager
@@ -115,7 +197,6 @@ class SqliteStore:
         with self._writing() as db:
             keys = rows.document_keys(db, source, paths)
             self._remove_chunks(db, rows.chunk_ids_of(db, keys))
-            growing.delete_cursors(db, keys)
             rows.delete_document_rows(db, keys)
             _count(db, documents=-len(keys))
 
@@ -197,7 +278,7 @@ class SqliteStore:
             if db.value("SELECT vectors FROM totals"):
                 self._vector_index().rebuild(db)  # freed slots keep their codes, and the codec the mean of all
         with self._pool.writer() as db:
-            rewrite_file(db)
+            db.rewrite_file()
 
     def embedded_hashes(self) -> set[str]:
         """Return the hash of the embedded text of every chunk."""
@@ -207,16 +288,15 @@ class SqliteStore:
     def verify(self) -> Sequence[str]:
         with self._pool.reader() as db:
             db.rows("BEGIN")
-            damage = find_damage(db)
-            if damage:
-                return damage
+            if corruption := find_corruption(db):
+                return corruption
             found = find_faults(db)
             if db.rows("SELECT 1 FROM vectors LIMIT 1"):
                 found += self._vector_index().findings(db)
         return found
 
     def size_bytes(self) -> int:
-        return bytes_on_disk(self.path)
+        return StateFolder.bytes_of(self.path)
 
     def close(self) -> None:
         self._pool.close()
@@ -227,7 +307,7 @@ class SqliteStore:
             raise IndexReadOnlyError(
                 f"{self.path} is open for reading only", hint="check the permissions of the folder that holds the index"
             )
-        with self._pool.writer() as db, suspecting_damage(db), db.joined_transaction():
+        with self._pool.writer() as db, suspecting_corruption(db), db.joined_transaction():
             yield db
 
     def _vector_index(self) -> VectorIndex:
@@ -237,7 +317,7 @@ class SqliteStore:
 
     def _vector_search(self) -> VectorSearch:
         if self._search is None:
-            from notewell.store.sqlite.vectors.searching import VectorSearch
+            from notewell.store.sqlite.vector_search import VectorSearch
 
             self._search = VectorSearch(self._vector_index())
         return self._search
@@ -271,8 +351,8 @@ class SqliteStore:
     def _add_vectors(self, db: Database, by_source: Mapping[SourceName, Mapping[int, Vector]]) -> None:
         identity = stored_embedder(db)
         if identity is None:
-            raise StoreError("vectors came before any embedder was declared", hint="call set_embedder first")
-        from notewell.store.sqlite.vectors.rows import checked_matrix, pack
+            raise StoreError("no embedder is set, so no vectors can be stored", hint="call set_embedder first")
+        from notewell.store.vectors import checked_matrix, pack
 
         for source, vectors in by_source.items():
             ids = list(vectors)

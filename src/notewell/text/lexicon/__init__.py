@@ -1,7 +1,6 @@
-"""What words are: text in, searchable terms out, the same for notes and queries, so that every storage backend finds
-alike; and which words say how something is said rather than what."""
+"""Turns text into searchable terms, the same for notes and queries and for every storage engine."""
 
-from notewell.text.lexicon.terms import (
+from notewell.text.lexicon.tokenizing import (
     LEXICON_VERSION,
     LONGEST_TERM,
     Word,

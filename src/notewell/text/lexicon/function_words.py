@@ -1,8 +1,8 @@
-"""Words that say how a question is asked, not what it is about: a query's words in, those of them out; pure.
+"""Tells the function words (stop words) of a query, in nine languages, from those that say what it is about.
 
 The tables hold closed classes only: articles, pronouns, prepositions, conjunctions, auxiliaries, question words and the
-verbs of asking. The published lists (stopwordsiso 0.7.1 and stop-words 2025.11.4 were looked at) also drop "home",
-"system", "computer", "order" or "group", which are what people search a memory for. English "may" is missing because
+verbs of asking. The published lists (stopwordsiso 0.7.1 and stop-words 2025.11.4) also drop "home", "system",
+"computer", "order" or "group", which people do search a memory for. English "may" is missing because
 it is a month, and "who", "it" or "us" stay when they are written as acronyms.
 """
 
@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from notewell.text.lexicon.terms import fold, stem
+from notewell.text.lexicon.tokenizing import fold, stem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from notewell.text.lexicon.terms import Word
+    from notewell.text.lexicon.tokenizing import Word
 
-ENGLISH = "english"
-LEAST_EVIDENCE = 2  # words; one can be a name or a loan ("El Niño", "de facto")
+_ENGLISH = "english"
+_LEAST_EVIDENCE = 2  # words; one can be a name or a loan ("El Niño", "de facto")
 
 _WORDS = {
-    ENGLISH: """
+    _ENGLISH: """
     a about above after again all also am an and any anyone anything are as at be because been before being below
     between both but by can could did do does doing done down during each else etc few for from further get gets got
     had has have having he her here hers herself him himself his how i if in into is it its itself just let lets like
@@ -132,9 +132,8 @@ def _languages_by_word() -> dict[str, tuple[str, ...]]:
 
 
 _LANGUAGES = _languages_by_word()
-ENGLISH_FUNCTION_WORDS = frozenset(word for word, languages in _LANGUAGES.items() if ENGLISH in languages)  # stems
 _NO_EVIDENCE = frozenset(map(stem, _MEANT_IN_ENGLISH.split()))
-_TOLD_BY_SCRIPT = frozenset({"arabic", "russian"})  # no word of another language here is written in their letters
+_TOLD_BY_SCRIPT = frozenset({"arabic", "russian"})  # no other language here uses these scripts
 
 
 def function_words(words: Iterable[Word], query: str) -> frozenset[Word]:
@@ -161,12 +160,12 @@ def _spoken(known: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
     evidence = Counter(
         language
         for word, languages in known.items()
-        if len(word) > 1 and word not in _NO_EVIDENCE and (ENGLISH not in languages or len(languages) == 1)
+        if len(word) > 1 and word not in _NO_EVIDENCE and (_ENGLISH not in languages or len(languages) == 1)
         for language in languages
     )
     most = max(evidence.values(), default=0)
-    if most < LEAST_EVIDENCE or most == evidence[ENGLISH]:
-        return frozenset({ENGLISH})
+    if most < _LEAST_EVIDENCE or most == evidence[_ENGLISH]:
+        return frozenset({_ENGLISH})
     return frozenset(language for language, count in evidence.items() if count == most)
 
 

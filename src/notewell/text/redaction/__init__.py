@@ -1,8 +1,8 @@
-"""Text in, the same text with every secret replaced by a mark out, before anything else sees it.
+"""Replaces every secret in a text with a mark, before anything else sees the text.
 
-The patterns are our own table. detect-secrets, the maintained library for this, works on lines of files, is configured
-by a process-wide state, knows 27 kinds (no Anthropic, Groq, Hugging Face, Vault or Supabase keys) and judges every
-quoted string by its entropy alone; `python -m evals.redaction --compare` measures it beside this one.
+The patterns are our own. detect-secrets, the maintained library for this, works on lines of files, is configured
+by process-wide state, knows 27 kinds (no Anthropic, Groq, Hugging Face, Vault or Supabase keys) and judges every
+quoted string by its entropy alone; `python -m evals.redaction --compare` compares the two.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 __all__ = ["REDACTION_VERSION", "Finding", "Redacted", "Redactor", "redact"]
 
 REDACTION_VERSION = 1  # grows when more is hidden than before: an index built earlier may hold secrets
-MOST_PASSES = 4  # hiding one secret may bring another to light; the second pass finds nothing as good as always
+MOST_PASSES = 4  # hiding one secret may reveal another; the second pass hardly ever finds one
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 
 
@@ -28,14 +28,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """Text without secrets, line for line the text that came in, and what was hidden."""
+    """Text without secrets, with the lines of the original, and what was hidden."""
 
     text: str
     found: tuple[Finding, ...] = ()
 
 
 class Redactor:
-    """Hides secrets behind marks made with one key; without a key of its own it takes the user's when it needs one."""
+    """Hides secrets behind marks made with `key`, by default the user's."""
 
     def __init__(self, key: bytes | None = None) -> None:
         self._key = key
@@ -52,7 +52,7 @@ class Redactor:
 
     def _once(self, text: str) -> Redacted:
         from notewell.text.redaction.marks import MARK, mark_of, user_key
-        from notewell.text.redaction.scanning import find_secrets  # its patterns take 80 ms, for those who need them
+        from notewell.text.redaction.scanning import find_secrets  # compiling its patterns takes 80 ms
 
         hidden = [(mark.start(), mark.end()) for mark in MARK.finditer(text)] if "[secret:" in text else []
         parts: list[str] = []
@@ -74,9 +74,9 @@ class Redactor:
         return Redacted("".join([*parts, text[done:]]), tuple(found))
 
 
-_OF_THE_USER = Redactor()
+_USERS_REDACTOR = Redactor()
 
 
 def redact(text: str) -> Redacted:
     """Return the text with its secrets hidden behind marks that are the same for the same secret and user."""
-    return _OF_THE_USER.redact(text)
+    return _USERS_REDACTOR.redact(text)

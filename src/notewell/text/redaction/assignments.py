@@ -1,20 +1,20 @@
-"""Text in, the places of values that are given to a name such as `password`, `api_key` or `Authorization` out."""
+"""Finds values assigned to names such as `password`, `api_key` or `Authorization` that look like secrets."""
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Iterator
-
-from notewell.text.redaction.guessing import is_placeholder, looks_like_password, looks_random
+from itertools import pairwise
 
 Span = tuple[int, int, str]  # first character, the one after the last, kind
 
-KEYWORDS = ("pass", "pwd", "secret", "token", "key", "credential", "bearer", "authorization")
-SHORTEST_PASSWORD = 6
-SHORTEST_KEY = 16  # below it a value given to `token` or `key` is a count, a name or a word
-LONGEST = 2048
+_KEYWORDS = ("pass", "pwd", "secret", "token", "key", "credential", "bearer", "authorization")
+_SHORTEST_PASSWORD = 6
+_SHORTEST_KEY = 16  # below it a value given to `token` or `key` is a count, a name or a word
 
-_KEY_OF = (  # what makes a secret of a key
+_KEY_OF = (  # keys that are secrets
     "(?:api|access|auth|secret|private|signing|encryption|account|service|master|shared|client|app|admin|license"
     "|session|webhook|deploy|storage|subscription|consumer)[ _-]?"
 )
@@ -42,11 +42,11 @@ _BASIC = re.compile(
 
 
 def assigned_secrets(text: str) -> Iterator[Span]:
-    """Yield where values of telling names stand, if they look like secrets."""
+    """Yield where the secrets are that are assigned to a name."""
     lowered = text.lower()
     if len(lowered) != len(text):  # a few capitals, such as İ, have no small letter of one character
         lowered = "".join(char.lower() if char.isascii() else char for char in text)
-    for keyword in KEYWORDS:
+    for keyword in _KEYWORDS:
         at = lowered.find(keyword)
         while at >= 0:
             yield from _at_keyword(text, keyword, at)
@@ -69,7 +69,7 @@ def _at_keyword(text: str, keyword: str, at: int) -> Iterator[Span]:
 
 
 def _name_start(text: str, keyword: str, at: int) -> int:
-    """Return where the telling part of a name begins: `key` alone says nothing, `api_key` does."""
+    """Return where the name begins: `key` alone means nothing, `api_key` does."""
     if keyword != "key":
         return at
     before = _NAME_START.search(text, max(0, at - _LONGEST_START), at)
@@ -80,13 +80,13 @@ def _is_secret(text: str, found: re.Match[str]) -> bool:
     value = _value(found)
     if found["after"] or is_placeholder(value) or not _is_said(text, found):
         return False
-    if found["password"] and len(value) < SHORTEST_KEY:
-        return len(value) >= (SHORTEST_PASSWORD if found["sign"] or found["opening"] else 8) and looks_like_password(
+    if found["password"] and len(value) < _SHORTEST_KEY:
+        return len(value) >= (_SHORTEST_PASSWORD if found["sign"] or found["opening"] else 8) and looks_like_password(
             value
         )
     if found["password"]:
         return looks_random(value) or looks_like_password(value)
-    return len(value) >= SHORTEST_KEY and looks_random(value)
+    return len(value) >= _SHORTEST_KEY and looks_random(value)
 
 
 def _is_said(text: str, found: re.Match[str]) -> bool:
@@ -109,3 +109,97 @@ def _value(found: re.Match[str]) -> str:
 def _span(found: re.Match[str], kind: str) -> Span:
     start = found.start("value")
     return start, start + len(_value(found)), kind
+
+
+# --- what values look like -----------------------------------------------------------------------
+
+_PLACEHOLDER = re.compile(
+    r"(?x) ^(?:"
+    r" <.* | \[.* | \{.* | \$[{(].* | \$[A-Z_][A-Z0-9_]* | \$[a-z_]+ | %\(?[A-Za-z_]+\)?[%s]? | \#\{.* | &[a-z]+;.*"
+    r" | \.{2,}.* | \*{2,}.* | [xX]{3,}[\W_]?.* | -+ | _+ | .*\$\{.* | .*\{\{.* | [A-Za-z_][\w.]*\(.* | .*::.* | .*->.*"
+    r")$"
+)
+_PLACEHOLDER_WORDS = re.compile(
+    r"(?ix) ^(?:"
+    r" (?:your|my|some|the|an?|this|that|insert|enter|put|add|set|use|new|old|test|sample|demo|fake|dummy|mock)"
+    r"    [-_ ][a-z_ -]*"
+    r" | .*(?:example|placeholder|changeme|change[-_]me|redacted|not[-_]?set|goes[-_]?here|[-_]here$).*"
+    r" | (?:process|os|sys|env|self|this|config|settings|cfg|secrets?|vars?|params?|args?|opts?|options|request|req"
+    r"    |ctx|context|data|input|props|state|import|module|window|document|std)[.\[(].*"
+    r" | (?:none|null|nil|true|false|undefined|empty|required|optional|string|bytes|number|boolean|integer|object"
+    r"    |array)\b.*"
+    r" | (?:pass(?:word|wd|phrase)?|secret|token|key|pwd|user(?:name)?|admin|root|guest|postgres|mysql|redis)\d{0,3}"
+    r")$"
+)
+_LOOKED_AT = 120  # characters of a value; randomness shows within a few dozen
+_LONGEST_PLACEHOLDER = 120  # characters
+_NAME_CHAIN = re.compile(r"[A-Za-z_][A-Za-z_]*(?:[._/:-][A-Za-z_][A-Za-z_]*)*[.,:;!?]*")  # words, no digit anywhere
+_PATH = re.compile(r"(?:\.{0,2}/|~/|[A-Za-z]:\\|[a-z]+://)")
+_WORD_ENDS = re.compile(r"[_\-./:]+")
+_HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_VOWEL = re.compile(r"[aeiouyAEIOUY]")
+_NUMBERS = re.compile(r"[\d.,:/_+\- ]+[a-zA-Z%]{0,3}")  # amounts, dates, versions, addresses
+_SYMBOLS = frozenset("!@#$%^&*?~+=|\\")
+
+
+def _bits_per_character(text: str) -> float:
+    """Return the Shannon entropy of the characters: 0 for one letter repeated, about 4 for 24 random ones."""
+    length = len(text)
+    return -sum(count / length * math.log2(count / length) for count in Counter(text).values())
+
+
+def is_placeholder(value: str) -> bool:
+    """Say whether a value only stands for a secret: `<token>`, `$TOKEN`, `your-key-here`, a call."""
+    start = value[:_LONGEST_PLACEHOLDER]
+    return _PLACEHOLDER.match(start) is not None or _PLACEHOLDER_WORDS.match(start) is not None
+
+
+def _is_identifier(value: str) -> bool:
+    """Say whether a value is a name from a program: words joined by capitals, _, - or dots, a number among them.
+
+    Random words are short: 16 random letters and digits fall into ten of them.
+    """
+    if not value.isascii() or not value.replace("_", "").replace("-", "").replace(".", "").replace(":", "").isalnum():
+        return False
+    letters = pieces = 0
+    for word in filter(None, _WORD_ENDS.split(value)):
+        humps = _HUMPS.findall(word)
+        if sum(hump.isdigit() for hump in humps) > 1:
+            return False
+        for hump in humps:
+            if hump.isalpha():
+                letters, pieces = letters + len(hump), pieces + 1
+                if len(hump) > 3 and not _VOWEL.search(hump):
+                    return False
+    return pieces > 0 and letters >= 3.5 * pieces
+
+
+def looks_random(value: str) -> bool:
+    """Say whether a long value is random, as keys are, and no word, name, path, number or date."""
+    value = value[:_LOOKED_AT]
+    if _NUMBERS.fullmatch(value) or _PATH.match(value) or _is_identifier(value):
+        return False
+    has_digit = any(map(str.isdigit, value))
+    if not has_digit and not _switches_case(value):
+        return False
+    # 16 random hex digits have 3.2 bits on average, and hardly ever below 2.5; repeated words and counters have less.
+    return _bits_per_character(value) >= (2.5 if has_digit else 3.0)
+
+
+def looks_like_password(value: str) -> bool:
+    """Say whether a short value is a password somebody chose: letters with digits or symbols among them."""
+    value = value[:_LOOKED_AT]
+    if _switches_case(value, shortest=8) and not _is_identifier(value):
+        return True
+    if _NUMBERS.fullmatch(value) or _PATH.match(value) or _NAME_CHAIN.fullmatch(value):
+        return False
+    letters = sum(map(str.isalpha, value))
+    others = sum(char.isdigit() or char in _SYMBOLS for char in value)
+    return letters >= 2 and others >= 1 and _bits_per_character(value) >= 2.0
+
+
+def _switches_case(value: str, *, shortest: int = 12) -> bool:
+    """Say whether case changes as often as in random text, which is more often than in camelCase and Headline-Case."""
+    letters = [char for char in value if char.isalpha()]
+    changes = sum(one.isupper() != other.isupper() for one, other in pairwise(letters))
+    return len(letters) >= shortest and changes * 3 >= len(letters)

@@ -1,7 +1,7 @@
-"""The kinds of secrets that can be told by their form alone: a table of names, how they begin and what they look like.
+"""Lists the kinds of secrets that are recognized by their form alone.
 
-The forms come from the providers' own documentation of their key formats. Where a length is documented it is asked for,
-which is what keeps ordinary words out.
+The forms come from the providers' own documentation of their key formats. Documented lengths are required, which keeps
+ordinary words out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""A secret in, the mark that stands for it out: the same for the same secret, and no help to who guesses secrets.
+"""Makes the marks that stand for secrets, and keeps the key they are made with.
 
-The mark holds a keyed hash. The key is made once for each user and kept in a file that only the user may read.
+A mark holds a keyed hash: the same secret gives the same mark, and nobody without the key can check a guess. The key
+is made once for each user and kept in a file that only the user may read.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ MARK = re.compile(r"\[secret:[a-z0-9-]+:[0-9a-f]{8}\]")
 
 
 def mark_of(kind: str, secret: str, key: bytes) -> str:
-    """Return `[secret:kind:xxxxxxxx]`; who does not have the key cannot check a guess against it."""
+    """Return `[secret:kind:xxxxxxxx]`."""
     digest = hashlib.blake2b(secret.encode("utf-8", "surrogatepass"), key=key, digest_size=4)
     return f"[secret:{kind}:{digest.hexdigest()}]"
 
@@ -38,7 +39,7 @@ def key_file() -> Path:
 def user_key() -> bytes:
     """Return this user's key, made at its first use.
 
-    Where no file can be kept the key lasts as long as the process: secrets are hidden all the same, but their marks
+    Where the file cannot be written, the key lasts as long as the process: secrets are still hidden, but their marks
     differ from run to run.
     """
     return _key_at(key_file())

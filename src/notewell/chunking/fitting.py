@@ -1,0 +1,204 @@
+"""Weighs text in quarter tokens, and cuts a line that is too heavy for one chunk."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+QUARTERS = 4  # of a token a character: English prose averages about four characters a token
+
+# Scripts written without blanks, where a character is about a word part, plus full-width forms:
+# jamo, radicals to unified ideographs (kana, bopomofo and hangul letters between them), jamo extended A, syllables and
+# extended B, compatibility ideographs, vertical forms, half- and full-width forms, kana supplements, planes 2 and 3.
+_WIDE_RUN = re.compile(
+    "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
+    "\U0001aff0-\U0001b16f\U0001f200-\U0001f2ff\U00020000-\U0003ffff]+"
+)
+
+
+def weigh(text: str) -> int:
+    """Return the weight of `text` in quarter tokens: 1 a character, 4 a CJK character."""
+    if text.isascii():
+        return len(text)
+    return len(text) + (QUARTERS - 1) * sum(map(len, _WIDE_RUN.findall(text)))
+
+
+def fitting_end(text: str, start: int, limit: int) -> int:
+    """Return the largest `end` for which `text[start:end]` weighs at most `limit`."""
+    window = text[start : start + limit]
+    if weigh(window) <= limit:
+        return start + len(window)
+    low, high = limit // QUARTERS, len(window)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if weigh(window[:middle]) <= limit:
+            low = middle
+        else:
+            high = middle - 1
+    return start + low
+
+
+def fitting_start(text: str, end: int, limit: int) -> int:
+    """Return the smallest `start` for which `text[start:end]` weighs at most `limit`."""
+    window = text[max(0, end - limit) : end][::-1]
+    return end - fitting_end(window, 0, limit)
+
+
+# --- cutting a line ------------------------------------------------------------------------------
+
+# Where to cut, best first: what the piece may end with, and how full (in percent of the room) it must be by then.
+# Sentence ends may cost a quarter of the room, the looser ones half of it at most, so that pieces stay few.
+_CUTS = (
+    ((". ", "! ", "? ", "。", "！", "？", "…"), 75),
+    (("; ", ": ", ", ", "；", "：", "，", "、"), 85),
+    ((" ", "\t", "\u3000"), 50),
+)
+_TAIL = 25  # percent of the limit; a last piece lighter than this is evened out with the one before it
+
+
+def cut_line(line: str, *, limit: int, overlap: int, first_limit: int | None = None) -> Iterator[tuple[int, int]]:
+    """Yield `(start, end)` of pieces that weigh at most `limit` each and together hold the whole line, in order.
+
+    Each piece begins up to `overlap` before the end of the last one. The first may be held to `first_limit`.
+    """
+    start, done = 0, 0
+    room = limit if first_limit is None else first_limit
+    while done < len(line):
+        end = fitting_end(line, start, room)
+        if end < len(line):
+            end = _cut_before(line, start, done, _evened(line, start, done, end, room=room, scrap=limit * _TAIL // 100))
+        yield start, end
+        done = end
+        start = _overlap_start(line, start, end, overlap) if end < len(line) else end
+        room = limit
+
+
+def _evened(line: str, start: int, done: int, end: int, *, room: int, scrap: int) -> int:
+    """Return an earlier end when what remains after `end` would make a mere scrap."""
+    rest = weigh(line[end : end + scrap])
+    if end + scrap < len(line) or rest >= scrap:
+        return end
+    middle = fitting_end(line, start, (room + rest + 1) // 2)
+    return middle if middle > done else end
+
+
+def _cut_before(line: str, start: int, done: int, end: int) -> int:
+    """Return the best place to cut at or before `end`, later than `done`, up to which the line is already out."""
+    for endings, percent in _CUTS:
+        floor = max(done, start + (end - start) * percent // 100)
+        found = ((line.rfind(ending, floor, end), ending) for ending in endings)
+        for place in sorted((place + len(ending) for place, ending in found if place >= 0), reverse=True):
+            if may_cut(line, place, start):
+                return place
+    return cut_at_or_before(line, end, max(done, start))
+
+
+def _overlap_start(line: str, start: int, end: int, overlap: int) -> int:
+    """Return where the next piece begins: after a blank in the last `overlap` of this one, or at its end."""
+    earliest = max(start + 1, fitting_start(line, end, overlap)) if overlap else end
+    blank = line.find(" ", earliest - 1, end)
+    if blank >= 0:
+        earliest = blank + 1
+    return cut_at_or_after(line, earliest, end, start)
+
+
+# --- characters as a reader sees them ------------------------------------------------------------
+#
+# One of them may be many code points: marks on a letter, a family of joined emoji, a flag, a Korean syllable in pieces.
+# The rules are those of Unicode's UAX #29 that forbid a break; where they depend on data that Python lacks, a stricter
+# rule takes their place, which at worst cuts a little earlier than needed.
+
+_JOINER = "\u200d"
+_VIRAMA = 9  # canonical combining class of signs that join two consonants
+_MARKS = frozenset({"Mn", "Mc", "Me"})
+# Extending characters that are no marks: joiners, half-width voicing marks, Thai and Lao vowels hung on a consonant
+_EXTENDING = frozenset("\u200c\u200d\uff9e\uff9f\u0e33\u0eb3")
+_JAMO = (
+    ("L", "\u1100", "\u115f"),
+    ("V", "\u1160", "\u11a7"),
+    ("T", "\u11a8", "\u11ff"),
+    ("L", "\ua960", "\ua97c"),
+    ("V", "\ud7b0", "\ud7c6"),
+    ("T", "\ud7cb", "\ud7fb"),
+)
+_GOES_ON_WITH = {
+    "L": frozenset({"L", "V", "LV", "LVT"}),
+    "V": frozenset({"V", "T"}),
+    "LV": frozenset({"V", "T"}),
+    "T": frozenset({"T"}),
+    "LVT": frozenset({"T"}),
+}
+
+
+def cut_at_or_before(text: str, place: int, floor: int) -> int:
+    """Return the last place in `floor < p <= place` where `text` may be cut; `place` itself when there is none.
+
+    `floor` must be a place where the text may be cut, for flags are counted from there.
+    """
+    for candidate in range(place, floor, -1):
+        if may_cut(text, candidate, floor):
+            return candidate
+    return place
+
+
+def cut_at_or_after(text: str, place: int, ceiling: int, floor: int) -> int:
+    """Return the first place in `place <= p < ceiling` where `text` may be cut; `ceiling` when there is none."""
+    for candidate in range(place, ceiling):
+        if may_cut(text, candidate, floor):
+            return candidate
+    return ceiling
+
+
+def may_cut(text: str, place: int, floor: int = 0) -> bool:
+    """Say whether a cut at `place` breaks no character as a reader sees it; flags are counted from `floor`."""
+    if not 0 < place < len(text):
+        return True
+    before, after = text[place - 1], text[place]
+    if before < "\x7f" and after < "\x7f":
+        return not (before == "\r" and after == "\n")
+    return not (
+        _extends(after)
+        or before == _JOINER
+        or (unicodedata.combining(before) == _VIRAMA and unicodedata.category(after) == "Lo")
+        or _halves_a_flag(text, place, floor)
+        or _halves_a_syllable(before, after)
+    )
+
+
+def _extends(char: str) -> bool:
+    return (
+        unicodedata.category(char) in _MARKS
+        or char in _EXTENDING
+        or "\U0001f3fb" <= char <= "\U0001f3ff"  # skin tones
+        or "\U000e0020" <= char <= "\U000e007f"  # tags, as in the flag of Scotland
+    )
+
+
+def _is_regional(char: str) -> bool:
+    return "\U0001f1e6" <= char <= "\U0001f1ff"
+
+
+def _halves_a_flag(text: str, place: int, floor: int) -> bool:
+    if not (_is_regional(text[place - 1]) and _is_regional(text[place])):
+        return False
+    start = place - 1
+    while start > floor and _is_regional(text[start - 1]):
+        start -= 1
+    return (place - start) % 2 == 1
+
+
+def _syllable_part(char: str) -> str:
+    """Return which part of a Korean syllable a character is: L, V, T, both LV, all LVT, or none."""
+    if "\uac00" <= char <= "\ud7a3":
+        return "LV" if (ord(char) - 0xAC00) % 28 == 0 else "LVT"  # 28 syllables share their first two letters
+    for part, first, last in _JAMO:
+        if first <= char <= last:
+            return part
+    return ""
+
+
+def _halves_a_syllable(before: str, after: str) -> bool:
+    if before < "\u1100":
+        return False
+    return _syllable_part(after) in _GOES_ON_WITH.get(_syllable_part(before), ())

@@ -1,0 +1,86 @@
+"""Finds the chunks nearest to a vector, by candidates from a vector index and exact cosines from the stored rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from notewell.store.sqlite.connection import Database, as_json
+from notewell.store.sqlite.vector_index import VectorIndex
+from notewell.store.vectors import RowCache, checked_matrix, cosines, unpack
+from notewell.types import Match, Scope, SourceName
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from notewell.protocols import Matrix, Vector
+
+
+class VectorSearch:
+    """Asks a vector index for candidates and lets the exact rows decide; shared by all snapshots of a process."""
+
+    def __init__(self, index: VectorIndex) -> None:
+        self._index = index
+        self._cache = RowCache()
+
+    def matches(self, db: Database, vector: Vector, *, dimensions: int, limit: int, scope: Scope) -> list[Match]:
+        """Return the nearest chunks, highest cosine first, ties by chunk id."""
+        query = checked_matrix([vector], dimensions)[0]
+        candidates = self._index.candidates(db, query, limit=limit, scope=scope).tolist()
+        ids, rows = self._rows(db, candidates, dimensions)
+        scores = cosines(rows, query)
+        best = np.lexsort((ids, -scores))[:limit]
+        return list(map(Match, ids[best].tolist(), scores[best].tolist()))
+
+    def scores(
+        self, db: Database, vector: Vector, chunk_ids: Collection[int], *, dimensions: int
+    ) -> Mapping[int, float]:
+        """Return the exact cosine of those of the given chunks that have a vector."""
+        ids, rows = self._rows(db, chunk_ids, dimensions)
+        scores = cosines(rows, checked_matrix([vector], dimensions)[0])
+        return dict(zip(ids.tolist(), scores.tolist(), strict=True))
+
+    def _rows(self, db: Database, chunk_ids: Collection[int], dimensions: int) -> tuple[NDArray[np.int64], Matrix]:
+        generation: int = db.value("SELECT vector_generation FROM totals")
+        return self._cache.rows(
+            chunk_ids, dimensions, generation=generation, read=lambda missing: read_rows(db, missing, dimensions)
+        )
+
+
+def read_rows(db: Database, chunk_ids: Collection[int], dimensions: int) -> tuple[NDArray[np.int64], Matrix]:
+    """Return those of the chunks that have a vector, by id, and their rows."""
+    found = db.rows(
+        "SELECT chunk_id, embedding FROM json_each(?) CROSS JOIN vectors ON chunk_id = value",
+        (as_json(sorted(chunk_ids)),),
+    )
+    ids = np.array([chunk_id for chunk_id, _ in found], np.int64)
+    return ids, unpack(db.path, [blob for _, blob in found], dimensions=dimensions, units=False)
+
+
+def every_vector(db: Database, *, batch: int = 4096) -> Iterator[tuple[SourceName, NDArray[np.int64], Matrix]]:
+    """Yield all stored vectors as (source, ids, rows), in batches, so that a large index never sits in memory whole."""
+    sources = [source for (source,) in db.rows("SELECT DISTINCT source FROM documents ORDER BY source")]
+    for source in sources:
+        last = 0
+        while found := db.rows(
+            "SELECT vectors.chunk_id, vectors.embedding FROM vectors"
+            " JOIN chunks ON chunks.id = vectors.chunk_id JOIN documents ON documents.id = chunks.document_id"
+            " WHERE documents.source = ? AND vectors.chunk_id > ? ORDER BY vectors.chunk_id LIMIT ?",
+            (source, last, batch),
+        ):
+            last = found[-1][0]
+            ids = np.array([chunk_id for chunk_id, _ in found], np.int64)
+            yield source, ids, unpack(db.path, [blob for _, blob in found])
+
+
+def known_vectors(db: Database, embedded_hashes: Collection[str]) -> dict[str, Vector]:
+    """Return the stored vectors of chunks with these embedded hashes."""
+    found = db.rows(
+        "SELECT embedded_hash, embedding FROM chunks JOIN vectors ON vectors.chunk_id = chunks.id"
+        " WHERE embedded_hash IN (SELECT unhex(value) FROM json_each(?)) GROUP BY embedded_hash",
+        (as_json(embedded_hashes),),
+    )
+    matrix = unpack(db.path, [blob for _, blob in found])
+    return {digest.hex(): row for (digest, _), row in zip(found, matrix, strict=True)}

@@ -1,0 +1,188 @@
+"""Splits text into words, folds and stems them.
+
+Folding evens out case, width and Latin accents; stemming includes irregular forms. Identifiers count whole and in
+parts: `JIRA-123` is also `jira` and `123`, `MemoryIndex` also `memory` and `index`. Scripts without blanks between
+words (Chinese, Japanese, Korean, Thai, ...) become pairs of characters; the last character of a run also stands alone,
+so that any single character is the beginning of some term.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from Stemmer import Stemmer
+
+from notewell.text.lexicon.irregular_forms import IRREGULAR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LEXICON_VERSION = 3  # part of the index profile: a change of any rule here rebuilds indexes
+
+# Scripts written without blanks, and Hangul, whose particles cling to words (KorQuAD: nDCG .84 by words, .96 by pairs).
+_PAIRED = (
+    "\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa"
+    "\u30fc-\u30ff\u3105-\u312f\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f"
+    "\uac00-\ud7fb\uf900-\ufaff\u0e01-\u0e4e\u0e81-\u0ece\u1000-\u103f\u1780-\u17d3\U0001b000-\U0001b16f"
+    "\U00020000-\U0003ffff"
+)
+# Marks that belong to words but that \w leaves out: without them Hindi, Hebrew and Arabic words would fall apart.
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
+    "\u0900-\u0963\u0966-\u0dff\u0f00-\u0fbc"
+)
+_PAIRED_RUN = re.compile(f"([{_PAIRED}]+)")
+_TOKEN = re.compile(rf"[\w{_MARKS}]+(?:[-./@:+#'’\\][\w{_MARKS}]+)*")
+_JOINERS = re.compile(r"[-./@:+#\\_]+")
+_CASE_BOUNDARY = re.compile(
+    r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])"
+)
+_MOST_PARTS_OF_A_NAME = 4  # `9b5b0964ef` splits into more: it is a hash, and its letters alone mean nothing
+# Articles, pronouns and prepositions of French and Italian that lose their vowel: "l'ordinateur" is `ordinateur`.
+_ELISION = re.compile(
+    r"^(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|un|all|dall|dell|nell|sull|coll|quest|quell)'(?=\w\w\w)", re.IGNORECASE
+)
+_LATIN_ACCENT = re.compile("(?<=[A-Za-z\u0370-\u03ff])[\u0300-\u036f]+")
+# ASCII that can be in no token, for `str.translate`: what is left between blanks repeats a lot.
+_BLANKED = {code: " " for code in range(128) if not re.match(r"[-\w./@:+#'\\]", chr(code))}
+_ARABIC_VOWELS = re.compile("[\u0640\u064b-\u065f\u0670]")
+
+LONGEST_TERM = 64  # characters; longer runs are data (base64, minified code) that nobody types into a search
+_EXPANSIONS_KEPT = 200_000  # distinct pieces, some 40 MB; then the memo starts over
+_LONGEST_KEPT = 32  # characters; longer pieces, above all lines of unspaced scripts, hardly ever repeat
+_WHOLE = "\x01"  # stands before an identifier that counts whole; cannot occur in a term
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word of a text: its terms in order, and the whole of an identifier that has parts."""
+
+    parts: tuple[str, ...]
+    whole: str = ""
+    paired: bool = False  # unspaced script: the parts are overlapping pairs, then the last character
+
+
+def index_terms(text: str) -> str:
+    """Return the terms of `text` separated by blanks, in order, then the identifiers that count whole as well.
+
+    The wholes come last so that they do not stand between the neighbours of a phrase.
+    """
+    folded = fold(text)
+    if folded.isascii():
+        folded = folded.translate(_BLANKED).replace(". ", " ")
+    in_order, *marked = " ".join(filter(None, map(_expansions.__getitem__, folded.split()))).split(_WHOLE)
+    wholes: list[str] = []
+    for piece in marked:
+        whole, _, rest = piece.partition(" ")
+        wholes.append(whole)
+        in_order += rest if in_order.endswith(" ") else f" {rest}"
+    return " ".join([in_order.rstrip(), *wholes]) if wholes else in_order
+
+
+def words(text: str) -> Iterator[Word]:
+    """Yield the words of `text` in order; a run of an unspaced script is one word whose parts are its pairs."""
+    folded = fold(text)
+    for position, piece in enumerate(_PAIRED_RUN.split(folded)):
+        if position % 2:
+            yield Word(pairs(piece), paired=True)
+        else:
+            for token in _TOKEN.findall(piece):
+                parts, _, whole = _expansions[token].partition(_WHOLE)
+                yield Word(tuple(parts.split()), whole)
+
+
+def fold(text: str) -> str:
+    """Return `text` with width, compatibility forms, Latin accents and Arabic vowel marks evened out; case stays."""
+    if text.isascii():
+        return text
+    decomposed = unicodedata.normalize("NFKD", text)
+    bare = _ARABIC_VOWELS.sub("", _LATIN_ACCENT.sub("", decomposed))
+    return unicodedata.normalize("NFC", bare)
+
+
+def pairs(run: str) -> tuple[str, ...]:
+    """Return the pairs of neighbouring characters of `run`, then its last character alone."""
+    return (*(run[i : i + 2] for i in range(len(run) - 1)), run[-1])
+
+
+def stem(word: str) -> str:
+    """Return the stem of a folded, lower-case word; words outside a-z are their own stem."""
+    word = IRREGULAR.get(word, word)
+    if len(word) <= 3 or not (word.isascii() and word.isalpha()):
+        return word
+    return _thread.stemmer.stemWord(word)  # type: ignore[no-any-return]
+
+
+def irregular_forms(term: str) -> tuple[str, ...]:
+    """Return the irregular forms of a term: `bought` for `buy`."""
+    return _irregular_forms().get(term, ())
+
+
+@cache
+def _irregular_forms() -> dict[str, tuple[str, ...]]:
+    forms: dict[str, tuple[str, ...]] = {}
+    for form, plain in IRREGULAR.items():
+        forms[stem(plain)] = (*forms.get(stem(plain), ()), form)
+    return forms
+
+
+def _terms_of(piece: str) -> str:
+    """Return the terms of a piece of folded text without blanks; an identifier is followed by its whole, marked."""
+    if piece.isascii():
+        if piece.isalpha() and (piece.islower() or piece[1:].islower()):  # most words
+            return stem(piece.lower()) if len(piece) <= LONGEST_TERM else ""
+        return " ".join(filter(None, map(_terms_of_token, _TOKEN.findall(piece))))
+    terms: list[str] = []
+    for position, part in enumerate(_PAIRED_RUN.split(piece)):
+        if position % 2:
+            terms += pairs(part)
+        else:
+            terms += map(_terms_of_token, _TOKEN.findall(part))
+    return " ".join(filter(None, terms))
+
+
+def _terms_of_token(token: str) -> str:
+    token = token.replace("’", "'")
+    if "'" in token:
+        # "Maria's" is Maria; "don't" is one word
+        token = _ELISION.sub("", token, count=1).removesuffix("'s").replace("'", "")
+    parts = [part for piece in _JOINERS.split(token) if piece for part in _split_name(piece)]
+    terms = " ".join(stem(part.lower()) for part in parts if len(part) <= LONGEST_TERM)
+    whole = token.strip("_").lower()
+    if len(parts) <= 1 or len(whole) > LONGEST_TERM:
+        return terms
+    return f"{terms} {_WHOLE}{whole}"
+
+
+def _split_name(piece: str) -> list[str]:
+    """Split `camelCase`, `HTTPServer` and `v2` into what people would type; ordinary words and hashes stay whole."""
+    parts = _CASE_BOUNDARY.split(piece)
+    return parts if len(parts) <= _MOST_PARTS_OF_A_NAME else [piece]
+
+
+class _Expansions(dict[str, str]):
+    """Remembers the terms of pieces: text repeats its words, so nearly every look-up is one dictionary access."""
+
+    def __missing__(self, piece: str) -> str:
+        if len(self) >= _EXPANSIONS_KEPT:
+            self.clear()
+        terms = _terms_of(piece)
+        if len(piece) <= _LONGEST_KEPT:
+            self[piece] = terms
+        return terms
+
+
+class _Thread(threading.local):
+    """Holds a stemmer for each thread: PyStemmer's must not be shared."""
+
+    def __init__(self) -> None:
+        self.stemmer = Stemmer("english", 0)
+
+
+_expansions = _Expansions()
+_thread = _Thread()
