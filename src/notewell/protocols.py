@@ -112,7 +112,7 @@ class Embedder(Protocol):
         ...
 
     def knows(self, text: str) -> bool:
-        """Say whether the model was trained on the writing of `text`; if not, its opinion of it is noise."""
+        """Return whether the model supports the script of `text`; if not, its vectors are noise."""
         ...
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix: ...
@@ -134,15 +134,15 @@ class EmbeddedPart:
 
 @runtime_checkable
 class StreamingEmbedder(Protocol):
-    """An embedder that keeps several requests under way: vectors can be stored while others are still awaited."""
+    """An embedder that keeps several requests in progress: vectors are stored while others are still awaited."""
 
     def stream_documents(
         self, texts: Iterable[str], *, is_over: Callable[[], bool] | None = None, hurried: bool = False
     ) -> Generator[EmbeddedPart]:
-        """Yield the vectors in the order in which they come in; closing the iterator ends what is under way.
+        """Yield the vectors in the order in which they come in; closing the iterator cancels what is in progress.
 
         `texts` is drawn from only as fast as requests are made. Once `is_over` says so, nothing more is yielded.
-        `hurried` says that somebody waits. Raises EmbedderError when no more can be embedded.
+        `hurried` says that a caller waits. Raises EmbedderError when no more can be embedded.
         """
         ...
 
@@ -249,7 +249,7 @@ class Rewrite(Protocol):
 
 
 class Store(Protocol):
-    """Keeps documents, their chunks, terms and vectors in step. All SQL lives behind it."""
+    """Keeps documents with their chunks, terms and vectors consistent. All SQL lives behind it."""
 
     @property
     def read_only(self) -> bool: ...

@@ -225,7 +225,9 @@ PROVOCATIONS = {
     errors.NoteNotFoundError: Provocation(
         note_not_found, 1, "no such note: 'memory/none.md'", "search for its content"
     ),
-    errors.NoteUnreadableError: Provocation(note_unreadable, 1, "cannot read 'MEMORY.md'", "who may read the file"),
+    errors.NoteUnreadableError: Provocation(
+        note_unreadable, 1, "cannot read 'MEMORY.md'", "the permissions of the file"
+    ),
     errors.NotesBusyError: Provocation(notes_busy, 1, "another process is writing notes", "try again"),
     errors.RememberError: Provocation(remember_error, 2, "nothing to remember", "say what to remember"),
     errors.QueryError: Provocation(query_error, 2, "at least 1, got 0", "1 or more results"),

@@ -50,7 +50,7 @@ def test_a_poisoned_chunk_costs_one_chunk(many_notes):
         assert faults_of(memory) == []
 
 
-def test_a_poisoned_chunk_is_tried_again_alone_and_embedded_once_it_is_mended(many_notes):
+def test_a_poisoned_chunk_is_tried_again_alone_and_embedded_once_it_is_fixed(many_notes):
     (many_notes / "memory/n7.md").write_text(f"# Note 7\n\nThe {POISON} shed.\n")
     with Memory.open(many_notes, embedder=WatchedEmbedder(refuse_poison)) as memory:
         memory.index()

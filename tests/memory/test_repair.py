@@ -1,4 +1,4 @@
-"""`verify` sees every difference between index and files; `doctor --fix` puts the index right, never the files."""
+"""`verify` sees every difference between index and files; `doctor --fix` repairs the index, never touches the files."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_an_index_that_was_just_made_is_equal(indexed):
 
 
 @pytest.mark.parametrize("damage", OUT_OF_STEP)
-def test_tables_out_of_step_are_seen_and_mended_with_vectors_from_the_cache(indexed, tmp_path, damage):
+def test_inconsistent_tables_are_found_and_repaired_with_vectors_from_the_cache(indexed, tmp_path, damage):
     sources = fingerprint(indexed)
     change(indexed, OUT_OF_STEP[damage])
     embedder = WatchedEmbedder()

@@ -11,7 +11,7 @@ from notewell import Memory
 from tests.end_to_end.faults.stages import fingerprint
 from tests.end_to_end.processes.conftest import write_note
 from tests.indexing.contents import contents_of, faults_of, fresh_contents
-from tests.indexing.test_damage import DAMAGES
+from tests.indexing.test_corruption import DAMAGES
 
 TOLD_EVERY = 100
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from notewell.settings import BatchSettings
     from notewell.types import EmbedderIdentity, PendingChunk
 
-FAILURE_LIMIT = 2  # OpenClaw's: after so many failed jobs the rest is embedded the ordinary way
+FAILURE_LIMIT = 2  # OpenClaw's: after so many failed jobs the rest is embedded without jobs
 WORTH_A_JOB = 100  # chunks; fewer are embedded at once for next to nothing, unless jobs were requested
 GROWTH = 1.5  # of the pause between two polls
 LONGEST_PAUSE_S = 60.0  # jobs take minutes to hours: a minute more does not matter
@@ -83,7 +83,7 @@ class BatchRun:
         self._least = 1 if requested else WORTH_A_JOB
         self._failures = 0
         self._watches: dict[str, Watch] = {}
-        self._tried: set[str] = set()  # texts that a job failed to embed: they are embedded the ordinary way
+        self._tried: set[str] = set()  # texts that a job failed to embed: they are embedded without one
 
     def __enter__(self) -> Self:
         return self
@@ -92,7 +92,7 @@ class BatchRun:
         self._jobs.close()
 
     def excluded(self) -> Excluded:
-        """Return which texts, by hash, are not embedded the ordinary way: a job has them, or a later one will."""
+        """Return which texts, by hash, must not be embedded now: a job has them, or a later one will."""
         in_jobs = frozenset().union(*(record.wanted for record in self._jobs.under_way()))
         if not self._makes_jobs:
             return in_jobs.__contains__
@@ -166,7 +166,7 @@ class BatchRun:
             reason = next(iter(harvest.failed.values()))
             tally.notes.append(
                 f"{len(harvest.failed):,} of {_counted(len(record.wanted))} failed in a batch job ({reason}); "
-                "they are embedded the ordinary way"
+                "they are embedded without a job"
             )
 
     def _failed(self, what: str, tally: Tally, *, for_good: bool = False) -> None:
@@ -174,9 +174,9 @@ class BatchRun:
         self._failures += 1
         if self._makes_jobs and (for_good or self._failures >= FAILURE_LIMIT):
             self._makes_jobs = False
-            tally.notes.append(f"{what}; batch jobs are off for this run, the rest is embedded the ordinary way")
+            tally.notes.append(f"{what}; batch jobs are off for this run, the rest is embedded without them")
         else:
-            tally.notes.append(f"{what}; its chunks are embedded the ordinary way")
+            tally.notes.append(f"{what}; its chunks are embedded without it")
 
     def _missed(self, record: JobRecord, failure: RemoteFailure, tally: Tally) -> None:
         """Keep a job whose state could not be read: it is paid for, and a later run finds it."""
@@ -209,7 +209,7 @@ class BatchRun:
                 record = self._jobs.submit(load)
             except RemoteFailure as failure:
                 self._tried.update(load)
-                what = f"a batch job of {_counted(len(load))} could not be made: {_told(failure)}"
+                what = f"a batch job of {_counted(len(load))} could not be made: {_described(failure)}"
                 self._failed(what, tally, for_good=failure.kind in {"key", "quota", "missing", "unreachable"})
                 if not self._makes_jobs:
                     return
@@ -326,7 +326,7 @@ def _counted(count: int) -> str:
     return "1 chunk" if count == 1 else f"{count:,} chunks"
 
 
-def _told(failure: RemoteFailure) -> str:
+def _described(failure: RemoteFailure) -> str:
     return f"{failure.message}: {failure.detail}" if failure.detail else failure.message
 
 

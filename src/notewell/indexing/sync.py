@@ -265,14 +265,14 @@ class Sync:
         """
         rebuild = Rebuild(self.folder, self.live, self._create_store, indexer)
         path, report = rebuild.run(policy)
-        told = f"rebuilt: {reason}"
+        note = f"rebuilt: {reason}"
         if policy.repair:
             current = self.folder.current()
-            told = self._set_aside(IndexCorruptError(policy.repair), current) if current else told
+            note = self._set_aside(IndexCorruptError(policy.repair), current) if current else note
         elif (report.jobs or not report.complete) and (built_with := rebuild.other_embedder()):
             return self._without_switch(indexer, policy, report, built_with)
         self.folder.switch_to(path)
-        return replace(report, rebuilt=True, notes=(told, *report.notes))
+        return replace(report, rebuilt=True, notes=(note, *report.notes))
 
     def _without_switch(self, indexer: Indexer, policy: SyncPolicy, built: IndexReport, built_with: str) -> IndexReport:
         """Bring the text of the index in use up to date and leave its vectors; the next run continues the rebuild."""
@@ -355,7 +355,7 @@ def _after_fallback(first: IndexReport, second: IndexReport) -> IndexReport:
 
 
 def _merged(first: IndexReport, later: IndexReport) -> IndexReport:
-    """Return two steps as one report: work adds up, what is left and what is unchanged is what the later one says."""
+    """Return the report of two steps: work adds up, what is left comes from the later one."""
     return replace(
         later,
         added=first.added + later.added,

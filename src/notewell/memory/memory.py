@@ -284,12 +284,12 @@ class Memory:
     def search(self, query: str, **options: Unpack[SearchOptions]) -> SearchAnswer:
         """Return the best hits for `query`, how they were found and how fresh the index is.
 
-        `mode` is "hybrid", "semantic" (vectors alone) or "keyword" (words alone, and no model is loaded); without it
+        `mode` is "hybrid", "semantic" (vectors only) or "keyword" (words only; no model is loaded); without it
         `query.mode` decides. `keyword_only=True` is the same as `mode="keyword"`.
-        `source` asks notes ("memory") or conversations ("sessions") alone; None and "all" ask whatever is indexed.
-        `since`, `until` and `on` (a date, "2026-03", "last week") let only notes of those days through. `rerank` asks
-        the configured reranker, or the one given, for a second look at the best. `chat` and `session` say who listens,
-        where those are fewer than the memory was opened for.
+        `source` searches only notes ("memory") or conversations ("sessions"); None and "all" search both.
+        `since`, `until` and `on` (a date, "2026-03", "last week") keep only notes of those days. `rerank` reorders the
+        best hits with the configured reranker, or the one given. `chat` and `session` narrow the audience that the
+        memory was opened for.
 
         What is new is indexed first, for `sync.search_budget_ms` at most; `sync=False` answers from the index as it is.
         """
@@ -314,7 +314,7 @@ class Memory:
     ) -> NoteText:
         """Return lines of one memory file, as it is on disk now; paths outside the memory are refused.
 
-        What a group may not see is to it as if it were not there.
+        To a group, what it may not see does not exist.
         """
         self._check_enabled()
         audience = audience_of(chat, session, self.audience)

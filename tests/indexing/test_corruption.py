@@ -1,4 +1,4 @@
-"""A damaged index is replaced by `index --force`, and the notes are all that is needed for it."""
+"""A corrupt index is replaced by `index --force`, from the notes alone."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_force_replaces_a_damaged_index(workspace, tmp_path, damage):
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_search_and_an_index_run_mend_what_is_damaged(workspace, tmp_path, damage):
+def test_a_search_and_an_index_run_replace_a_corrupt_index(workspace, tmp_path, damage):
     with Memory.open(workspace, provider="hashing") as memory:
         memory.index()
         path = memory._components.folder.current()

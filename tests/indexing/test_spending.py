@@ -1,4 +1,4 @@
-"""Nobody pays for embedding without being asked: what is too dear waits, words find it, and a note says its price."""
+"""The spending limit: what exceeds it stays pending, keyword search finds it, and a note gives its price."""
 
 from __future__ import annotations
 
