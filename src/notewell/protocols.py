@@ -1,6 +1,6 @@
-"""The seams: what a source of documents, an embedder, a store and a vector index must be able to do.
+"""The protocols that sources, embedders, rerankers, stores and caches implement.
 
-Every protocol has a contract suite in `tests/contracts/` that runs against each implementation.
+Contract suites for embedders, rerankers, stores, vector indexes and caches run against each implementation.
 """
 
 from __future__ import annotations

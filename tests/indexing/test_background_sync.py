@@ -92,7 +92,7 @@ def test_stopping_ends_the_current_run_and_a_request_starts_again(gate):
     sync.request()
     assert gate.began.acquire(timeout=PATIENCE_S)
     sync.stop()
-    assert (sync.running, sync.runs) == (False, 0)
+    assert (sync.wait(0), sync.runs) == (True, 0)
     gate.may_end.release()
     sync.request()
     assert sync.wait(PATIENCE_S)

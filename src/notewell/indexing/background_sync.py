@@ -53,12 +53,6 @@ class BackgroundSync:
         return self._changed
 
     @property
-    def running(self) -> bool:
-        """Whether a run is in progress or requested."""
-        with self._here():
-            return self._thread is not None
-
-    @property
     def failure(self) -> Exception | None:
         """Why the last run failed; None when it did not."""
         with self._here():

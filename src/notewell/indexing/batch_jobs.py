@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -19,6 +19,7 @@ from notewell.embedding.batch.ledger import FOLDER, Ledger
 from notewell.embedding.http.failures import RemoteFailure
 from notewell.errors import NotewellError
 from notewell.files.faults import reach
+from notewell.indexing.embedding_run import pending_pages
 from notewell.types import BatchJob, Check, Problem, Progress
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from notewell.indexing.plan import SyncPolicy
     from notewell.protocols import Embedder, Store, Vector
     from notewell.settings import BatchSettings
-    from notewell.types import EmbedderIdentity, PendingChunk
+    from notewell.types import EmbedderIdentity
 
 FAILURE_LIMIT = 2  # OpenClaw's: after so many failed jobs the rest is embedded without jobs
 WORTH_A_JOB = 100  # chunks; fewer are embedded at once for next to nothing, unless jobs were requested
@@ -39,7 +40,6 @@ LONGEST_PAUSE_S = 60.0  # jobs take minutes to hours: a minute more does not mat
 MISSED_LOOKS = 3  # in a row, each tried three times: then the provider is not waited for any longer
 LOST_AFTER_S = 48 * 3600  # twice the longest time that a provider gives itself
 FOREIGN_DAYS = 30  # how long providers keep results: a job of a model that is not in use may still be wanted
-PAGE = 500  # chunks looked up at once
 NEVER_SET = threading.Event()
 
 
@@ -227,7 +227,7 @@ class BatchRun:
         """Yield each pending text once that has no known vector and fits into a job."""
         embedder = embedding.embedder
         taken = self._tried.union(*(record.wanted for record in self._jobs.under_way()))
-        for page in _pages(embedding.store):
+        for page in pending_pages(embedding.store):
             fresh = [
                 chunk for chunk in page if chunk.embedded_hash not in taken and embedder.knows(chunk.embedded_text)
             ]
@@ -306,20 +306,13 @@ def _stopped_within(seconds: float, stop: threading.Event) -> bool:
 def _stored(store: Store, vectors: Mapping[str, Vector]) -> int:
     """Give the waiting chunks their vectors; return how many texts that were."""
     used: set[str] = set()
-    for page in _pages(store):
+    for page in pending_pages(store):
         found = {chunk.id: vectors[chunk.embedded_hash] for chunk in page if chunk.embedded_hash in vectors}
         if found:
             reach("embed.store")
             store.put_vectors(found)
             used.update(chunk.embedded_hash for chunk in page if chunk.id in found)
     return len(used)
-
-
-def _pages(store: Store) -> Iterator[Sequence[PendingChunk]]:
-    after = 0
-    while page := store.pending(PAGE, after=after):
-        after = page[-1].id
-        yield page
 
 
 def _counted(count: int) -> str:

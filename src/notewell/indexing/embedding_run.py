@@ -29,6 +29,13 @@ EMBEDDER = "embedder"  # stands for the path in the problem of a run whose embed
 Excluded = Callable[[str], bool]  # takes the hash of a text that may have to stay pending
 
 
+def pending_pages(store: Store, *, after: int = 0) -> Iterator[Sequence[PendingChunk]]:
+    """Yield the chunks without a vector whose id is above `after`, some at a time."""
+    while page := store.pending(LOOKED_UP_AT_ONCE, after=after):
+        after = page[-1].id
+        yield page
+
+
 @dataclass(frozen=True, slots=True)
 class EmbeddingRun:
     """Gives one store the vectors of one embedder."""
@@ -81,7 +88,7 @@ class EmbeddingRun:
         batch_size = EMBED_BATCH if deadline.at is None else HURRIED_BATCH
         done = 0
         with self._remembering() as remember:
-            for page in self._pages(LOOKED_UP_AT_ONCE):
+            for page in pending_pages(self.store):
                 chunks, known = self._looked_up(page, tally, excluded)
                 waiting = [chunk for chunk in chunks if chunk.embedded_hash not in known]
                 self._store([chunk for chunk in chunks if chunk.embedded_hash in known], known)
@@ -103,7 +110,7 @@ class EmbeddingRun:
         arrivals = _Arrivals()
 
         def texts() -> Iterator[str]:
-            for page in self._pages(LOOKED_UP_AT_ONCE):
+            for page in pending_pages(self.store):
                 if deadline.passed:
                     return
                 chunks, known = self._looked_up(page, tally, excluded)
@@ -132,12 +139,6 @@ class EmbeddingRun:
             tally.notes.append(f"{what} longer than {model} takes: embedded in pieces, the vector is their mean")
         if deadline.passed:
             tally.complete = False
-
-    def _pages(self, size: int) -> Iterator[Sequence[PendingChunk]]:
-        after = 0
-        while page := self.store.pending(size, after=after):
-            after = page[-1].id
-            yield page
 
     def _looked_up(
         self, batch: Sequence[PendingChunk], tally: Tally, excluded: Excluded

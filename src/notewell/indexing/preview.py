@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING
 
 from notewell.chunking import chunk_document
 from notewell.chunking.fitting import QUARTERS, weigh
+from notewell.indexing.embedding_run import pending_pages
 from notewell.indexing.plan import SyncPolicy, find_changes
 from notewell.protocols import GrowingSource
 from notewell.types import IndexPreview, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from notewell.indexing.plan import Plan
     from notewell.indexing.preparation import Preparation
     from notewell.protocols import Embedder, EmbeddingCache, Source, Store
     from notewell.types import Chunk, CostEstimate, FileStamp, StoredDocument
-
-PENDING_PAGE = 500  # chunks of earlier runs that are read at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,18 +139,12 @@ class Preview:
             return {}
         unknown = {text_hash: weight for text_hash, weight in weights if text_hash not in known}
         if waiting:
-            for page in self._pending_pages():
+            assert self.store is not None
+            for chunks in pending_pages(self.store):  # some may be of files that have changed since
+                page = {chunk.embedded_hash: weigh(chunk.embedded_text) for chunk in chunks}
                 cached = self._known(set(page) - unknown.keys())
                 unknown |= {text_hash: weight for text_hash, weight in page.items() if text_hash not in cached}
         return unknown
-
-    def _pending_pages(self) -> Iterator[dict[str, int]]:
-        """Yield the pending chunks of earlier runs; some may be of files that have changed since."""
-        assert self.store is not None
-        after = 0
-        while page := self.store.pending(PENDING_PAGE, after=after):
-            after = page[-1].id
-            yield {chunk.embedded_hash: weigh(chunk.embedded_text) for chunk in page}
 
 
 def _weighed(chunks: Iterable[Chunk]) -> tuple[tuple[str, int], ...]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from notewell.chunking.fitting import QUARTERS, weigh
 from notewell.embedding.prices import price_of
+from notewell.indexing.embedding_run import pending_pages
 from notewell.types import Chunk
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from notewell.types import EmbedderIdentity
 
 HELD_BACK = "held_back"  # meta key of an index: the chunks whose embedding exceeds the limit
-PAGE = 500  # chunks that are weighed at once
 _MILLION = 1_000_000
 
 
@@ -114,7 +114,7 @@ def _weighed(
 ) -> PendingCost:
     """Add the pending chunks that were not counted yet."""
     pending, chunks, quarters, last_id = cost.pending, cost.chunks, cost.quarters, cost.last_id
-    while page := store.pending(PAGE, after=last_id):
+    for page in pending_pages(store, after=last_id):
         hashes = {chunk.embedded_hash for chunk in page}
         known = cache.known(embedder.identity, hashes) if cache else set()
         new = [

@@ -339,21 +339,6 @@ def _with_notes(report: IndexReport, *notes: str) -> IndexReport:
     return replace(report, notes=(*report.notes, *added)) if added else report
 
 
-def _after_fallback(first: IndexReport, second: IndexReport) -> IndexReport:
-    """Return what both runs did: the first indexed the text, the second embedded it with the fallback."""
-    others = tuple(problem for problem in first.problems if problem.path != EMBEDDER)
-    return replace(
-        second,
-        added=first.added,
-        changed=first.changed,
-        renamed=first.renamed,
-        removed=first.removed,
-        unchanged=first.unchanged,
-        problems=tuple(dict.fromkeys((*others, *second.problems))),
-        notes=tuple(dict.fromkeys((*first.notes, *second.notes))),
-    )
-
-
 def _merged(first: IndexReport, later: IndexReport) -> IndexReport:
     """Return the report of two steps: work adds up, what is left comes from the later one."""
     return replace(
@@ -367,7 +352,13 @@ def _merged(first: IndexReport, later: IndexReport) -> IndexReport:
         reused=first.reused + later.reused,
         unknown=first.unknown + later.unknown,
         rebuilt=first.rebuilt or later.rebuilt,
-        seconds=first.seconds + later.seconds,
         problems=tuple(dict.fromkeys((*first.problems, *later.problems))),
         notes=tuple(dict.fromkeys((*first.notes, *later.notes))),
     )
+
+
+def _after_fallback(first: IndexReport, second: IndexReport) -> IndexReport:
+    """Return the report of two runs: the first indexed the text, the second embedded it with the fallback."""
+    others = tuple(problem for problem in first.problems if problem.path != EMBEDDER)
+    text = replace(first, embedded=0, reused=0, unknown=0, rebuilt=False, problems=others)
+    return _merged(text, replace(second, added=0, changed=0, renamed=0, removed=0))

@@ -51,7 +51,7 @@ def test_a_new_provider_that_fails_half_way_leaves_the_old_vectors_in_use(many_n
             assert f"answered with the vectors of {old}" in notes_of(answer)
             status = memory.status()
             assert status.index_embedder == str(old)
-            assert any("they answer until those of" in note for note in status.notes)
+            assert any("they answer until the vectors of" in note for note in status.notes)
             check = next(check for check in memory.doctor() if check.name == "vectors")
             assert not check.ok
             assert str(old) in check.detail
