@@ -140,7 +140,7 @@ def watch_workspace(
     on_sync: Callable[[Outcome], None] | None,
 ) -> Watching:
     """Return a watcher of a workspace as the settings want it, not started yet."""
-    also = (transcripts, *settings.sessions.paths) if "sessions" in settings.active_sources else ()
+    also = (transcripts, *settings.sessions.paths) if "sessions" in settings.sources else ()
     return Watching(
         partial(watched_places, workspace, settings.extra_paths, also),
         sources,

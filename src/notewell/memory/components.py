@@ -143,7 +143,7 @@ def open_components(
 
 
 def _open_transcripts(settings: Settings, folder: Path) -> TranscriptSource | None:
-    if "sessions" not in settings.active_sources:
+    if "sessions" not in settings.sources:
         return None
     from notewell.sources.transcripts.source import TranscriptSource
 
