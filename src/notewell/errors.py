@@ -124,7 +124,7 @@ class QueryError(NotewellError):
 
 
 class EmbedderError(NotewellError):
-    """An embedder is missing, broken or returned something invalid."""
+    """An embedder is missing, broken or returned invalid vectors."""
 
 
 class EmbedderUnavailableError(EmbedderError):
@@ -134,8 +134,8 @@ class EmbedderUnavailableError(EmbedderError):
 class ProviderError(EmbedderError):
     """A remote provider is unreachable, refuses the key or the request, or sends an invalid response.
 
-    `reason` is a stable word: unreachable, timeout, broken_off, rate_limited, quota, key, refused, missing, server,
-    nonsense or misfit.
+    `reason` is a stable word: unreachable, timeout, connection_lost, rate_limited, quota, key, refused, missing,
+    server, invalid_response or wrong_dimensions.
     """
 
     def __init__(self, message: str, *, hint: str = "", reason: str = "server") -> None:

@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from notewell.embedding.batch.ledger import FOLDER, Ledger
-from notewell.embedding.http.failures import RemoteFailure
+from notewell.embedding.http_calls import RemoteFailure
 from notewell.errors import NotewellError
 from notewell.files.faults import reach
 from notewell.indexing.embedding_run import pending_pages
 from notewell.types import BatchJob, Check, Problem, Progress
 
 if TYPE_CHECKING:
-    from notewell.embedding.batch.driver import JobView
-    from notewell.embedding.batch.jobs import BatchJobs, Harvest
+    from notewell.embedding.batch.jobs import BatchJobs, JobResults, JobView
     from notewell.embedding.batch.ledger import JobRecord
     from notewell.indexing.embedding_run import EmbeddingRun, Excluded
     from notewell.indexing.indexer import Tally
@@ -53,9 +52,9 @@ def open_batch(
     makes_jobs = settings.enabled if policy.batch is None else policy.batch
     if embedder is None or policy.spending_limit or not (makes_jobs or (state_folder / FOLDER).exists()):
         return None
-    from notewell.embedding.batch.opening import has_jobs, open_jobs
+    from notewell.embedding.batch.jobs import open_jobs, supports_jobs
 
-    if not has_jobs(embedder):
+    if not supports_jobs(embedder):
         return None
     waits = (settings.wait and makes_jobs) if policy.wait is None else policy.wait
     jobs = open_jobs(embedder, state_folder)
@@ -93,7 +92,7 @@ class BatchRun:
 
     def excluded(self) -> Excluded:
         """Return which texts, by hash, must not be embedded now: a job has them, or a later one will."""
-        in_jobs = frozenset().union(*(record.wanted for record in self._jobs.under_way()))
+        in_jobs = frozenset().union(*(record.wanted for record in self._jobs.pending()))
         if not self._makes_jobs:
             return in_jobs.__contains__
         tried = self._tried
@@ -101,7 +100,7 @@ class BatchRun:
 
     def note(self) -> str:
         """Describe the jobs still in progress; empty when there are none."""
-        left = self._jobs.under_way()
+        left = self._jobs.pending()
         if not left:
             return ""
         jobs = "1 batch job is" if len(left) == 1 else f"{len(left)} batch jobs are"
@@ -113,14 +112,14 @@ class BatchRun:
     def step(self, embedding: EmbeddingRun, tally: Tally) -> None:
         """Collect the jobs that are over and make new ones as far as there is room for them."""
         self._jobs.tidy(FOREIGN_DAYS)
-        for record in self._jobs.under_way():
+        for record in self._jobs.pending():
             try:
                 self._attend(record, embedding, tally)
             except RemoteFailure as failure:
                 self._missed(record, failure, tally)
         if self._makes_jobs:
             self._make_jobs(embedding, tally)
-        tally.jobs = len(self._jobs.under_way())
+        tally.jobs = len(self._jobs.pending())
 
     def _attend(self, record: JobRecord, embedding: EmbeddingRun, tally: Tally) -> None:
         if not record.job_id:
@@ -148,24 +147,24 @@ class BatchRun:
         self._collect(record, view, embedding, tally, late=late)
 
     def _collect(self, record: JobRecord, view: JobView, embedding: EmbeddingRun, tally: Tally, *, late: str) -> None:
-        harvest = self._jobs.harvest(record, view)
-        if embedding.cache and harvest.vectors:
+        results = self._jobs.collect(record, view)
+        if embedding.cache and results.vectors:
             reach("embed.remember")
-            embedding.cache.put_many(self._jobs.identity, harvest.vectors)
-        tally.embedded += _stored(embedding.store, harvest.vectors)
-        self._tried.update(harvest.failed)
+            embedding.cache.put_many(self._jobs.identity, results.vectors)
+        tally.embedded += _stored(embedding.store, results.vectors)
+        self._tried.update(results.failed)
         if self._jobs.finish(record, view):
             tally.notes.append(f"the files of a batch job could not be deleted at {self._jobs.title}")
         self._watches.pop(record.mark, None)
-        self._judge(record, harvest, late or harvest.trouble, tally)
+        self._judge(record, results, late or results.trouble, tally)
 
-    def _judge(self, record: JobRecord, harvest: Harvest, trouble: str, tally: Tally) -> None:
+    def _judge(self, record: JobRecord, results: JobResults, trouble: str, tally: Tally) -> None:
         if trouble:
             self._failed(f"a batch job of {_counted(len(record.wanted))} failed: {trouble}", tally)
-        elif harvest.failed:
-            reason = next(iter(harvest.failed.values()))
+        elif results.failed:
+            reason = next(iter(results.failed.values()))
             tally.notes.append(
-                f"{len(harvest.failed):,} of {_counted(len(record.wanted))} failed in a batch job ({reason}); "
+                f"{len(results.failed):,} of {_counted(len(record.wanted))} failed in a batch job ({reason}); "
                 "they are embedded without a job"
             )
 
@@ -198,24 +197,24 @@ class BatchRun:
     # --- making jobs -----------------------------------------------------------------------------
 
     def _make_jobs(self, embedding: EmbeddingRun, tally: Tally) -> None:
-        room = self._settings.concurrency - len(self._jobs.under_way())
+        room = self._settings.concurrency - len(self._jobs.pending())
         if room < 1:
             return
         if self._least > 1 and sum(1 for _ in islice(self._texts(embedding), self._least)) < self._least:
             self._makes_jobs = False
             return
-        for load in self._jobs.loads(self._texts(embedding)):
+        for texts in self._jobs.batches(self._texts(embedding)):
             try:
-                record = self._jobs.submit(load)
+                record = self._jobs.submit(texts)
             except RemoteFailure as failure:
-                self._tried.update(load)
-                what = f"a batch job of {_counted(len(load))} could not be made: {_described(failure)}"
+                self._tried.update(texts)
+                what = f"a batch job of {_counted(len(texts))} could not be made: {_described(failure)}"
                 self._failed(what, tally, for_good=failure.kind in {"key", "quota", "missing", "unreachable"})
                 if not self._makes_jobs:
                     return
                 continue
             except NotewellError as error:  # the ledger cannot be written: without it a job could be paid for twice
-                self._tried.update(load)
+                self._tried.update(texts)
                 self._failed(f"a batch job could not be recorded: {error.message}", tally, for_good=True)
                 return
             self._watch(record, fresh=True)
@@ -226,7 +225,7 @@ class BatchRun:
     def _texts(self, embedding: EmbeddingRun) -> Iterator[tuple[str, str]]:
         """Yield each pending text once that has no known vector and fits into a job."""
         embedder = embedding.embedder
-        taken = self._tried.union(*(record.wanted for record in self._jobs.under_way()))
+        taken = self._tried.union(*(record.wanted for record in self._jobs.pending()))
         for page in pending_pages(embedding.store):
             fresh = [
                 chunk for chunk in page if chunk.embedded_hash not in taken and embedder.knows(chunk.embedded_text)
@@ -236,7 +235,7 @@ class BatchRun:
                 if chunk.embedded_hash in taken or chunk.embedded_hash in vectors:
                     continue
                 taken.add(chunk.embedded_hash)
-                if self._jobs.takes(chunk.embedded_text):
+                if self._jobs.accepts(chunk.embedded_text):
                     yield chunk.embedded_hash, chunk.embedded_text
                 else:
                     self._tried.add(chunk.embedded_hash)
@@ -248,9 +247,9 @@ class BatchRun:
         stop = policy.deadline.stop or NEVER_SET
         while self._settings.wait and not stop.is_set():
             if policy.progress:
-                left = sum(len(record.wanted) for record in self._jobs.under_way())
+                left = sum(len(record.wanted) for record in self._jobs.pending())
                 policy.progress(Progress("jobs", embedded, embedded + left))
-            watched = [(record, self._watch(record)) for record in self._jobs.under_way()]
+            watched = [(record, self._watch(record)) for record in self._jobs.pending()]
             watched = [(record, watch) for record, watch in watched if watch.missed < MISSED_LOOKS]
             if not watched:
                 return False
@@ -352,5 +351,5 @@ def check_jobs(state_folder: Path) -> Iterator[Check]:
         yield Check(
             "jobs", True, f"{len(jobs)} in progress for {waiting:,} chunks", "run `notewell index` to collect them"
         )
-    for name in Ledger(state_folder).damaged():
+    for name in Ledger(state_folder).corrupt():
         yield Check("jobs", False, f"{FOLDER}/{name} cannot be read: its job is not collected", "delete the file")

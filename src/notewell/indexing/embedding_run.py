@@ -208,7 +208,7 @@ class EmbeddingRun:
         """Embed all at once; if a vector is invalid, one by one, so that a bad text costs only itself."""
         if not texts:
             return {}
-        from notewell.embedding.checks import unit_rows  # imports NumPy, which keyword search does without
+        from notewell.embedding.unit_vectors import unit_rows  # imports NumPy, which keyword search does without
 
         dimensions = self.embedder.identity.dimensions
         try:

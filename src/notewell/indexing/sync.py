@@ -20,7 +20,7 @@ from notewell.types import IndexReport
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from notewell.embedding.embedders import Embedders
+    from notewell.embedding.selection import Embedders
     from notewell.indexing.batch_jobs import BatchRun
     from notewell.indexing.plan import Changes
     from notewell.indexing.preparation import Preparation

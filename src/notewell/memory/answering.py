@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from notewell.embedding.embedders import Embedders
+    from notewell.embedding.selection import Embedders
     from notewell.indexing.sync import Sync
     from notewell.protocols import Embedder, Snapshot, StoreAccess, Vector
     from notewell.search.options import SearchRequest

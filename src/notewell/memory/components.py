@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from notewell.embedding.embedders import Embedders
+from notewell.embedding.selection import Embedders
 from notewell.errors import DiskFullError, StoreError
 from notewell.indexing.preparation import Preparation
 from notewell.indexing.sync import Sync

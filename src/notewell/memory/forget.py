@@ -23,7 +23,7 @@ from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import LOCK_WAIT_S
 from notewell.memory.components import open_components
 from notewell.memory.note_writing import cut_lines, delete_note
-from notewell.search.time_words import parse_day
+from notewell.search.dates.question import parse_day
 from notewell.settings import STATE_FOLDER, load_settings
 from notewell.store.state_folder import StateFolder
 from notewell.types import ForgetReport, Forgotten, Problem

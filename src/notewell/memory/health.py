@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from notewell.embedding.embedders import FELL_BACK
+from notewell.embedding.selection import FELL_BACK
 from notewell.errors import NotewellError, StoreError
 from notewell.indexing.batch_jobs import check_jobs, jobs_in_progress
 from notewell.types import EVERYTHING, Check, Counts, Status
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from notewell.memory.components import Components
     from notewell.store.sqlite.cache import CacheStats
-    from notewell.types import EmbedderIdentity
+    from notewell.types import EmbedderIdentity, Problem
 
 LOW_DISK_BYTES = 200 * 1024 * 1024  # an index of 10,000 chunks, its rebuild beside it and a cache fit into that
 
@@ -52,7 +52,11 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         stale=stale,
         jobs=jobs_in_progress(parts.folder.path),
         checks=tuple(run_checks(parts)) if deep else (),
-        notes=(*_notes(parts, counts, built_with), *cache_trouble),
+        notes=(
+            *_notes(parts, counts, built_with),
+            *(f"{problem.path}: {problem.reason}" for problem in _unreadable_conversations(parts)),
+            *cache_trouble,
+        ),
     )
 
 
@@ -100,6 +104,23 @@ def _check_notes(parts: Components) -> Iterator[Check]:
     for listing in listings:
         for problem in listing.problems:
             yield Check("notes", False, f"{problem.path}: {problem.reason}", "check the path and its permissions")
+    for problem in _unreadable_conversations(parts):
+        yield Check(
+            "conversations", False, f"{problem.path}: {problem.reason}", "fix the file, then run `notewell index`"
+        )
+
+
+def _unreadable_conversations(parts: Components) -> list[Problem]:
+    """Return why indexed conversations cannot be read. Theirs are among the few stamps that are kept without a time."""
+    if parts.transcripts is None:
+        return []
+    with parts.index.use() as store:
+        if store is None:
+            return []
+        with store.reading() as snapshot:
+            suspects = [path for (_, path), known in snapshot.documents("sessions").items() if not known.stamp.mtime_ns]
+            positions = {path: snapshot.cursor("sessions", path) for path in suspects}
+    return list(parts.transcripts.unreadable(positions))
 
 
 def _check_folder(parts: Components) -> Check:
