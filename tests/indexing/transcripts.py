@@ -45,7 +45,7 @@ def open_memory(workspace: Path, talks: Path, *, provider: str = "hashing", **op
 
 def documents_of(memory: Memory) -> dict[str, tuple[int, str, object]]:
     """Return size, hash and date of every transcript, as remembered."""
-    with memory.store() as store:
+    with memory._components.index.use() as store:
         assert store is not None
         with store.reading() as snapshot:
             stored = dict(snapshot.documents("sessions"))
@@ -53,8 +53,8 @@ def documents_of(memory: Memory) -> dict[str, tuple[int, str, object]]:
 
 
 def position_of(memory: Memory, path: str) -> int:
-    """Return the byte up to which a transcript is taken in."""
-    with memory.store() as store:
+    """Return the byte up to which a transcript is indexed."""
+    with memory._components.index.use() as store:
         assert store is not None
         with store.reading() as snapshot:
             cursor = snapshot.cursor("sessions", path)

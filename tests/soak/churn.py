@@ -24,7 +24,7 @@ def size_of(memory: Memory) -> int:
 
 
 def size_on_disk(memory: Memory) -> int:
-    path = memory.state.current()
+    path = memory._components.folder.current()
     assert path is not None
     return sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))
 
@@ -65,7 +65,7 @@ def run(folder: Path, *, count: int, seed: int) -> bool:
         assert faults_of(memory) == []
         assert memory.verify().equal
         after = size_of(memory)
-        left = [path.name for path in memory.state.path.iterdir()]
+        left = [path.name for path in memory._components.folder.path.iterdir()]
     with Memory.open(notes, provider="hashing", store__path=str(folder / "fresh")) as memory:
         memory.index()
         fresh = size_of(memory)
