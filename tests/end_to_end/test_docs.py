@@ -341,7 +341,7 @@ def test_every_part_of_the_source_is_described():
             assert f"`{part.name}`" in architecture, part.name
 
 
-def test_contributors_are_told_of_every_room_and_of_files_that_exist():
+def test_contributors_are_told_of_every_room():
     guide, tests = (page.read_text(encoding="utf-8") for page in CONTRIBUTING)
     for room in (REPOSITORY / "src" / "notewell").iterdir():
         if room.is_dir() and (room / "__init__.py").exists():
@@ -349,8 +349,12 @@ def test_contributors_are_told_of_every_room_and_of_files_that_exist():
     for folder in (REPOSITORY / "tests").iterdir():
         if folder.is_dir() and (folder / "__init__.py").exists():
             assert f"`{folder.name}/`" in tests, folder.name
+
+
+@pytest.mark.parametrize("page", [CONTRIBUTING[0], REPOSITORY / "docs" / "architecture.md"], ids=lambda page: page.name)
+def test_files_that_developers_are_told_of_exist(page):
     roots = (REPOSITORY, REPOSITORY / "src" / "notewell")
-    for path in re.findall(r"`([\w./]+/[\w./]+)`", guide):
+    for path in re.findall(r"`([\w./]+(?:/[\w.]*|\.py|\.md))`", page.read_text(encoding="utf-8")):
         assert any((root / path).exists() for root in roots), path
 
 
