@@ -27,6 +27,7 @@ ROOMS = [  # in the order of the pipeline: a room imports only rooms above it in
     "search",
     "memory",
     "__init__",
+    "openclaw",
     "evaluation",
     "agents",
     "mcp",
