@@ -72,6 +72,9 @@ _LABELS: Mapping[str, str] = {
 }
 
 
+_FAILED_JOB = re.compile(r"(a batch job of .+? (?:failed|could not be made): .+);")  # as `Memory.index` says it
+
+
 class MemoryIndexManager:
     """The builtin backend: a `Memory` behind OpenClaw's interface."""
 
@@ -153,7 +156,7 @@ class MemoryIndexManager:
                 progress({"completed": step.done, "total": step.total, "label": _LABELS[step.stage]})
 
         report = self.memory.index(force=force, progress=told)
-        self._job_failures = tuple(problem.reason for problem in report.problems if problem.path == "batch job")
+        self._job_failures = tuple(failed[1] for note in report.notes if (failed := _FAILED_JOB.match(note)))
         self._last_sync = {
             "reason": reason,
             "force": force,
