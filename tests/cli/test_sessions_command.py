@@ -10,7 +10,7 @@ from notewell import Memory
 
 pytest.importorskip("pyjson5", reason="conversations need the extra `sessions`")
 
-SESSIONS = ("--set", "sources=memory,sessions", "--set", "experimental.session_memory=true")
+SESSIONS = ("--set", "sources=memory,sessions")
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_import_says_what_was_left_out_and_goes_on_after_a_failure(sessions, tmp
 def test_index_makes_conversations_searchable(notewell, sessions, workspace, chat):
     refused = sessions("index", "--json")
     assert (refused.code, refused.document["error"]["kind"]) == (1, "settings")
-    assert "experimental.session_memory" in refused.document["error"]["hint"]
+    assert refused.document["error"]["hint"] == 'set sources = ["memory", "sessions"] in your settings'
     done = sessions("index", "--json", *SESSIONS)
     assert (done.code, done.document["added"]) == (0, 2)
     found = notewell("search", "heron", "--source", "sessions", "--no-sync", "--json", "-w", workspace, *SESSIONS)
@@ -125,13 +125,13 @@ def test_archive_and_back(sessions, chat):
 
 def test_delete_asks_and_without_a_terminal_refuses(sessions, chat):
     refused = sessions("delete", chat, "--json")
-    assert (refused.code, refused.document["error"]["hint"]) == (1, "say --yes to delete it")
+    assert (refused.code, refused.document["error"]["hint"]) == (1, "use --yes to delete it")
     assert sessions("delete", chat, "--yes").out == "deleted chats/chat-1.json5\n"
     assert sessions("show", chat).code == 1
 
 
 def test_repair(sessions, workspace, chat):
-    assert sessions("repair", chat).out == "chat-1 is sound\n"
+    assert sessions("repair", chat).out == "chat-1 needs no repair\n"
     path = workspace / ".notewell" / "main" / "sessions" / "chats" / "chat-1.json5"
     path.write_bytes(path.read_bytes()[:-60])
     listed = sessions("list")

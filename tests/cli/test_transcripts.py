@@ -52,4 +52,4 @@ def test_escapes_are_refused(notewell, workspace, talks, path):
 def test_conversations_that_are_not_part_of_the_memory(notewell, indexed):
     outcome = notewell("search", "x", "-w", indexed, "--source", "sessions", "--json")
     assert (outcome.code, outcome.document["error"]["kind"]) == (1, "settings")
-    assert "experimental.session_memory = true" in outcome.document["error"]["hint"]
+    assert outcome.document["error"]["hint"] == 'set sources = ["memory", "sessions"] in your settings'

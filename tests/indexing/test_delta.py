@@ -244,8 +244,7 @@ def test_conversations_must_be_asked_for(tmp_path, talks):
     (talks / "a.jsonl").write_bytes(lines(0, 10))
     with open_memory(workspace, talks) as memory:
         assert memory.index().added == 2
-    named_only = {"sources": ["memory", "sessions"], "sessions__paths": [str(talks)]}
-    for options in ({}, named_only, {"experimental__session_memory": True}):
+    for options in ({}, {"sessions__paths": [str(talks)]}, {"experimental__session_memory": True}):
         with Memory.open(workspace, provider="hashing", **options) as memory:
             answer = memory.search("harbour")
             assert {hit.source for hit in answer.hits} == {"memory"}

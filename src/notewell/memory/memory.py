@@ -310,6 +310,15 @@ class Memory:
         trouble = self._follower.trouble if self._follower else ""
         return replace(answer, notes=(*answer.notes, trouble)) if trouble else answer
 
+    def files(self, source: SourceName | None = None) -> tuple[str, ...]:
+        """Return the paths of the memory's files on disk now, as `search` cites them, or those of one source."""
+        if source == "sessions" and self.parts.transcripts is None:
+            from notewell.search.options import sessions_off
+
+            raise sessions_off()
+        listed = (each.list().files for each in self.parts.sources() if source in {None, each.name})
+        return tuple(stamp.path for files in listed for stamp in files)
+
     def get(
         self,
         path: str,

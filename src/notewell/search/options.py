@@ -237,7 +237,7 @@ def _mode(settings: Settings, mode: SearchMode | None, *, keyword_only: bool) ->
 
 def _sources(settings: Settings, source: SourceName | Literal["all"] | None) -> tuple[SourceName, ...]:
     """Return the sources that a search may see; raises SettingsError for one that is not indexed."""
-    active = settings.active_sources
+    active = settings.sources
     if source is None or source == "all":
         return active
     if source in active:
@@ -253,7 +253,7 @@ def sessions_off() -> SettingsError:
     """Return the error for asking about conversations that are not part of this memory."""
     return SettingsError(
         "conversations are not part of this memory",
-        hint='set sources = ["memory", "sessions"] and experimental.session_memory = true in your settings',
+        hint='set sources = ["memory", "sessions"] in your settings',
     )
 
 

@@ -91,3 +91,10 @@ def test_terms_stand_one_blank_apart(text):
     """The store counts the terms of a chunk by its blanks."""
     terms = index_terms(text)
     assert terms.split(" ") == (terms.split() or [""])
+
+
+@given(
+    st.text(alphabet="ab Zé—’…ﬁ①ά中가\u0301\u0308\u064bａ😀", max_size=12), st.sampled_from(["", "plain words " * 40])
+)
+def test_a_few_foreign_characters_are_folded_as_a_whole_text_is(text, around):
+    assert fold(around + text + around) == fold(around + text + "中" * 200 + around).replace("中" * 200, "")

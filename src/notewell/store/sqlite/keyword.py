@@ -104,6 +104,10 @@ def terms_beginning(db: Database, prefix: str, *, lengths: range, limit: int) ->
 
 def document_frequencies(db: Database, terms: Sequence[Term], *, at_most: int) -> list[int]:
     """Return in how many chunks each term occurs; counting stops at `at_most`."""
-    sql = "SELECT count(*) FROM (SELECT 1 FROM terms WHERE terms MATCH ? LIMIT ?)"
     expressions = [match_expression([term]) for term in terms]
-    return [0 if each is None else db.value(sql, (each, max(at_most, 0))) for each in expressions]
+    counted = db.rows(
+        "SELECT (SELECT count(*) FROM (SELECT 1 FROM terms WHERE terms MATCH value LIMIT ?)) FROM json_each(?)",
+        (max(at_most, 0), as_json([each for each in expressions if each])),
+    )
+    frequencies = iter(counted)
+    return [next(frequencies)[0] if each else 0 for each in expressions]

@@ -1,7 +1,8 @@
-"""Progress of long work: a bar with rate and time left on a terminal, a line now and then elsewhere."""
+"""Prints data to stdout, and notes, errors and progress to stderr."""
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from contextlib import contextmanager
@@ -10,12 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from notewell import Progress
+    from notewell import NotewellError, Problem, Progress
+    from notewell.agents.documents import Json
     from notewell.types import ProgressCallback
 
-QUIET_S = 1.0  # work that is done within it shows nothing
+QUIET_S = 1.0  # work that takes less shows no progress
 LINE_EVERY_S = 5.0
 
 LABELS = {
@@ -26,9 +28,39 @@ LABELS = {
 }
 
 
+def print_json(document: Json) -> None:
+    """Print one JSON document, with escapes where stdout cannot encode every character."""
+    encoding = (sys.stdout.encoding or "ascii").lower().replace("_", "-")
+    click.echo(json.dumps(document, ensure_ascii=encoding not in {"utf-8", "utf8"}, indent=2, default=str))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines of data."""
+    for line in lines:
+        click.echo(line)
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print remarks on the data to stderr."""
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+
+
+def print_problems(problems: Iterable[Problem]) -> None:
+    """Print what could not be read or indexed to stderr."""
+    print_notes(f"{problem.path or 'a chunk'}: {problem.reason}" for problem in problems)
+
+
+def print_error(error: NotewellError) -> None:
+    """Print to stderr what went wrong and what to do next."""
+    click.echo(f"{click.style('error:', fg='red') if sys.stderr.isatty() else 'error:'} {error.message}", err=True)
+    if error.hint:
+        click.echo(f"       {error.hint}", err=True)
+
+
 @contextmanager
 def shown_progress() -> Iterator[ProgressCallback]:
-    """Yield a callback that shows progress on stderr in the way that fits where stderr goes."""
+    """Yield a callback that shows progress: as a bar on a terminal, as a line now and then elsewhere."""
     with _bar() if sys.stderr.isatty() else _lines() as callback:
         yield callback
 
