@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from notewell import Memory, NoteNotFoundError, QueryError
+from notewell import Memory, MemoryDisabledError, NoteNotFoundError, QueryError
 from notewell.openclaw import FallbackMemoryManager, MemoryIndexManager
 
 
@@ -148,7 +148,7 @@ def test_a_call_that_both_refuse_is_the_callers_mistake(primary, builtin):
 def test_when_both_fail_the_error_of_both_is_told(primary, workspace):
     gone = MemoryIndexManager(Memory.open(workspace, enabled=False))
     primary.broken = "qmd crashed"
-    with pytest.raises(Exception, match="turned off|disabled") as raised:
+    with pytest.raises(MemoryDisabledError) as raised:
         FallbackMemoryManager(primary, gone).search("printer")
     assert str(raised.value.__context__) == "qmd crashed"
 

@@ -377,5 +377,5 @@ def test_a_file_entry_has_the_facts_of_the_file(tmp_path):
 
 
 def test_a_file_entry_of_a_missing_file_is_an_error(tmp_path):
-    with pytest.raises(NoteUnreadableError, match="gone.md"):
+    with pytest.raises(NoteUnreadableError, match=r"gone\.md"):
         build_file_entry(tmp_path / "gone.md", tmp_path)

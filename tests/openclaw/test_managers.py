@@ -63,9 +63,7 @@ def test_status_says_how_the_last_search_was_done(workspace):
 
 def test_two_steps_search_then_read(manager):
     best = manager.search("guest network name")[0]
-    read = manager.read_file(
-        best["path"], from_line=best["startLine"], lines=best["endLine"] - best["startLine"] + 1
-    )
+    read = manager.read_file(best["path"], from_line=best["startLine"], lines=best["endLine"] - best["startLine"] + 1)
     assert read["path"] == "memory/network.md"
     assert "heron-guest" in read["text"]
 
@@ -138,8 +136,7 @@ def test_a_group_sees_neither_memory_md_nor_other_conversations(manager, key):
 
 
 def test_a_group_finds_its_own_conversation(workspace):
-    settings = {"sources": ("memory", "sessions"), "experimental__session_memory": True}
-    manager = managed(workspace, **settings)
+    manager = managed(workspace, sources=["memory", "sessions"])
     for group in ("120363@g.us", "999@g.us"):
         entry = manager.memory.conversations.create(kind="group", group_id=group)
         manager.memory.conversations.append(entry.session_id, Message("user", f"the quokka of {group}"))

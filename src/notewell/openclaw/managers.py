@@ -234,7 +234,7 @@ def _provider_status(status: Status, settings: Settings) -> Json:
         "workspaceDir": status.workspace,
         "dbPath": status.index_path,
         "extraPaths": [str(path) for path in settings.extra_paths],
-        "sources": list(settings.active_sources),
+        "sources": list(status.sources),
         "sourceCounts": [
             {"source": each.source, "files": each.files, "chunks": each.chunks} for each in status.source_counts
         ],
