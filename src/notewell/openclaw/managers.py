@@ -181,8 +181,7 @@ class MemoryIndexManager:
 
     def probe_embedding_availability(self) -> Json:
         """Embed one word and return `ok`, and the `error` where that failed; a remote provider is asked for it."""
-        checks = {check.name: check for check in self.memory.doctor()}
-        check = checks["embedder"]
+        check = next(check for check in self.memory.doctor() if check.name == "embedder")
         if check.ok and self.memory.status().embedder is not None:
             return {"ok": True}
         return {"ok": False, "error": "; ".join(filter(None, (check.detail, check.hint)))}
