@@ -135,6 +135,26 @@ def test_the_primary_is_tried_again_after_a_pause_that_grows(primary, builtin, c
     assert both.backend == "qmd"
 
 
+def test_calls_that_fail_side_by_side_are_one_failure(primary, builtin, clock):
+    both = FallbackMemoryManager(primary, builtin, pause_s=10)
+    together = threading.Barrier(4)
+
+    class Crowded(Unsteady):
+        def search(self, query, **options):
+            if self.broken:
+                together.wait(30)
+            return super().search(query, **options)
+
+    both.primary = crowded = Crowded(builtin)
+    crowded.broken = "gone"
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(lambda _: both.search("printer"), range(4)))
+    crowded.broken = None
+    clock.now += 10
+    both.search("printer")
+    assert both.backend == "qmd"
+
+
 def test_a_call_that_both_refuse_is_the_callers_mistake(primary, builtin):
     both = FallbackMemoryManager(primary, builtin)
     with pytest.raises(NoteNotFoundError):

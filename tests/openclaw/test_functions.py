@@ -182,7 +182,10 @@ def test_parse_embedding_reads_json_and_floats():
     assert parse_embedding(memoryview(b"")) == []
 
 
-@pytest.mark.parametrize("raw", ["", "{}", "[1, null]", "[true]", '["1"]', "not json", b"12345"])
+@pytest.mark.parametrize(
+    "raw",
+    ["", "{}", "[1, null]", "[true]", '["1"]', "[NaN]", "[1e999]", "not json", b"12345", struct.pack("<f", math.nan)],
+)
 def test_parse_embedding_refuses_what_is_no_vector(raw):
     with pytest.raises(BadVectorError):
         parse_embedding(raw)

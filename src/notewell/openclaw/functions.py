@@ -86,14 +86,15 @@ def parse_embedding(raw: str | bytes | bytearray | memoryview) -> list[float]:
         stored = bytes(raw)
         if len(stored) % 4:
             raise BadVectorError(f"{len(stored)} bytes are not a vector of 32-bit floats", hint="embed the text again")
-        return list(struct.unpack(f"<{len(stored) // 4}f", stored))
-    try:
-        values = json.loads(raw)
-    except ValueError as error:
-        raise BadVectorError(f"not a vector in JSON: {error}", hint="embed the text again") from error
-    if not isinstance(values, list) or not all(type(value) in {int, float} for value in values):
-        raise BadVectorError("not a vector in JSON: an array of numbers is expected", hint="embed the text again")
-    return [float(value) for value in values]
+        values = list(struct.unpack(f"<{len(stored) // 4}f", stored))
+    else:
+        try:
+            values = json.loads(raw, parse_int=float)
+        except ValueError as error:
+            raise BadVectorError(f"not a vector in JSON: {error}", hint="embed the text again") from error
+    if not isinstance(values, list) or not all(type(value) is float and math.isfinite(value) for value in values):
+        raise BadVectorError("a vector is an array of finite numbers, this is not", hint="embed the text again")
+    return values
 
 
 def cosine_similarity(a: Sequence[float], b: Sequence[float]) -> float:

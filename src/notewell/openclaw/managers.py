@@ -342,29 +342,32 @@ class FallbackMemoryManager:
             self.fallback.close()
 
     def _ask(self, call: Callable[[MemorySearchManager], _T]) -> _T:
-        if not self._primary_is_due():
+        known_failures = self._failures_if_due()
+        if known_failures is None:
             return call(self.fallback)
         try:
             answer = call(self.primary)
         except Exception as error:  # noqa: BLE001 - whatever a backend fails with, the other one answers
             answer = call(self.fallback)  # if this fails too, its error is the caller's, with the first as context
-            self._failed(error)
+            self._failed(error, known_failures)
             return answer
         with self._lock:
             self._failures = 0
         return answer
 
-    def _primary_is_due(self) -> bool:
+    def _failures_if_due(self) -> int | None:
+        """Return how often the primary has failed in a row, if it should be asked now; else None."""
         with self._lock:
-            if self._failures == 0:
-                return True
-            if time.monotonic() < self._retry_at:
-                return False
-            self._retry_at = time.monotonic() + self._pause()  # one caller tries; the others do not wait for it
-            return True
+            if self._failures:
+                if time.monotonic() < self._retry_at:
+                    return None
+                self._retry_at = time.monotonic() + self._pause()  # one caller tries; the others do not wait for it
+            return self._failures
 
-    def _failed(self, error: Exception) -> None:
+    def _failed(self, error: Exception, known_failures: int) -> None:
         with self._lock:
+            if self._failures != known_failures:  # calls that failed side by side are one failure
+                return
             self._failures += 1
             self._reason = error.message if isinstance(error, NotewellError) else str(error) or type(error).__name__
             self._retry_at = time.monotonic() + self._pause()
