@@ -232,7 +232,7 @@ def test_vectors_of_two_embedders_are_never_mixed(memory, workspace):
     with Memory.open(workspace, embedder=HashingEmbedder(dimensions=128)) as other:
         answer = other.search("printer")
         assert answer.mode == "keyword"
-        assert any("vectors of" in note for note in answer.notes)
+        assert any("the index was built with hashing" in note for note in answer.notes)
         assert other.index().rebuilt
         assert other.search("printer").mode == "hybrid"
     report = memory.index()
@@ -538,7 +538,7 @@ def test_semantic_search_falls_back_to_keywords_where_nothing_is_embedded(worksp
     with Memory.open(workspace, provider="hashing") as memory:
         answer = memory.search("printer", mode="semantic", sync=False)
     assert (answer.mode, paths(answer)) == ("keyword", ["memory/network.md"])
-    assert answer.notes == ("only keywords were searched: nothing is embedded yet: run `notewell index`",)
+    assert answer.notes == ("keyword search only: nothing is embedded yet; run `notewell index`",)
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_a_query_while_the_fault_stays(name, fault, notes, caplog):
             assert (calls, answer.mode) == (1, "hybrid")
         else:
             assert answer.mode == "keyword"
-            assert any(note.startswith("only keywords were searched: ") for note in answer.notes)
+            assert any(note.startswith("keyword search only: ") for note in answer.notes)
             assert 1 <= calls <= 3
         assert answer.hits[0].path == "memory/n3.md"
         assert_no_key(notes, fake.key, caplog.text, str(answer))

@@ -100,7 +100,7 @@ def test_a_provider_that_was_left_gets_to_see_no_query(workspace, monkeypatch):
         with Memory.open(workspace, provider="hashing", remote__base_url=fake.base_url) as memory:
             answer = memory.search("guest wifi")
             assert answer.mode == "keyword"
-            assert "the index holds vectors of openai/" in notes_of(answer)
+            assert "the index was built with openai/" in notes_of(answer)
         assert len(fake.requests) == before
 
 

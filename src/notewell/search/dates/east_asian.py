@@ -1,23 +1,10 @@
-"""How Chinese, Japanese and Korean speak of days, as data; phrases are written as in `european`."""
+"""Lists how Chinese, Japanese and Korean speak of dates; phrases are written as in `european`."""
 
 from __future__ import annotations
 
-from notewell.search.times.vocabulary import Vocabulary
+from notewell.search.dates.vocabulary import Vocabulary
 
-_HAN_NUMBERS = {
-    "一": 1,
-    "二": 2,
-    "两": 2,
-    "兩": 2,
-    "三": 3,
-    "四": 4,
-    "五": 5,
-    "六": 6,
-    "七": 7,
-    "八": 8,
-    "九": 9,
-    "十": 10,
-}
+_HAN_NUMBERS = {han: number for number, han in enumerate("一二三四五六七八九十", start=1)} | {"两": 2, "兩": 2}
 
 _NO_YEAR = "(?!(?:19|20)[0-9]{2} ?[年년])"  # before 1970, not 1970 years ago
 
@@ -47,7 +34,7 @@ CHINESE = Vocabulary(
         "quarter": ("{year} ?年 ?(?:第)?{quarter} ?季度", "{year} ?年 ?q{quarter}"),
         "ago": (_NO_YEAR + "{n} ?{unit}(?:以|之)?前",),
         "past": ("(?:最近|过去|過去|近){n} ?{unit}",),
-        "weekday_of_week": ("上(?P<weekday_of>(?:周|週|星期|礼拜|禮拜)[一二三四五六日天])",),
+        "weekday_of_week": ("上{weekday}",),
         "month": (
             "{month_number} ?月份?(?![日号號0-9])", "{month}份", "[在于於]{month}(?!天)",
             "{month}(?=以来|以來|以前|以后|以後|之前|之后|之後|里|裡)",

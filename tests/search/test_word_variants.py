@@ -1,4 +1,4 @@
-"""A slip of the finger still finds the note; a word that some note holds is never doubted."""
+"""A typo still finds the note, an acronym its long form; a word that some note contains is never doubted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notewell import Memory
-from notewell.search.spelling import one_slip_away, slips_between, within_two_slips
+from notewell.search.word_variants import (
+    acronym_terms,
+    edit_distance,
+    explained_in,
+    one_typo_away,
+    within_two_typos,
+)
+from notewell.types import Term
+
+# --- typos ---------------------------------------------------------------------------------------
 
 NOTES = {
     "oscilloscope.md": "The oscilloscope was bought second-hand.",
@@ -36,33 +45,33 @@ def found(memory, query) -> list[str]:
 @pytest.mark.parametrize(
     ("query", "note"),
     [
-        pytest.param("oscilliscope", "oscilloscope", id="a letter changed"),
-        pytest.param("butermilk", "bread", id="a letter left out"),
+        pytest.param("oscilliscope", "oscilloscope", id="a letter wrong"),
+        pytest.param("butermilk", "bread", id="a letter missing"),
         pytest.param("butttermilk", "bread", id="a letter added"),
         pytest.param("calibratoin", "calibration", id="letters swapped where the stem ends"),
         pytest.param("Oscilloscoep", "oscilloscope", id="a capital at the start"),
         pytest.param("socilloscope", "oscilloscope", id="the first two letters swapped"),
         pytest.param("mial", "mail", id="a short word with letters swapped"),
-        pytest.param("osciloscoppe", "oscilloscope", id="two slips in a long word"),
+        pytest.param("osciloscoppe", "oscilloscope", id="two typos in a long word"),
         pytest.param("configuraton gateways", "ticket", id="beside a word that exists"),
     ],
 )
-def test_a_slip_still_finds_the_note(memory, query, note):
+def test_a_typo_still_finds_the_note(memory, query, note):
     assert found(memory, query) == [note]
 
 
 @pytest.mark.parametrize(
     "query",
     [
-        pytest.param("main", id="a changed letter in a short word"),
-        pytest.param("house", id="a changed letter in a word of five"),
+        pytest.param("main", id="a wrong letter in a short word"),
+        pytest.param("house", id="a wrong letter in a word of five"),
         pytest.param("HARV-214", id="an identifier"),
         pytest.param("HRAB", id="capitals"),
         pytest.param("oscilli_scope", id="a joint inside"),
         pytest.param("oscillOscoep", id="capitals inside"),
         pytest.param('"oscilliscope"', id="quoted"),
         pytest.param("xoscilloscope", id="the first letter is another"),
-        pytest.param("asciloscoppe", id="more than two slips"),
+        pytest.param("asciloscoppe", id="more than two typos"),
         pytest.param("zzzzzzzz", id="nothing like it"),
     ],
 )
@@ -89,31 +98,31 @@ def test_a_guess_counts_less_than_the_word_itself(memory):
 
 
 @pytest.mark.parametrize(
-    ("one", "two", "slips"),
+    ("one", "two", "distance"),
     [
         pytest.param("same", "same", 0, id="none"),
         pytest.param("abcd", "abdc", 1, id="a swap is one"),
         pytest.param("abcd", "abxd", 1, id="a change"),
-        pytest.param("abcd", "abd", 1, id="left out"),
+        pytest.param("abcd", "abd", 1, id="missing"),
         pytest.param("abcd", "abccd", 1, id="added"),
         pytest.param("abcdef", "badcef", 2, id="two swaps"),
         pytest.param("abcdef", "uvwxyz", 3, id="more than asked for"),
     ],
 )
-def test_slips_between(one, two, slips):
-    assert slips_between(one, two, at_most=2) == slips_between(two, one, at_most=2) == slips
+def test_edit_distance(one, two, distance):
+    assert edit_distance(one, two, at_most=2) == edit_distance(two, one, at_most=2) == distance
 
 
 @given(st.text("abcde", min_size=6, max_size=9))
-def test_words_one_slip_away_are_one_slip_away(word):
-    assert {slips_between(word, other, at_most=2) for other in one_slip_away(word)} == {1}
+def test_words_one_typo_away_are_one_typo_away(word):
+    assert {edit_distance(word, other, at_most=2) for other in one_typo_away(word)} == {1}
 
 
 @given(st.text("abcdefgh", min_size=7, max_size=10), st.data())
-def test_two_slips_are_seen(word, data):
-    once = data.draw(st.sampled_from(sorted(one_slip_away(word))))
-    twice = data.draw(st.sampled_from(sorted(one_slip_away(once))))
-    assert within_two_slips(word, [twice]) == ([twice] if slips_between(word, twice, at_most=2) <= 2 else [])
+def test_two_typos_are_seen(word, data):
+    once = data.draw(st.sampled_from(sorted(one_typo_away(word))))
+    twice = data.draw(st.sampled_from(sorted(one_typo_away(once))))
+    assert within_two_typos(word, [twice]) == ([twice] if edit_distance(word, twice, at_most=2) <= 2 else [])
 
 
 def test_the_answer_says_which_words_were_not_found(memory):
@@ -123,3 +132,47 @@ def test_the_answer_says_which_words_were_not_found(memory):
     )
     assert not any("understood" in note for note in memory.search("calibration").notes)
     assert not any("understood" in note for note in memory.search("zyxwvut").notes)
+
+
+# --- acronyms ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "acronym", "forms"),
+    [
+        pytest.param("write-ahead logging (WAL)", "wal", {("write", "ahead", "log")}, id="in brackets"),
+        pytest.param("WAL stands for write-ahead logging.", "wal", {("write", "ahead", "log")}, id="before"),
+        pytest.param("WAL, or Write Ahead Logs", "wal", {("write", "ahead", "log")}, id="capitals and a plural"),
+        pytest.param("wall: we all laugh", "wal", set(), id="a part of another word"),
+        pytest.param("We always lose the wal.", "wal", set(), id="not written as an acronym"),
+        pytest.param("WAL" + " and more" * 30 + " write-ahead logging", "wal", set(), id="too far away"),
+    ],
+)
+def test_explanations(text, acronym, forms):
+    assert explained_in(text, acronym) == forms
+
+
+@pytest.fixture
+def snapshot(tmp_path):
+    notes = tmp_path / "memory"
+    notes.mkdir()
+    (notes / "glossary.md").write_text("WAL: write-ahead logging. SLO: service level objective.\n")
+    (notes / "disk.md").write_text("The WAL grew.\n")
+    with Memory.open(tmp_path, provider="none") as memory:
+        memory.index()
+        with memory.store() as store, store.reading() as opened:
+            yield opened
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        pytest.param("size of the WAL", {"WAL": [Term(("write", "ahead", "log"))]}, id="the short form"),
+        pytest.param("write-ahead logging", {"write ahead log": [Term(("wal",))]}, id="the long form"),
+        pytest.param("WHERE IS THE WAL", {}, id="all in capitals"),
+        pytest.param("IBM and the wal", {}, id="not explained, not an acronym"),
+        pytest.param("", {}, id="nothing"),
+    ],
+)
+def test_acronyms_of_a_question(snapshot, query, expected):
+    assert acronym_terms(snapshot, query) == expected

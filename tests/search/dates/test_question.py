@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notewell.errors import QueryError
-from notewell.search.time_filter import time_reading
-from notewell.search.time_words import TimeReading, parse_day, read_time
-from notewell.search.times.languages import LANGUAGES
+from notewell.search.dates.filters import time_reading
+from notewell.search.dates.phrases import LANGUAGES
+from notewell.search.dates.question import TimeReading, parse_day, read_time
 
 TODAY = date(2026, 11, 16)  # a Monday
 

@@ -1,5 +1,7 @@
-"""A query in, the days it speaks of out ("last week", "since March", "vor 3 Tagen", "昨天"), and which end of time it
-asks for ("latest", "oldest"); nothing when in doubt."""
+"""Reads what a question says about time: days ("since March", "vor 3 Tagen", "昨天") or an order ("latest").
+
+In doubt it reads nothing: a wrong guess would hide notes.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,16 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from notewell.errors import QueryError
-from notewell.search.times import LONGEST_QUERY
-from notewell.search.times.languages import LANGUAGES
-from notewell.search.times.moments import Moment, bounded, fold, moments
-from notewell.search.times.orders import OrderWords, order_words
-from notewell.search.times.spans import Span, in_year
+from notewell.search.dates.filters import LONGEST_QUESTION
+from notewell.search.dates.moments import Moment, alternatives, fold, moments, phrase_pattern
+from notewell.search.dates.phrases import LANGUAGES, Span, in_year
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from notewell.search.times.vocabulary import Bound, Order
+    from notewell.search.dates.vocabulary import Bound, Order
 
-_NEARBY = 40  # characters around a date in which the words that belong to it stand; the longest has 27
+_NEARBY = 40  # characters around a date searched for the words that belong to it; the longest has 27
 _QUOTED = re.compile(
     r""""[^"\n]+"|“[^”\n]+”|„[^“”\n]+[“”]|«[^»\n]+»|「[^」\n]+」|『[^』\n]+』|《[^》\n]+》|`[^`\n]+`|(?<!\w)'[^'\n]+'(?!\w)"""
     r"|^>.*$",
@@ -37,24 +37,32 @@ ACCEPTED = (
 
 @dataclass(frozen=True, slots=True)
 class TimeReading:
-    """What a query says about time. Both ends are included; None is open, as both are if it only asks for an order."""
+    """What a question says about time. Both ends are included; None is open: both are if it only asks for an order."""
 
     since: date | None
     until: date | None
-    words: str  # the words it was read from, as typed
-    meaning: str  # for people: "last week: 2026-11-09 to 2026-11-15"
+    words: str  # it was read from, as typed
+    meaning: str  # to show: "last week: 2026-11-09 to 2026-11-15"
     certain: bool  # False: the words may be content, or the year is a guess
-    order: Order | None = None  # which end of time is asked for first
+    order: Order | None = None  # which the question asks for first
 
     def holds(self, days: tuple[date, date] | None) -> bool:
-        """Say whether any of these days, from the first to the last, is among those spoken of; no days are not."""
+        """Say whether any day from the first to the last of `days` lies in the time that the question names."""
         if days is None:
             return False
         return (self.since is None or days[1] >= self.since) and (self.until is None or days[0] <= self.until)
 
 
+class _OrderWords(NamedTuple):
+    """Words that ask for the newest or the oldest, and where they are."""
+
+    start: int
+    end: int
+    order: Order
+
+
 class _Found(NamedTuple):
-    """A reading with its place in the text."""
+    """Days named in a question, and where."""
 
     start: int
     end: int
@@ -67,12 +75,12 @@ class _Found(NamedTuple):
 def read_time(query: str, today: date) -> TimeReading | None:
     """Return the time the query asks about, or None. Never raises.
 
-    Of several times the one with explicit bounds counts, then one that is certain, then the first.
+    Of several times, one with explicit bounds wins, then one that is certain, then the first.
     """
-    text = unicodedata.normalize("NFC", query[:LONGEST_QUERY])
+    text = unicodedata.normalize("NFC", query[:LONGEST_QUESTION])
     folded = fold(text)
     quoted = [match.span() for match in _QUOTED.finditer(text)]
-    named = moments(folded, text, today)
+    named = moments(text, today)
     best = _best([_as_quoted(each, quoted) for each in _found(folded, named)])
     order = _order(folded, [*((moment.start, moment.end) for moment in named), *quoted])
     if best is None and order is None:
@@ -94,12 +102,12 @@ def read_time(query: str, today: date) -> TimeReading | None:
 def parse_day(text: str, today: date) -> date | tuple[date, date]:
     """Return the day that the text names, or the first and last day of the longer time it names.
 
-    Raises QueryError for anything else: this is for options, where a wrong guess would hide notes.
+    Raises QueryError for anything else.
     """
-    typed = unicodedata.normalize("NFC", text[:LONGEST_QUERY]).strip()
+    typed = unicodedata.normalize("NFC", text[:LONGEST_QUESTION]).strip()
     span = _whole_year(typed) or _whole_moment(typed, today)
     if span is None:
-        raise QueryError(f"not a day or a time that notewell knows: {text[:80]!r}", hint=f"use {ACCEPTED}")
+        raise QueryError(f"not a day or a time: {text[:80]!r}", hint=f"use {ACCEPTED}")
     return span.first if span.first == span.last else (span.first, span.last)
 
 
@@ -111,14 +119,14 @@ def _whole_year(typed: str) -> Span | None:
 
 def _whole_moment(typed: str, today: date) -> Span | None:
     folded = fold(typed)
-    for moment in moments(folded, typed, today):
+    for moment in moments(typed, today):
         around = (folded[: moment.start] + " " + folded[moment.end :]).strip()
         if not around or (moment.start and re.fullmatch("the|on|in|in the|am|im|le|el|em", around)):
             return moment.span
     return None
 
 
-# --- from moments to readings ------------------------------------------------------------------
+# --- days and orders ---------------------------------------------------------------------------
 
 
 def _best(found: Sequence[_Found]) -> _Found | None:
@@ -128,22 +136,46 @@ def _best(found: Sequence[_Found]) -> _Found | None:
 
 
 def _as_quoted(found: _Found, quoted: Sequence[tuple[int, int]]) -> _Found:
-    """Return what was found; as content, if it stands in a quotation of more than that."""
+    """Return what was found, as content if it is only part of a quotation."""
     marked = found.end - found.start + 2  # with a mark at each end
     inside = any(start <= found.start and found.end <= end and end - start > marked for start, end in quoted)
     return found._replace(certain=False, is_bound=False) if inside else found
 
 
-def _order(folded: str, taken: Sequence[tuple[int, int]]) -> OrderWords | None:
-    """Return the words that ask for an order, unless others contradict; words of a time or a quotation do not count."""
+def _order(folded: str, taken: Sequence[tuple[int, int]]) -> _OrderWords | None:
+    """Return the words that ask for an order, unless others contradict; those in `taken` places do not count."""
     found = [
         words
-        for words in order_words(folded)
+        for words in _order_words(folded)
         if not any(words.start < end and start < words.end for start, end in taken)
     ]
     if len({words.order for words in found}) != 1:
         return None
     return min(found, key=lambda words: (words.start, -words.end))
+
+
+def _order_words(folded: str) -> Iterator[_OrderWords]:
+    """Yield all words that ask for an order; two languages may find the same ones."""
+    for language, vocabulary in LANGUAGES.items():
+        if any(cue in folded for cue in vocabulary.order_cues):
+            for order, pattern in _order_patterns(language):
+                group = "words" if "words" in pattern.groupindex else 0
+                for match in pattern.finditer(folded):
+                    yield _OrderWords(*match.span(group), order)
+
+
+@cache
+def _order_patterns(language: str) -> list[tuple[Order, re.Pattern[str]]]:
+    vocabulary = LANGUAGES[language]
+    holes = {
+        "{n}": rf"(?:\d{{1,4}}|{alternatives(vocabulary.numbers)})",
+        "{record}": f"(?:{vocabulary.records})" + (r"(?!\w)" if vocabulary.spaced else ""),
+    }
+    return [
+        (order, re.compile(phrase_pattern(phrase, holes, spaced=vocabulary.spaced)))
+        for order, phrases in vocabulary.orders.items()
+        for phrase in phrases
+    ]
 
 
 def _found(folded: str, named: Sequence[Moment]) -> list[_Found]:
@@ -176,13 +208,13 @@ def _one(folded: str, moment: Moment) -> _Found | None:
 
 def _bound(folded: str, moment: Moment) -> _Found | None:
     before = folded[max(0, moment.start - _NEARBY) : moment.start]
-    behind = folded[moment.end : moment.end + _NEARBY]
+    after = folded[moment.end : moment.end + _NEARBY]
     for language in _languages(moment):
-        for pattern, bound in _bounds_in_front(language):
+        for pattern, bound in _bounds_before(language):
             if match := pattern.search(before):
                 return _bounded_by(bound, moment, moment.start - len(before) + match.start("words"), moment.end)
-        for pattern, bound in _bounds_behind(language):
-            if match := pattern.match(behind):
+        for pattern, bound in _bounds_after(language):
+            if match := pattern.match(after):
                 return _bounded_by(bound, moment, moment.start, moment.end + match.end())
     return None
 
@@ -193,7 +225,7 @@ def _is_counted_from(folded: str, moment: Moment) -> bool:
     return any(
         _unit_at_end(language).search(before[: match.start("words")])
         for language in _languages(moment)
-        for pattern, bound in _bounds_in_front(language)
+        for pattern, bound in _bounds_before(language)
         if bound in {"before", "after"} and (match := pattern.search(before))
     )
 
@@ -228,10 +260,10 @@ def _bounded_by(bound: Bound, moment: Moment, start: int, end: int) -> _Found | 
 
 
 def _range(folded: str, one: Moment, two: Moment) -> _Found | None:
-    """Return the time from the one to the other, if the words around them say so."""
+    """Return the time from one to the other, if the words around them say so."""
     between = folded[one.end : two.start]
     before = folded[max(0, one.start - _NEARBY) : one.start]
-    behind = folded[two.end : two.end + _NEARBY]
+    after = folded[two.end : two.end + _NEARBY]
     for language in _languages(one, two):
         for front, joint, tail in _ranges(language):
             opened = front.search(before)
@@ -244,7 +276,7 @@ def _range(folded: str, one: Moment, two: Moment) -> _Found | None:
             span = _joined(one, two)
             if span is None:
                 return None
-            closed = tail.match(behind)
+            closed = tail.match(after)
             start = one.start if is_open else one.start - len(before) + opened.start("words")
             end = two.end + (closed.end() if closed else 0)
             return _Found(start, end, *span, certain=True, is_bound=True)
@@ -252,7 +284,7 @@ def _range(folded: str, one: Moment, two: Moment) -> _Found | None:
 
 
 def _joined(one: Moment, two: Moment) -> Span | None:
-    """Return everything from the one to the other; a date without a year takes the other's."""
+    """Return everything from one to the other; a date without a year takes the other's."""
     if one.span is None or two.span is None:
         return None
     first, last = one.span, two.span
@@ -264,7 +296,7 @@ def _joined(one: Moment, two: Moment) -> Span | None:
 
 
 def _not_after(moment: Moment, other: Span) -> Span | None:
-    """Return the moment in the year of the other, or in the year before if it would come later."""
+    """Return the moment in the year of the other, or in the year before if it would be later."""
     year = other.first.year
     spans = (in_year(moment.month, moment.days, each) for each in (year, year - 1))
     return next((span for span in spans if span and span.first <= other.first), None)
@@ -293,29 +325,30 @@ def _shown(since: date | None, until: date | None) -> str:
 
 
 def _languages(*named: Moment) -> list[str]:
-    """Return whose words may stand around these dates: their own languages, or any around digits."""
+    """Return the languages that may continue around these dates: their own, or any around digits."""
     spoken = frozenset[str]().union(*(moment.languages for moment in named))
     return [language for language in LANGUAGES if not spoken or language in spoken]
 
 
-def _in_front(pattern: str, *, spaced: bool) -> re.Pattern[str]:
+def _words_before(pattern: str, *, spaced: bool) -> re.Pattern[str]:
     pattern = pattern.replace(" ?", r"\s?").replace(" ", r"\s+")
     border, gap = (r"(?<![\w-])", r"[\s-]+(?:the\s+)?") if spaced else ("", r"\s*")
     return re.compile(rf"{border}(?P<words>{pattern}){gap}$")
 
 
 @cache
-def _bounds_in_front(language: str) -> list[tuple[re.Pattern[str], Bound]]:
+def _bounds_before(language: str) -> list[tuple[re.Pattern[str], Bound]]:
     vocabulary = LANGUAGES[language]
-    return [(_in_front(words, spaced=vocabulary.spaced), bound) for words, bound in vocabulary.before.items()]
+    return [(_words_before(words, spaced=vocabulary.spaced), bound) for words, bound in vocabulary.before.items()]
 
 
 @cache
-def _bounds_behind(language: str) -> list[tuple[re.Pattern[str], Bound]]:
+def _bounds_after(language: str) -> list[tuple[re.Pattern[str], Bound]]:
     vocabulary = LANGUAGES[language]
     gap = r"\s+" if vocabulary.spaced else r"\s*"
     return [
-        (re.compile(gap + bounded(words, spaced=vocabulary.spaced)), bound) for words, bound in vocabulary.after.items()
+        (re.compile(gap + phrase_pattern(words, {}, spaced=vocabulary.spaced)), bound)
+        for words, bound in vocabulary.after.items()
     ]
 
 
@@ -325,7 +358,7 @@ def _ranges(language: str) -> list[tuple[re.Pattern[str], re.Pattern[str], re.Pa
     gap = r"\s+" if vocabulary.spaced else r"\s*"
     return [
         (
-            _in_front(front, spaced=vocabulary.spaced) if front else re.compile("(?P<words>)$"),
+            _words_before(front, spaced=vocabulary.spaced) if front else re.compile("(?P<words>)$"),
             re.compile(rf"\s*(?:-|–|[.]{{2,3}}|~)\s*|{gap}{joint}{gap}(?:the\s+)?".replace(" ", r"\s+")),
             re.compile(rf"\s*{tail}"),
         )
@@ -346,4 +379,4 @@ def _preposition_start(folded: str, moment: Moment) -> int | None:
 @cache
 def _prepositions(language: str) -> re.Pattern[str] | None:
     vocabulary = LANGUAGES[language]
-    return _in_front(vocabulary.prepositions, spaced=vocabulary.spaced) if vocabulary.prepositions else None
+    return _words_before(vocabulary.prepositions, spaced=vocabulary.spaced) if vocabulary.prepositions else None

@@ -1,4 +1,4 @@
-"""Folded text in, the days and spans it names out, in eight languages and in digits; bounds are not read here."""
+"""Finds the days and periods that a text names, in eight languages and in digits."""
 
 from __future__ import annotations
 
@@ -8,32 +8,30 @@ from datetime import date
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from notewell.search.times.languages import LANGUAGES
-from notewell.search.times.phrases import READERS, Phrase
-from notewell.search.times.spans import Span, in_year, iso_week, period
+from notewell.search.dates.phrases import LANGUAGES, READERS, Phrase, Span, in_year, iso_week, period
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from notewell.search.times.phrases import Firmness
-    from notewell.search.times.vocabulary import Kind, Unit, Vocabulary
+    from notewell.search.dates.phrases import Firmness
+    from notewell.search.dates.vocabulary import Kind, Unit, Vocabulary
 
 
 class Moment(NamedTuple):
-    """A place in the text that names a time."""
+    """Where a text names a time, and which."""
 
     start: int
     end: int
-    span: Span | None  # None: it looks like a date and is none, or could be two
+    span: Span | None  # None: it only looks like a date, or could be one of two
     firmness: Firmness = "firm"
-    languages: frozenset[str] = frozenset()  # that say it so; empty: digits, which all of them share
-    month: int = 0  # with `days`: a date that says no year, so that another date may lend it one
+    languages: frozenset[str] = frozenset()  # it is read in; empty for digits, which they all share
+    month: int = 0  # with `days`: a date without a year, which another date may lend it
     days: tuple[int, int] | None = None
-    may_be_word: bool = False  # the month is another word as well, and nothing but its capital tells them apart
+    may_be_word: bool = False  # the month is also another word, and is not capitalized
 
 
 def fold(text: str) -> str:
-    """Return `text` in lower case without Latin accents and full-width forms; every character keeps its place."""
+    """Return `text` in lower case without Latin accents and full-width forms; every character keeps its position."""
     return text if text.isascii() and text.islower() else "".join(map(_fold_character, text))
 
 
@@ -49,9 +47,9 @@ def _fold_character(character: str) -> str:
     return lower if len(lower) == 1 else character
 
 
-def moments(folded: str, original: str, today: date) -> list[Moment]:
+def moments(text: str, today: date) -> list[Moment]:
     """Return the times in the text from left to right; where two overlap, the earlier and longer one."""
-    found = sorted(_all_moments(folded, original, today), key=lambda moment: (moment.start, -moment.end))
+    found = sorted(_all_moments(fold(text), text, today), key=lambda moment: (moment.start, -moment.end))
     chosen: list[Moment] = []
     for moment in found:
         if not chosen or moment.start >= chosen[-1].end:
@@ -76,7 +74,7 @@ _DIGITS: tuple[tuple[str, str], ...] = (
     ("ymd", rf"(?P<day>\d\d?)\. ?(?P<month>\d\d?)\. ?{_YEAR}"),
     ("either", rf"(?P<one>\d\d?)(?P<mark>[/-])(?P<two>\d\d?)(?P=mark){_YEAR}"),
 )
-# A number of four digits counts things as often as years: before these words it does. The 1970's are a decade.
+# Before these words a number of four digits is a count, not a year. The 1970's are a decade.
 _COUNTED = (
     r"(?!['’]s)"
     r"(?! ?(?:%|°|€|\$|[a-z]?bytes|[kmgt]i?b|ms|lines?|rows?|items?|tokens?|words?|characters|chars|users?|people|"
@@ -125,7 +123,7 @@ def _span_in_digits(kind: str, match: re.Match[str]) -> Span | None:
 
 
 class _Words(NamedTuple):
-    """The compiled phrases of one language, and what its words mean."""
+    """The compiled phrases of one language, with the numbers of its months and weekdays."""
 
     fixed: tuple[tuple[re.Pattern[str], Unit, int], ...]
     phrases: tuple[tuple[Kind, re.Pattern[str]], ...]
@@ -133,10 +131,12 @@ class _Words(NamedTuple):
     weekdays: Mapping[str, int]
 
 
-def bounded(pattern: str, *, spaced: bool) -> str:
-    """Return the pattern with blanks as any white space and, where words are parted by blanks, at their borders."""
-    pattern = pattern.replace(" ?", r"\s?").replace(" ", r"\s+")
-    return rf"(?<![\w.@/#-]){pattern}(?![\w@/#-]|\.\w)" if spaced else pattern
+def phrase_pattern(phrase: str, holes: Mapping[str, str], *, spaced: bool) -> str:
+    """Return the phrase with its `{holes}` filled in and spaces as any white space; where `spaced`, of whole words."""
+    for hole, filling in holes.items():
+        phrase = phrase.replace(hole, filling)
+    phrase = phrase.replace(" ?", r"\s?").replace(" ", r"\s+")
+    return rf"(?<![\w.@/#-]){phrase}(?![\w@/#-]|\.\w)" if spaced else phrase
 
 
 @cache
@@ -157,10 +157,8 @@ def _words_of(language: str) -> _Words:
         "{day}": r"(?P<day>\d\d?)",
     }
 
-    def compiled(pattern: str) -> re.Pattern[str]:
-        for hole, filling in holes.items():
-            pattern = pattern.replace(hole, filling)
-        return re.compile(bounded(pattern, spaced=vocabulary.spaced))
+    def compiled(phrase: str) -> re.Pattern[str]:
+        return re.compile(phrase_pattern(phrase, holes, spaced=vocabulary.spaced))
 
     days = [(compiled(phrase), "day", offset) for phrase, offset in vocabulary.days.items()]
     periods = [(compiled(phrase), unit, offset) for phrase, (unit, offset) in vocabulary.periods.items()]
@@ -173,7 +171,7 @@ def _numbered(groups: tuple[str, ...], *, first: int) -> dict[str, int]:
 
 
 def alternatives(words: Mapping[str, int] | Mapping[str, Unit]) -> str:
-    """Return the pattern of any of these words, the longest that fits."""
+    """Return a pattern for any of these words, the longest first."""
     longest_first = sorted(words, key=len, reverse=True)
     return "|".join(map(re.escape, longest_first)).replace(r"\ ", " ") or "(?!)"
 
@@ -186,9 +184,9 @@ def _all_moments(folded: str, original: str, today: date) -> Iterator[Moment]:
 
 
 def _languages_of(folded: str) -> list[str]:
-    """Return the languages that may have something to say here.
+    """Return the languages that may name a time here.
 
-    Compiling the phrases of one takes 4 ms, which a search in a cold process should not pay five times.
+    Compiling the phrases of one takes 4 ms, which a cold search should not pay five times.
     """
     written = set(_LETTERS.findall(folded))
     languages = [
@@ -217,7 +215,7 @@ def _cues() -> Mapping[str, frozenset[str]]:
     }
 
 
-_NO_CUES = frozenset({"an"})  # a French year and the commonest English article: the cues of French have other words
+_NO_CUES = frozenset({"an"})  # a French year, but also an English article; French has other cues
 
 
 def _moments_in_words(

@@ -1,21 +1,21 @@
-"""How English, German, French, Spanish and Portuguese speak of days, as data.
+"""Lists how English, German, French, Spanish and Portuguese speak of dates.
 
-Words are written without accents and in lower case, as the query is when it is compared. In phrases a blank stands for
-any white space, and `{name}` for a word of that kind.
+Words are in lower case and without accents, like the text they are compared with. In phrases a space matches any white
+space, and `{name}` a word of that kind.
 """
 
 from __future__ import annotations
 
-from notewell.search.times.vocabulary import Vocabulary
+from notewell.search.dates.vocabulary import Vocabulary
 
 
 def _counted(words: str) -> dict[str, int]:
-    """Return the numbers from 1 on; alternatives are parted by a slash."""
+    """Return the numbers from 1 on; alternatives are separated by a slash."""
     groups = enumerate(words.split(), start=1)
     return {word: number for number, group in groups for word in group.split("/")}
 
 
-# "Last name" and "first aid" are no places in time.
+# "Last name" and "first aid" have nothing to do with time.
 _NOT_LAST = "(?:name|line|page|word|letter|digit|character|minute|mile|resort|straw|step|day)s?(?![a-z])"
 _NOT_FIRST = (
     "(?:name|line|page|word|letter|digit|character|aid|class|floor|half|hand|month|order|person|quarter|rate|step|thing|"
