@@ -633,7 +633,7 @@ def test_a_reranker_takes_a_second_look(diary):
 def test_a_reranker_that_is_not_configured_is_an_error_with_the_next_step(diary):
     from notewell import RerankerError
 
-    with pytest.raises(RerankerError, match="no reranker is chosen") as caught:
+    with pytest.raises(RerankerError, match="no reranker is configured") as caught:
         diary.search("harbour crane", rerank=True)
     assert "query.rerank.provider" in caught.value.hint
 

@@ -211,7 +211,7 @@ class MemoryIndexManager:
         group = _group_part(session_key)
         if group is None or self.memory.audience.is_group:  # a memory that was opened for a group stays so
             return None, None
-        from notewell.sessions.ids import id_of_group
+        from notewell.sessions import id_of_group
 
         return "group", id_of_group(group) if group else None
 

@@ -264,6 +264,6 @@ def _reranker(settings: Settings, wanted: bool | Reranker | None) -> Reranker | 
         return wanted
     if not wanted:
         return None
-    from notewell.search.rerankers.selection import open_reranker
+    from notewell.search.rerankers import open_reranker
 
     return open_reranker(settings)

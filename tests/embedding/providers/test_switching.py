@@ -115,13 +115,13 @@ def test_the_fallback_embeds_when_the_provider_fails_in_a_run(workspace, fault):
             report = memory.index()
             assert (report.complete, report.pending, report.problems) == (True, 0, ())
             assert report.added > 0
-            assert any("so the fallback hashing does" in note for note in report.notes)
+            assert any("so the fallback hashing is used" in note for note in report.notes)
             answer = memory.search("guest wifi", sync=False)
             assert answer.mode == "hybrid"
-            assert "so the fallback hashing does" in notes_of(answer)
+            assert "so the fallback hashing is used" in notes_of(answer)
             status = memory.status()
             assert status.embedder.startswith("hashing/")
-            assert "so the fallback hashing does" in status.embedder_reason
+            assert "so the fallback hashing is used" in status.embedder_reason
             assert any("fallback hashing" in check.detail for check in memory.doctor() if not check.ok)
 
 
