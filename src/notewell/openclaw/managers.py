@@ -217,7 +217,7 @@ class MemoryIndexManager:
 
 
 def _provider_status(status: Status, settings: Settings) -> Json:
-    from notewell.indexing.batch_run import FAILURE_LIMIT
+    from notewell.indexing.batch_jobs import FAILURE_LIMIT
 
     vector = settings.store.vector
     batch = settings.remote.batch
