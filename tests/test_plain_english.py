@@ -60,7 +60,6 @@ def offences(text: str) -> Iterator[tuple[int, str]]:
             yield text.count("\n", 0, match.start()), f"{match[0]!r}: say {instead}"
 
 
-@pytest.mark.xfail(reason="not every room is rewritten yet", strict=False)
 def test_strings_and_docstrings_keep_to_the_glossary():
     found = [
         f"{path.relative_to(REPOSITORY).as_posix()}:{line + offset}: {complaint}"
@@ -71,7 +70,6 @@ def test_strings_and_docstrings_keep_to_the_glossary():
     assert not found, "\n" + "\n".join(found)
 
 
-@pytest.mark.xfail(reason="not every room is rewritten yet", strict=False)
 def test_module_docstrings_say_what_the_module_does():
     found = []
     for path in MODULES:
@@ -81,7 +79,6 @@ def test_module_docstrings_say_what_the_module_does():
     assert not found, "\n" + "\n".join(found)
 
 
-@pytest.mark.xfail(reason="not every page is rewritten yet", strict=False)
 def test_the_documentation_keeps_to_the_glossary():
     found = []
     for page in [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]:

@@ -23,7 +23,7 @@ from notewell.testing.samples import (
 )
 from notewell.testing.store_growth import GrowingDocumentsContract
 from notewell.testing.store_search import BAD_VECTORS, TEAM, StoreSearchContract, found, nearest, put, seen
-from notewell.types import EVERYTHING, Chunk, ChunkPlace, Counts, EmbedderIdentity
+from notewell.types import EVERYTHING, Chunk, ChunkPlace, Counts, EmbedderIdentity, SourceCounts
 
 if TYPE_CHECKING:
     from notewell.protocols import Store, Vector
@@ -37,6 +37,7 @@ class StoreContract(StoreSearchContract, GrowingDocumentsContract):
         with store.reading() as snapshot:
             assert snapshot.counts() == Counts(files=0, chunks=0, pending=0, embedded=0)
             assert snapshot.documents() == {}
+            assert list(snapshot.source_counts()) == []
             assert snapshot.keyword_matches(terms("anything"), limit=5, scope=EVERYTHING) == []
             assert list(snapshot.vector_matches(vector_for("x"), limit=5, scope=EVERYTHING)) == []
             assert list(snapshot.newest_chunks(limit=5, scope=EVERYTHING)) == []
@@ -55,6 +56,7 @@ class StoreContract(StoreSearchContract, GrowingDocumentsContract):
             assert snapshot.documents() == {("memory", "memory/2026-11-15.md"): dated, ("sessions", "talk.jsonl"): talk}
             assert snapshot.documents("sessions") == {("sessions", "talk.jsonl"): talk}
             assert snapshot.counts() == Counts(files=2, chunks=1, pending=1, embedded=0)
+            assert list(snapshot.source_counts()) == [SourceCounts("memory", 1, 1), SourceCounts("sessions", 1, 0)]
 
     def test_chunks_come_back_as_they_were_put(self, store: Store) -> None:
         store.put_document(document(dated="2026-01-02"), [prepared("Tea\nis ready", context="Kitchen", line=4)], {})
