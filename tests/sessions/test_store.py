@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 import logging
 import os
 import stat
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pyjson5
