@@ -16,6 +16,7 @@ from pathlib import Path
 
 RUNS = {
     "crash": "kill -9 at random points of index and rebuild",
+    "conversations": "kill -9 over append, compact, flush, import, forget and repair of conversations",
     "churn": "rounds of random changes, then the size on disk against that of a fresh index",
     "operations": "random operations: the incremental index equals a fresh one",
     "readers": "8 readers, 2 writers and rebuilds at once",
@@ -25,6 +26,7 @@ RUNS = {
 }
 COUNTS = {
     "crash": 5_000,
+    "conversations": 500,
     "churn": 100,
     "operations": 1_000,
     "readers": 60,

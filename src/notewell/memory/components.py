@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from notewell.embedding.selection import Embedders
 from notewell.errors import DiskFullError, StoreError
+from notewell.files.atomic import DRAFT_SUFFIX
 from notewell.indexing.preparation import Preparation
 from notewell.indexing.sync import Sync
 from notewell.memory.answering import Answering
 from notewell.settings import state_folder
 from notewell.sources.notes import NotesSource
+from notewell.sources.transcripts import ARCHIVE, CHATS, COMPACTED, CORRUPT, GROUPS, PENDING
 from notewell.store.live_index import LiveIndex
 from notewell.store.sqlite import open_index
 from notewell.store.sqlite.cache import SqliteEmbeddingCache
@@ -85,6 +88,22 @@ class CacheAccess:
             if self._cache:
                 self._cache.close()
             self._cache = None
+
+
+def sweep_conversations(folder: Path) -> None:
+    """Settle what killed processes left in the session store; where there is nothing, it costs a look at names."""
+    places = ("", CHATS, GROUPS, f"{ARCHIVE}/{CHATS}", f"{ARCHIVE}/{GROUPS}", COMPACTED, CORRUPT)
+    if any(_has_debris(folder / place) for place in places):
+        from notewell.sessions import ConversationStore
+
+        ConversationStore(folder).sweep()
+
+
+def _has_debris(folder: Path) -> bool:
+    try:
+        return any(name.endswith((DRAFT_SUFFIX, PENDING)) for name in os.listdir(folder))  # noqa: PTH208
+    except OSError:
+        return False
 
 
 def open_components(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -17,12 +18,13 @@ from notewell.errors import (
     QueryError,
     SessionDamagedError,
     SessionNotFoundError,
+    SessionTooNewError,
     system_error,
 )
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import LOCK_WAIT_S
 from notewell.memory.components import open_components
-from notewell.memory.note_writing import cut_lines, delete_note
+from notewell.memory.note_writing import cut_lines, delete_note, remove_drafts
 from notewell.search.dates.question import parse_day
 from notewell.settings import STATE_FOLDER, load_settings
 from notewell.store.state_folder import StateFolder
@@ -54,10 +56,14 @@ def forget(
     """
     query = _checked_query(session, path, match, since, datetime.now().astimezone().date())
     search = _TargetSearch(parts, query, _conversations(parts))
+    if not dry_run:
+        _remove_drafts(parts, search.conversations)
     try:
         targets, problems = search.run()
     except (SessionNotFoundError, NoteNotFoundError):
         if not dry_run:  # a process that was killed may have deleted the file and erased no traces
+            if search.conversations is not None:
+                search.conversations.rebuild_registry()
             _erase_traces(parts)
         raise
     found = tuple(target.forgotten for target in targets)
@@ -69,6 +75,8 @@ def forget(
             done.append(_delete(parts, query, target, search.conversations))
         except NotewellError as error:
             problems.append(Problem(target.forgotten.path, f"{error.message}; {error.hint}"))
+    if search.conversations is not None:
+        search.conversations.rebuild_registry()  # a process that was killed may have left an entry as it was
     erased = _erase_traces(parts)
     if any(each.source == "memory" for each in done):
         problems += _erase_for_other_agents(parts)
@@ -180,9 +188,9 @@ class _TargetSearch:
         self, conversations: ConversationStore, session_id: str, problems: list[Problem]
     ) -> Iterator[_Target]:
         try:
-            place = conversations.path_of(session_id).relative_to(conversations.folder).as_posix()
             count = conversations.count_unwanted(session_id, self.query.covers_message)
-        except SessionDamagedError as error:
+            place = conversations.files_of(session_id)[0].relative_to(conversations.folder).as_posix()
+        except (SessionDamagedError, SessionTooNewError) as error:
             problems.append(Problem(f"session {session_id}", f"{error.message}; {error.hint}"))
             return
         if count:
@@ -207,11 +215,23 @@ class _TargetSearch:
     def _matches(self, problems: list[Problem]) -> Iterator[_Target]:
         yield from self._matching_notes(problems)
         if self.conversations is not None:
-            for archived in (False, True):
-                for entry in self.conversations.list(archived=archived):
-                    yield from self._part_of_session(self.conversations, entry.session_id, problems)
+            for session_id in self.conversations.ids():
+                yield from self._part_of_session(self.conversations, session_id, problems)
+            problems += self._unknown_files(self.conversations)
         if self.parts.transcripts is not None:
             problems += self._matching_transcripts(self.parts.transcripts)
+
+    def _unknown_files(self, conversations: ConversationStore) -> Iterator[Problem]:
+        """Yield the files in the state folder that contain the text and belong to no session, database or index."""
+        for top, _, names in os.walk(self.parts.folder.path):
+            for path in (Path(top, name) for name in sorted(names)):
+                if conversations.owns(path) or ".sqlite" in path.name:
+                    continue
+                with suppress(OSError):
+                    content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+                    if self.query.pattern.search(content.decode("utf-8", "replace")):
+                        shown = path.relative_to(self.parts.folder.path).as_posix()
+                        yield Problem(shown, "contains the text and is no file of notewell: delete it yourself")
 
     def _matching_transcripts(self, transcripts: TranscriptSource) -> Iterator[Problem]:
         """Yield the transcripts of other programs that contain the text; they are not ours to edit."""
@@ -256,6 +276,13 @@ def _matching_lines(text: str, pattern: re.Pattern[str]) -> tuple[int, ...]:
 
 
 # --- deleting it ---------------------------------------------------------------------------------
+
+
+def _remove_drafts(parts: Components, conversations: ConversationStore | None) -> None:
+    """Remove what killed processes left of notes and conversations: a draft may hold what is to be forgotten."""
+    remove_drafts(parts.workspace, extra_paths=parts.settings.extra_paths)
+    if conversations is not None:
+        conversations.sweep(wait=True)
 
 
 def _delete(parts: Components, query: _Query, target: _Target, conversations: ConversationStore | None) -> Forgotten:

@@ -12,7 +12,7 @@ from notewell.errors import MemoryDisabledError, PathRefusedError
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.answering import NO_NOTES
-from notewell.memory.components import open_components
+from notewell.memory.components import open_components, sweep_conversations
 from notewell.memory.reading import read_note, read_transcript
 from notewell.search.options import build_request, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
@@ -91,7 +91,9 @@ class Memory:
         if settings is None:
             flags = {key.replace("__", "."): value for key, value in overrides.items()}
             settings = load_settings(folder, agent=agent, flags=flags).settings
-        return cls(folder, settings, agent=agent, embedder=embedder, chat=chat, session=session)
+        memory = cls(folder, settings, agent=agent, embedder=embedder, chat=chat, session=session)
+        sweep_conversations(memory._components.sessions_folder)
+        return memory
 
     def __enter__(self) -> Self:
         return self

@@ -68,12 +68,24 @@ class NoteFolder:
     def remove_drafts(self) -> None:
         """Delete drafts that killed processes left; the caller holds the lock, so nobody is writing one."""
         for name in os.listdir(self._path if self._handle is None else self._handle):  # noqa: PTH208
-            if name.startswith(DRAFT_PREFIX) and name.endswith(DRAFT_SUFFIX):
+            if _is_draft(name):
                 with contextlib.suppress(OSError):
                     self.remove(name)
 
     def _at(self, name: str) -> str:
         return name if self._handle is not None else os.path.join(self._path, name)  # noqa: PTH118
+
+
+def has_drafts(folder: str) -> bool:
+    """Say whether there is a draft in a folder, of a process that was killed or is at work."""
+    try:
+        return any(map(_is_draft, os.listdir(folder)))  # noqa: PTH208
+    except OSError:
+        return False
+
+
+def _is_draft(name: str) -> bool:
+    return name.startswith(DRAFT_PREFIX) and name.endswith(DRAFT_SUFFIX)
 
 
 @contextmanager

@@ -11,14 +11,14 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 
 from notewell.errors import NotesBusyError, NoteUnreadableError, PathRefusedError, RememberError, system_error
 from notewell.files.no_follow import read_below
-from notewell.memory.note_folder import open_folder
+from notewell.memory.note_folder import has_drafts, open_folder
 from notewell.sources.notes import NotesSource
 from notewell.store.state_folder import TOP_FOLDER, StateFolder
 from notewell.text.fences import strip_fenced
@@ -179,6 +179,20 @@ def cut_lines(workspace: Path, path: str, lines: Collection[int], *, extra_paths
                 raise
             raise system_error(error) from error
     raise NotesBusyError(stored)
+
+
+def remove_drafts(workspace: Path, *, extra_paths: Sequence[Path] = ()) -> None:
+    """Delete the drafts that killed processes left in every folder where notes are written."""
+    base = os.path.realpath(workspace)
+    extra = [os.path.realpath(workspace / path) for path in extra_paths]
+    tops = [os.path.join(base, "memory"), *(path for path in extra if path.startswith(base + os.sep))]  # noqa: PTH118
+    folders = [base, *(folder for top in tops for folder, _, _ in os.walk(top))]
+    if not any(map(has_drafts, folders)):
+        return
+    with notes_lock(workspace):
+        for folder in folders:
+            with suppress(OSError), open_folder(folder, (), create=False) as opened:
+                opened.remove_drafts()
 
 
 def entry_text(text: str) -> Redacted:

@@ -75,6 +75,7 @@ def recover(path: Path, journal: Path) -> bool:
     """
     entry = _read_journal(journal)
     if entry is None:
+        _clear(journal)  # cut short itself: what it holds was never appended
         return False
     offset, old, new = entry
     try:

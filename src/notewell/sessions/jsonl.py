@@ -48,8 +48,9 @@ class Imported:
 
 def export_lines(session: Session) -> Iterator[str]:
     """Yield the conversation as lines of JSON, the session's own line first."""
+    entry = replace(session.entry, compacted_files=())  # an export holds what the session holds now
     head = {"type": "session", "version": FORMAT_VERSION, "id": session.entry.session_id}
-    yield write_json(head | {"timestamp": _iso(session.entry.created_at)} | {"entry": entry_to_json(session.entry)})
+    yield write_json(head | {"timestamp": _iso(session.entry.created_at)} | {"entry": entry_to_json(entry)})
     for summary in session.summaries:
         yield write_json({"type": "compaction", "timestamp": _iso(summary.compacted_at)} | summary_to_json(summary))
     for message in session.messages:

@@ -51,6 +51,7 @@ class SessionEntry:
     input_tokens: int = 0
     output_tokens: int = 0
     compaction_count: int = 0
+    compacted_files: tuple[str, ...] = ()  # archives of compacted messages, oldest first: names in `compacted/`
     memory_flush_at: int | None = None
     damage: str = ""  # why the file cannot be read; empty when it can
     extra: Json = field(default_factory=dict)  # fields of others, which are kept
@@ -141,6 +142,8 @@ def entry_from_json(values: Json, *, kind: SessionKind, session_id: str, session
             known[name] = milliseconds(known[name])
     for name in ("message_count", "input_tokens", "output_tokens", "compaction_count"):
         known[name] = known[name] if isinstance(known.get(name), int) else 0
+    archives = known.get("compacted_files")
+    known["compacted_files"] = tuple(map(str, archives)) if isinstance(archives, list | tuple) else ()
     extra = {key: value for key, value in values.items() if key not in _IN_FILES and key not in _FILE_ONLY}
     return SessionEntry(
         **{**known, "kind": kind, "session_id": session_id, "session_file": session_file, "extra": extra}
@@ -152,7 +155,7 @@ def entry_to_json(entry: SessionEntry) -> dict[str, Any]:
     values = {
         name: getattr(entry, own)
         for name, own in _IN_FILES.items()
-        if own not in RUNNING and getattr(entry, own) not in (None, "", 0)
+        if own not in RUNNING and getattr(entry, own) not in (None, "", 0, ())
     }
     return {**values, **entry.extra}
 

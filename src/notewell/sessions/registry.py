@@ -6,7 +6,7 @@ is corrupt or missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ class Registry:
         folder: Path,
         timeout_s: float,
         *,
-        entries: Callable[[], Iterable[SessionEntry]],
+        entries: Callable[[Mapping[str, Values]], Iterable[SessionEntry]],
         aside: Callable[[Path], Path],
     ) -> None:
         self._path = folder / REGISTRY
@@ -73,15 +73,16 @@ class Registry:
 
     def rebuild(self) -> int:
         """Write the registry from the session files; returns how many sessions it holds."""
-        with self._locked():
+        with self.locked():
             return self._write_all()
 
-    def _locked(self) -> AbstractContextManager[None]:
-        return locked(self._lock, self._timeout_s, self._path.name)
+    def locked(self, timeout_s: float | None = None) -> AbstractContextManager[None]:
+        """Be the only writer of the registry."""
+        return locked(self._lock, self._timeout_s if timeout_s is None else timeout_s, self._path.name)
 
     def _change(self, session_id: str, change: Callable[[str, list[Any], int | None], str]) -> None:
         """Edit the text, given what it lists and where the session stands in it; rebuild a missing or corrupt file."""
-        with self._locked():
+        with self.locked():
             try:
                 text = decode_json5(self._path.read_bytes())
                 listed = _listed(text)
@@ -98,7 +99,7 @@ class Registry:
                 replace_file(self._path, changed.encode())
 
     def _write_all(self) -> int:
-        entries = sorted(self._entries_of_files(), key=lambda each: (each.created_at, each.session_id))
+        entries = sorted(self._entries_of_files(self.entries()), key=lambda each: (each.created_at, each.session_id))
         text = new_text(SESSIONS, {"version": REGISTRY_VERSION}, [_values_of(entry) for entry in entries], {})
         replace_file(self._path, text.encode())
         return len(entries)

@@ -191,13 +191,13 @@ class SessionFile:
         changes = {camel(name): value for name, value in values.items()}
         self._change(lambda text: set_head(MESSAGES, text, changes))
 
-    def compact(self, count: int, summary: Summary) -> None:
-        """Let the summary take the place of the first `count` messages."""
+    def compact(self, count: int, summary: Summary, archives: Sequence[str]) -> None:
+        """Let the summary take the place of the first `count` messages, which the last of the archives holds."""
         done = self.entry(holding=True).compaction_count
 
         def change(text: str) -> str:
             text = without_elements(MESSAGES, text, 0, count)
-            text = set_head(MESSAGES, text, {"compactionCount": done + 1})
+            text = set_head(MESSAGES, text, {"compactionCount": done + 1, "compactedFiles": list(archives)})
             return with_appended(text, "compactedHistory", summary_to_json(summary), before=MESSAGES.array)
 
         self._change(change)

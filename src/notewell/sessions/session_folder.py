@@ -4,7 +4,7 @@ registry.json5
 chats/<id>.json5           direct conversations
 groups/<id>.json5          conversations that others read, too
 archive/chats, archive/groups
-compacted/<id>.<n>.jsonl   messages that a summary took the place of
+compacted/<id>.<n>.jsonl   messages that a summary took the place of; `.pending` until the session names the file
 `damaged/`                 files that could not be read, kept as they were
 .locks, .journal           nothing to keep
 """
@@ -12,6 +12,7 @@ compacted/<id>.<n>.jsonl   messages that a summary took the place of
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import uuid
 from collections.abc import Iterable, Iterator
@@ -21,11 +22,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from notewell.errors import ConversationError, SessionInputError
-from notewell.files.atomic import sync_folder
+from notewell.files.atomic import DRAFT_SUFFIX, sync_folder
 from notewell.sessions.append_journal import locked, move, replace_file
+from notewell.sessions.archives import Archives, pending_owners
 from notewell.sessions.model import SessionKind
 from notewell.sessions.session_file import SessionFile
-from notewell.sources.transcripts import ARCHIVE, CHATS, CORRUPT, GROUPS, SESSION_ENDING, SESSION_ID
+from notewell.sources.transcripts import (
+    ARCHIVE,
+    CHATS,
+    COMPACTED,
+    CORRUPT,
+    GROUPS,
+    REGISTRY,
+    SESSION_ENDING,
+    SESSION_ID,
+)
 
 FOLDERS: dict[SessionKind, str] = {"direct": CHATS, "group": GROUPS}  # the folder decides the kind
 STATE_FOLDER = ".notewell"  # in a workspace
@@ -116,10 +127,35 @@ class SessionFolder:
         move(file.path, moved.path)
         return moved
 
-    def compacted_path(self, session_id: str) -> Path:
-        """Return a name for messages that are about to be compacted, after all those before."""
-        taken = [int(path.name.split(".")[1]) for path in self._compacted(session_id)]
-        return self.path / "compacted" / f"{session_id}.{max(taken, default=0) + 1:04}.jsonl"
+    def archives(self, session_id: str) -> Archives:
+        """Return the archives of a session."""
+        return Archives(self.path / COMPACTED, session_id)
+
+    def ids(self) -> set[str]:
+        """Return every id that a file here belongs to, whether that session still exists or not."""
+        return {owner for path in self.files() if (owner := self.owner(path))}
+
+    def files(self, start: str = "") -> Iterator[Path]:
+        """Yield every file below the folder but locks, or those whose names begin so; links are not followed."""
+        for folder, folders, names in os.walk(self.path):
+            if ".locks" in folders:
+                folders.remove(".locks")
+            yield from (Path(folder, name) for name in sorted(names) if name.startswith((start, f".{start}")))
+
+    def debris(self) -> dict[str, list[Path]]:
+        """Return what killed processes left, by session, or under "" what concerns the registry."""
+        found: dict[str, list[Path]] = {owner: [] for owner in pending_owners(self.path / COMPACTED)}
+        tops = (self.path, *(self.path / name for name in (COMPACTED, CORRUPT)))
+        kinds = (self.path / top / name for top in ("", ARCHIVE) for name in FOLDERS.values())
+        for path in (path for folder in (*tops, *kinds) for path in _children(folder, DRAFT_SUFFIX)):
+            found.setdefault(self.owner(path), []).append(path)
+        return found
+
+    def owner(self, path: Path) -> str:
+        """Return the session that a file belongs to, which its name begins with; "" for the registry's."""
+        stem = path.name.removeprefix(".").partition(".")[0]
+        own_copy = path.parent.name == CORRUPT and path.name.removeprefix(".").startswith(f"{REGISTRY}.")
+        return "" if path.parent == self.path or own_copy or not SESSION_ID.fullmatch(stem) else stem
 
     def set_aside(self, path: Path) -> Path:
         """Keep a corrupt file under another name; returns that name."""
@@ -134,18 +170,9 @@ class SessionFolder:
         return kept
 
     def files_of(self, session_id: str) -> list[Path]:
-        """Return every file that holds something of a session, drafts of a process that was killed included."""
-        prefix = f"{session_id}{SESSION_ENDING}."
+        """Return every file that holds something of a session, its own first: those whose names begin with its id."""
         own = [file.path for file in self._all(session_id) if file.exists()]
-        drafts = [
-            path
-            for folder in {file.path.parent for file in self._all(session_id)}
-            for path in _children(folder, ".tmp")
-            if path.name.startswith(f".{prefix}")
-        ]
-        corrupt = [path for path in _children(self.path / CORRUPT) if path.name.startswith(prefix)]
-        journal = [path for path in [self._journal(session_id)] if path.exists()]
-        return [*own, *sorted(drafts), *self._compacted(session_id), *corrupt, *journal]
+        return [*own, *(path for path in self.files(session_id) if self.owner(path) == session_id and path not in own)]
 
     def remove(self, files: Iterable[Path]) -> None:
         """Delete files so that they stay deleted."""
@@ -166,10 +193,6 @@ class SessionFolder:
     def _file(self, session_id: str, kind: SessionKind, place: str) -> SessionFile:
         lock = self.path / ".locks" / f"{session_id}.lock"
         return SessionFile(self.path / place, lock, self._journal(session_id), self.timeout_s, session_id, kind, place)
-
-    def _compacted(self, session_id: str) -> list[Path]:
-        name = re.compile(re.escape(session_id) + r"\.\d+\.jsonl")
-        return [path for path in _children(self.path / "compacted", ".jsonl") if name.fullmatch(path.name)]
 
     def _corrupt_path(self, name: str) -> Path:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from notewell.errors import (
     ConversationError,
+    SessionBusyError,
     SessionDamagedError,
     SessionExistsError,
     SessionInputError,
     SessionNotFoundError,
 )
-from notewell.sessions.append_journal import replace_file
+from notewell.sessions.archives import ENDING as ARCHIVE_ENDING
+from notewell.sessions.archives import Unwanted, everything_in, remove_lines
 from notewell.sessions.jsonl import export_lines
 from notewell.sessions.model import (
     SETTABLE,
@@ -34,8 +36,9 @@ from notewell.sessions.model import (
 from notewell.sessions.registry import Registry
 from notewell.sessions.session_file import SessionFile, as_stored, salvage, text_of
 from notewell.sessions.session_folder import SessionFolder, checked_id, id_of_group, new_id
+from notewell.sources.transcripts import REGISTRY
 from notewell.sources.transcripts.json5 import Json5Error, require_json5
-from notewell.sources.transcripts.messages import Message, message_from_json, message_to_json, now_ms
+from notewell.sources.transcripts.messages import Message, message_from_json, now_ms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +47,6 @@ LOCK_TIMEOUT_S = 10.0  # as long as OpenClaw waits for a session's lock
 
 
 Listener = Callable[[SessionUpdate], None]
-Unwanted = Callable[[str, int], bool]  # asked about a text and its time, in milliseconds since 1970
 _log = logging.getLogger("notewell.sessions")
 
 
@@ -64,7 +66,7 @@ class ConversationStore:
         self.folder = Path(folder)
         self._files = SessionFolder(self.folder, lock_timeout_s)
         self._registry = Registry(
-            self.folder, lock_timeout_s, entries=self._readable_entries, aside=self._files.set_aside
+            self.folder, lock_timeout_s, entries=self._entries_of_files, aside=self._files.set_aside
         )
         self._listeners: list[Listener] = []
         self._listeners_lock = threading.Lock()
@@ -110,7 +112,13 @@ class ConversationStore:
 
     def restore(self, session: Session) -> SessionEntry:
         """Write a whole conversation as a new session, such as one that was exported; its id must be free."""
-        entry = replace(session.entry, session_id=checked_id(session.entry.session_id), damage="", archived_at=None)
+        entry = replace(
+            session.entry,
+            session_id=checked_id(session.entry.session_id),
+            damage="",
+            archived_at=None,
+            compacted_files=(),
+        )
         return self._create(entry, tuple(as_stored(message) for message in session.messages), session.summaries)
 
     def append(self, session_id: str, *messages: Message | Mapping[str, Any]) -> SessionUpdate:
@@ -164,8 +172,12 @@ class ConversationStore:
             going = min(count, through) if through is not None else max(0, count - keep_last)
             if not going:
                 return session
-            self._keep_compacted(session, going)
-            file.compact(going, Summary(summary.strip(), now_ms(), going))
+            part = replace(session, messages=session.messages[:going])
+            archives = self._files.archives(file.session_id)
+            named = self._settled(file, session)
+            named = (*named, archives.begin(export_lines(part), named=named))
+            file.compact(going, Summary(summary.strip(), now_ms(), going), named)
+            archives.settle(named)
             self._registered(file)
             return file.session(holding=True)
 
@@ -192,7 +204,8 @@ class ConversationStore:
             files = self._files.files_of(name)
             if not files and name not in self._registry.entries():
                 raise SessionNotFoundError(name)
-            self._files.remove(files)
+            # Its own file goes last: a process that is killed before leaves a session that can be deleted again.
+            self._files.remove(reversed(files))
             self._registry.remove(name)
         return tuple(path.relative_to(self.folder).as_posix() for path in files)
 
@@ -217,6 +230,11 @@ class ConversationStore:
                 done: tuple[str, ...] = ()
             except SessionDamagedError as error:
                 done = (self._salvaged(file, error.message),)
+            session = file.session(holding=True)
+            named = self._settled(file, session)
+            if named != session.entry.compacted_files:
+                file.set_fields({"compacted_files": list(named)})
+                done = (*done, "compacted messages that were kept twice are kept once")
             self._registered(file)
         return done
 
@@ -271,6 +289,29 @@ class ConversationStore:
         """Yield a conversation as lines of JSON: one that says which session it is, then one a message."""
         return export_lines(self.get(session_id))
 
+    def sweep(self, *, wait: bool = False) -> None:
+        """Finish or remove what killed processes left: drafts, and archives of a compaction that did not complete.
+
+        A session that is being written is skipped, unless `wait` is true; on a read-only medium everything stays.
+        """
+        for owner, drafts in self._files.debris().items():
+            files = self._files if wait else replace(self._files, timeout_s=0)
+            lock = files.locked(owner) if owner else self._registry.locked(files.timeout_s)
+            with suppress(OSError, *(() if wait else (SessionBusyError,))), lock:
+                self._files.remove(drafts)
+                file = self._files.find(owner) if owner else None
+                with suppress(ConversationError):  # its names cannot be read: `repair` sees to it
+                    named = file.entry(holding=True).compacted_files if file else ()
+                    self._files.archives(owner).settle(named)
+
+    def ids(self) -> Sequence[str]:
+        """Return the id of every session that anything is kept of, in order, even if its own file is gone."""
+        return sorted(self._files.ids())
+
+    def owns(self, path: Path) -> bool:
+        """Say whether a file below the folder belongs to a session or is the registry."""
+        return path == self.folder / REGISTRY or (path.is_relative_to(self.folder) and bool(self._files.owner(path)))
+
     def rebuild_registry(self) -> int:
         """Rebuild the registry from the session files; returns how many sessions it holds."""
         return self._registry.rebuild()
@@ -322,12 +363,16 @@ class ConversationStore:
             reason = f"the file of session {file.session_id!r} cannot be read: {error.strerror or error}"
         return file.entry_from(self._registry.entries().get(file.session_id, {}), damage=reason)
 
-    def _readable_entries(self) -> Sequence[SessionEntry]:
+    def _entries_of_files(self, known: Mapping[str, Mapping[str, Any]]) -> Sequence[SessionEntry]:
+        """Return the entries of all sessions; of a file that cannot be read what is known of it."""
         found = []
         for file in [*self._files.sessions(archived=False), *self._files.sessions(archived=True)]:
-            with suppress(ConversationError, OSError):
+            try:
                 # As if holding its lock: who holds the registry's must not wait for a session's.
                 found.append(file.entry(holding=True))
+            except (ConversationError, OSError):
+                if file.session_id in known:
+                    found.append(file.entry_from(known[file.session_id], damage=""))
         return found
 
     def _readable_sessions(self, kind: SessionKind | None) -> Iterator[Session]:
@@ -343,28 +388,50 @@ class ConversationStore:
             return self._registered(self._files.move(file, archived=archived))
 
     def _remove(self, session_id: str, unwanted: Unwanted, *, dry_run: bool) -> int:
-        with self._writing(session_id) as file:
+        name = checked_id(session_id)
+        with self._files.locked(name):
+            file = self._files.find(name)
+            if file is None:  # somebody deleted its file; what was kept beside it may be here
+                if not self._files.files_of(name):
+                    raise SessionNotFoundError(name)
+                return self._remove_beside(name, None, unwanted, found=0, dry_run=dry_run)
+            file.recover()
             session = file.session(holding=True)
-            messages = [each for each in session.messages if not unwanted(_everything_in(each), each.timestamp)]
+            self._files.archives(name).settle(session.entry.compacted_files)
+            messages = [each for each in session.messages if not unwanted(everything_in(each), each.timestamp)]
             summaries = [each for each in session.summaries if not unwanted(each.content, each.compacted_at)]
             entry = _without_unwanted(session.entry, unwanted)
             count = len(session.messages) - len(messages) + len(session.summaries) - len(summaries)
             count += entry != session.entry
-            for path in self._files.files_of(file.session_id):
-                if path.suffix == ".jsonl":
-                    count += _remove_lines(path, unwanted, dry_run=dry_run)
-                elif path != file.path and not dry_run:
-                    path.unlink(missing_ok=True)
-            if not dry_run:
-                if count:
-                    file.replace(text_of(entry, messages, summaries))
+            # A comment of a person is in no message; the file is rewritten without it.
+            count += not count and _holds_unwanted(file.path, unwanted, dated=False)
+            count = self._remove_beside(name, file.path, unwanted, found=count, dry_run=dry_run)
+            if count and not dry_run:
+                file.replace(text_of(entry, messages, summaries))
                 self._registered(file)
         return count
 
-    def _keep_compacted(self, session: Session, count: int) -> None:
-        path = self._files.compacted_path(session.entry.session_id)
-        part = replace(session, messages=session.messages[:count])
-        replace_file(path, "".join(f"{line}\n" for line in export_lines(part)).encode())
+    def _remove_beside(
+        self, session_id: str, own: Path | None, unwanted: Unwanted, *, found: int, dry_run: bool
+    ) -> int:
+        """Remove messages from what is kept beside a session's own file; returns how many with those found before.
+
+        A corrupt copy that holds something unwanted counts as one. If anything was found, all of these copies go: one
+        may hold half of it.
+        """
+        beside = [path for path in self._files.files_of(session_id) if path != own]
+        copies = [path for path in beside if path.suffix != ARCHIVE_ENDING]
+        found += sum(remove_lines(path, unwanted, dry_run=dry_run) for path in beside if path not in copies)
+        found += sum(_holds_unwanted(path, unwanted) for path in copies)
+        if found and not dry_run:
+            self._files.remove(copies)
+        return found
+
+    def _settled(self, file: SessionFile, session: Session) -> tuple[str, ...]:
+        """Return the archives of a session once each of them is named and each message is in one of them only."""
+        archives, named = self._files.archives(file.session_id), session.entry.compacted_files
+        archives.settle(named)
+        return archives.adopt(named, session.messages) if archives.unnamed(named) else named
 
     def _salvaged(self, file: SessionFile, reason: str) -> str:
         """Put a valid file in place of a corrupt one, which is kept; returns what was done."""
@@ -372,7 +439,13 @@ class ConversationStore:
         known = self._registry.entries().get(file.session_id, {})
         saved = salvage(file, data, known)
         kept = self._files.keep_copy(file.path, data)
+        archives = self._files.archives(file.session_id)
+        archives.rescue()
         file.replace(saved.text)
+        session = file.session(holding=True)
+        named = archives.adopt(session.entry.compacted_files, session.messages)
+        if named != session.entry.compacted_files:
+            file.set_fields({"compacted_files": list(named)})
         lost = f", {saved.lost_lines} lines could not be read" if saved.lost_lines else ""
         return f"{reason}; {saved.messages} messages were saved{lost}; the corrupt file is kept as {kept}"
 
@@ -388,28 +461,18 @@ def _without_unwanted(entry: SessionEntry, unwanted: Unwanted) -> SessionEntry:
     return replace(entry, **gone, extra=extra)  # type: ignore[arg-type]  # every one of them may be None
 
 
+def _holds_unwanted(path: Path, unwanted: Unwanted, *, dated: bool = True) -> bool:
+    """Say whether a file holds an unwanted text, as it is or as JSON writes it, of the file's own time if `dated`."""
+    try:
+        text = path.read_bytes().strip(b"\0").decode("utf-8", "replace")
+        changed_ms = path.stat().st_mtime_ns // 1_000_000 if dated else 0
+    except FileNotFoundError:
+        return False
+    if not text:
+        return False  # an append's journal is overwritten with zeros
+    unescaped = text.replace('\\"', '"').replace("\\n", "\n").replace("\\t", "\t").replace("\\\\", "\\")
+    return unwanted(text, changed_ms) or (unescaped != text and unwanted(unescaped, changed_ms))
+
+
 def _as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _everything_in(message: Message) -> str:
-    """Return text, thoughts, tool calls and fields of others."""
-    return f"{message.text}\n{_as_text(message_to_json(message))}"
-
-
-def _remove_lines(path: Path, unwanted: Unwanted, *, dry_run: bool) -> int:
-    """Remove unwanted messages from a JSONL file, and return how many."""
-    lines = path.read_text(encoding="utf-8").split("\n")
-    kept = [line for line in lines if not (line.strip() and _is_unwanted(line, unwanted))]
-    if len(kept) < len(lines) and not dry_run:
-        replace_file(path, "\n".join(kept).encode())
-    return len(lines) - len(kept)
-
-
-def _is_unwanted(line: str, unwanted: Unwanted) -> bool:
-    try:
-        values = json.loads(line)
-        message = message_from_json(values.get("message", values) if isinstance(values, dict) else values)
-    except (ValueError, SessionInputError):
-        return unwanted(line, 0)
-    return unwanted(_everything_in(message), message.timestamp)

@@ -7,6 +7,8 @@ TRANSCRIPTS_VERSION = 2  # raised whenever the same transcript could give other 
 # The folder of the session store, as it is stored: chats and groups, each also below `archive/`.
 TOP = "sessions"
 CHATS, GROUPS, ARCHIVE = "chats", "groups", "archive"
+COMPACTED = "compacted"  # messages that a summary took the place of
+PENDING = ".pending"  # ending of an archive there that its session does not name yet
 CORRUPT = "damaged"  # files that could not be read, as they were
 REGISTRY = "registry.json5"  # the list of sessions: not a conversation
 SESSION_ENDING = ".json5"

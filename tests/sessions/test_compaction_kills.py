@@ -1,0 +1,187 @@
+"""Compaction that is cut short at any step: no message is lost, none is archived twice, and debris goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from notewell import Memory
+from notewell.files import faults
+from notewell.sessions import ConversationStore
+from notewell.sessions.append_journal import locked
+
+from .conftest import texts
+
+
+def killed_at(store, chat, step):
+    """Compact in a process that is killed at the given step; returns whether it got so far."""
+    script = (
+        "import os, signal, sys\n"
+        "from notewell.files import faults\n"
+        "from notewell.sessions import ConversationStore\n"
+        "seen = 0\n"
+        "def look(point):\n"
+        "    global seen\n"
+        "    seen += 1\n"
+        f"    if seen == {step}: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "with faults.planted(look):\n"
+        f"    ConversationStore(sys.argv[1]).compact({chat!r}, 'canary-5521 in short', keep_last=1)\n"
+    )
+    return subprocess.run([sys.executable, "-c", script, str(store.folder)], check=False).returncode != 0
+
+
+def archived(store, chat):
+    return [
+        json.loads(line)["message"]["content"]
+        for path in sorted((store.folder / "compacted").glob(f"{chat}.*.jsonl"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "message" in json.loads(line)
+    ]
+
+
+def left_over(store):
+    return [path.name for path in store.folder.rglob("*") if path.name.endswith((".tmp", ".pending"))]
+
+
+def holding(folder, text):
+    return [path for path in folder.rglob("*") if path.is_file() and text in path.read_bytes()]
+
+
+@pytest.mark.slow
+def test_a_compaction_killed_at_any_step_archives_each_message_once(tmp_path):
+    step = 0
+    while True:
+        step += 1
+        store = ConversationStore(tmp_path / str(step) / ".notewell" / "main" / "sessions")
+        store.create("chat")
+        said = [f"canary-{number}" for number in range(4)]
+        store.append("chat", *({"role": "user", "content": text} for text in said))
+        killed = killed_at(store, "chat", step)
+        assert [*dict.fromkeys([*archived(store, "chat"), *texts(store.get("chat"))])][-1] == said[-1]
+        with Memory.open(tmp_path / str(step), provider="none"):
+            assert left_over(store) == []
+        assert [*archived(store, "chat"), *texts(store.get("chat"))] == said
+        store.compact("chat", "in short", keep_last=1)
+        assert [*archived(store, "chat"), *texts(store.get("chat"))] == said
+        named = store.entry("chat").compacted_files
+        assert sorted(named) == sorted(path.name for path in (store.folder / "compacted").iterdir())
+        if not killed:
+            break
+    assert step > 8
+
+
+@pytest.mark.slow
+def test_what_a_killed_compaction_left_is_forgotten(tmp_path):
+    for step in range(1, 12):
+        workspace = tmp_path / str(step)
+        store = ConversationStore(workspace / ".notewell" / "main" / "sessions")
+        store.create("chat", title="canary-5521")
+        store.append("chat", *({"role": "user", "content": f"canary-5521 {number}"} for number in range(3)))
+        killed_at(store, "chat", step)
+        with Memory.open(workspace, provider="none") as memory:
+            memory.forget(match="canary-5521")
+        assert holding(workspace, b"canary-5521") == []
+
+
+def test_a_session_that_is_being_written_is_not_swept(store, chat):
+    draft = store.folder / "chats" / f".{chat}.json5.1-aa.tmp"
+    draft.write_text("half")
+    with locked(store.folder / ".locks" / f"{chat}.lock", 1, "test"):
+        ConversationStore(store.folder).sweep()
+        assert draft.exists()
+    ConversationStore(store.folder).sweep()
+    assert not draft.exists()
+
+
+def test_sweeping_a_folder_that_cannot_be_written_changes_nothing(store, chat):
+    draft = store.folder / "chats" / f".{chat}.json5.1-aa.tmp"
+    draft.write_text("half")
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    draft.parent.chmod(0o500)
+    try:
+        store.sweep()
+        assert draft.exists()
+    finally:
+        draft.parent.chmod(0o700)
+
+
+def test_drafts_of_the_registry_go_as_well(store, chat):
+    (store.folder / ".registry.json5.1-aa.tmp").write_text("half")
+    store.sweep()
+    assert left_over(store) == []
+
+
+def test_messages_that_an_older_release_archived_again_and_again_are_kept_once(store, chat):
+    store.append(chat, *({"role": "user", "content": f"m{number}"} for number in range(3)))
+    before = store.path_of(chat).read_bytes()
+    store.compact(chat, "short", keep_last=1)
+    path = store.folder / "compacted" / f"{chat}.0001.jsonl"
+    for number in (11, 12, 13):  # three kills, each after the archive was written
+        path.with_name(f"{chat}.{number:04}.jsonl").write_bytes(path.read_bytes())
+    path.unlink()
+    store.path_of(chat).write_bytes(before)
+    assert len(archived(store, chat)) == 12
+    store.repair(chat)
+    assert archived(store, chat) == []
+    assert len(store.get(chat).messages) == 5
+    store.compact(chat, "short", keep_last=1)
+    store.update(chat, title="x")
+    assert archived(store, chat) == ["Where do we go?", "To Lisbon.", "m0", "m1"]
+
+
+def test_archives_of_an_older_release_are_named_and_kept(store, chat):
+    store.compact(chat, "short", keep_last=1)
+    path = store.path_of(chat)
+    path.write_text("\n".join(line for line in path.read_text().split("\n") if "compactedFiles" not in line))
+    assert store.entry(chat).compacted_files == ()
+    store.append(chat, {"role": "user", "content": "on"})
+    store.compact(chat, "short", keep_last=0)
+    assert archived(store, chat) == ["Where do we go?", "To Lisbon.", "on"]
+    assert store.entry(chat).compacted_files == (f"{chat}.0001.jsonl", f"{chat}.0002.jsonl")
+
+
+def test_a_corrupt_session_keeps_an_archive_that_only_it_had_named(store, chat):
+    store.compact(chat, "short", keep_last=1)
+    final = store.folder / "compacted" / f"{chat}.0001.jsonl"
+    final.rename(final.with_suffix(".pending"))
+    store.path_of(chat).write_text("{ torn", encoding="utf-8")
+    (store.folder / "registry.json5").unlink()
+    store.sweep()
+    store.repair(chat)
+    assert archived(store, chat) == ["Where do we go?"]
+    assert store.entry(chat).compacted_files == (final.name,)
+
+
+def test_a_journal_that_was_cut_short_keeps_no_text(store, chat):
+    journal = store.folder / ".journal" / chat
+    journal.write_bytes(b'{"offset": 3, "oldSize": 1, "newSize": 90, "hash": "x"}\nxcanary-8812')
+    store.set_state(chat)
+    assert b"canary" not in journal.read_bytes()
+
+
+def test_what_is_left_of_a_deleted_session_is_forgotten_by_match(store, chat, tmp_path):
+    store.compact(chat, "canary-9917", keep_last=0)
+    store.path_of(chat).unlink()
+    assert store.remove_messages(chat, lambda text, _: "Lisbon" in text) == 1
+    assert holding(store.folder / "compacted", b"Lisbon") == []
+
+
+def test_a_comment_of_a_person_counts_as_something_to_forget(store, chat):
+    path = store.path_of(chat)
+    path.write_text(path.read_text().replace("{", "{ // canary-1203 said a person", 1))
+    assert store.remove_messages(chat, lambda text, _: "canary-1203" in text) == 1
+    assert holding(store.folder, b"canary-1203") == []
+
+
+def test_the_same_steps_fail_and_leave_no_debris(store, chat):
+    """A disk that fails is no kill: the error is told and nothing is left behind for the next opening."""
+    with faults.failing("session.draft.rename", 5, times=1), pytest.raises(OSError, match="error"):
+        store.compact(chat, "short", keep_last=1)
+    assert archived(store, chat) == []
+    assert len(store.compact(chat, "short", keep_last=1).messages) == 1
+    assert archived(store, chat) == ["Where do we go?"]
