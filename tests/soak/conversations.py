@@ -199,8 +199,7 @@ def _import(memory: Memory, chance: random.Random, _: str, messages: list[dict[s
 def _repair(memory: Memory, chance: random.Random, session: str, _: list[dict[str, str]]) -> None:
     if chance.random() < 0.5:  # tear the end of the file, as a disk would; the messages before it are whole
         path = memory.conversations.path_of(session)
-        data = path.read_bytes()
-        path.write_bytes(data[: data.rindex(b"]")])
+        os.truncate(path, path.read_bytes().rindex(b"]"))
     memory.conversations.repair(session)
 
 

@@ -20,10 +20,31 @@ def is_link(info: os.stat_result) -> bool:
     return stat.S_ISLNK(info.st_mode) or bool(getattr(info, "st_reparse_tag", 0) & _NAME_SURROGATE)
 
 
-def read_below(base: str, parts: tuple[str, ...]) -> tuple[bytes, os.stat_result]:
-    """Return a file's bytes and the fstat that belongs to them; raises like `open_below`."""
+def read_below(base: str, parts: tuple[str, ...], *, most_bytes: int | None = None) -> tuple[bytes, os.stat_result]:
+    """Return a file's bytes and the fstat that belongs to them; raises like `open_below`.
+
+    A file of more than `most_bytes` raises OSError (EFBIG) before it is read, or as soon as it has grown beyond.
+    """
     with open_below(base, parts) as file:
-        return settled(file.readall, file)
+        if most_bytes is None:
+            return settled(file.readall, file)
+        _check_size(os.fstat(file.fileno()).st_size, most_bytes, parts)
+        raw, info = settled(lambda: _read_up_to(file, most_bytes + 1), file)
+        _check_size(len(raw), most_bytes, parts)
+        return raw, info
+
+
+def _check_size(size: int, most_bytes: int, parts: tuple[str, ...]) -> None:
+    if size > most_bytes:
+        raise OSError(errno.EFBIG, f"larger than {most_bytes // 10**6} MB", "/".join(parts))
+
+
+def _read_up_to(file: io.FileIO, size: int) -> bytes:
+    pieces = []
+    while size and (piece := file.read(min(size, 2**20))):
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
 
 
 def open_below(base: str, parts: tuple[str, ...]) -> io.FileIO:

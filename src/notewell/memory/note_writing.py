@@ -19,7 +19,7 @@ from pathlib import Path
 from notewell.errors import NotesBusyError, NoteUnreadableError, PathRefusedError, RememberError, system_error
 from notewell.files.no_follow import read_below
 from notewell.memory.note_folder import has_drafts, open_folder
-from notewell.sources.notes import NotesSource
+from notewell.sources.notes import LARGEST_NOTE_BYTES, NotesSource
 from notewell.store.state_folder import TOP_FOLDER, StateFolder
 from notewell.text.fences import strip_fenced
 from notewell.text.redaction import Redacted, redact
@@ -27,7 +27,6 @@ from notewell.text.redaction import Redacted, redact
 LOCK_TIMEOUT_S = 10.0  # an append takes milliseconds; a longer wait is for something stuck
 LOCK_NAME = "notes.lock"
 MOST_TRIES = 5  # an editor may save the note between our reading and writing; each try reads it again
-MOST_BYTES = 64_000_000  # nobody reads a longer note
 _NEW_MODE = 0o666  # what the user's umask leaves of it, as for any new file
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
@@ -169,7 +168,7 @@ def cut_lines(workspace: Path, path: str, lines: Collection[int], *, extra_paths
                     before = folder.stat(parts[-1])
                     if before is None:
                         raise FileNotFoundError(2, "the note is gone", stored)
-                    raw, info = read_below(base, parts)
+                    raw, info = read_below(base, parts, most_bytes=LARGEST_NOTE_BYTES)
                     content, count = _without_lines(raw, stored, lines)
                     if note_identity(folder.stat(parts[-1])) == note_identity(info):
                         folder.replace(parts[-1], content, before.st_mode & 0o7777)
@@ -229,9 +228,9 @@ def _append(notes: NotesSource, path: str, entry: _Entry) -> tuple[int, bool, st
 def _content(info: os.stat_result, base: str, parts: tuple[str, ...], stored: str) -> bytes:
     if not stat.S_ISREG(info.st_mode):
         raise PathRefusedError(stored)
-    if info.st_size > MOST_BYTES:
+    if info.st_size > LARGEST_NOTE_BYTES:
         raise NoteUnreadableError(stored, "it is too large to be added to")
-    return read_below(base, parts)[0]
+    return read_below(base, parts, most_bytes=LARGEST_NOTE_BYTES)[0]
 
 
 def _added(old_text: str, entry: _Entry, heading: str) -> tuple[str, int]:

@@ -20,6 +20,7 @@ from notewell.text.redaction import redact
 from notewell.types import Document, FileStamp, Listing, SourceName
 
 ENDINGS = (".md",)
+LARGEST_NOTE_BYTES = 64_000_000  # nobody reads a longer note, and reading one takes many times its size in memory
 
 
 class NotesSource:
@@ -53,12 +54,12 @@ class NotesSource:
     def read(self, stamp: FileStamp) -> Document:
         """Return the note with the stamp of what was really read; only `stamp.path` is looked at.
 
-        Raises OSError when the file is gone, unreadable, no regular file, or reached through a link.
+        Raises OSError when the file is gone, unreadable, too large, no regular file, or reached through a link.
         """
         place = self._place(stamp.path)
         if place is None:
             raise FileNotFoundError(f"not a path of this memory: {stamp.path!r}")
-        raw, info = read_below(place.root.base, place.below_base)
+        raw, info = read_below(place.root.base, place.below_base, most_bytes=LARGEST_NOTE_BYTES)
         text = decode_note(raw)
         if self._redacted:
             text = redact(text).text

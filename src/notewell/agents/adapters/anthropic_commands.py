@@ -18,7 +18,8 @@ from notewell.agents.adapters.shared import index_written
 from notewell.errors import NotewellError, QueryError
 from notewell.files.no_follow import is_link, read_below
 from notewell.memory.note_folder import NoteFolder, open_folder
-from notewell.memory.note_writing import MOST_BYTES, MOST_TRIES, note_identity, notes_lock
+from notewell.memory.note_writing import MOST_TRIES, note_identity, notes_lock
+from notewell.sources.notes import LARGEST_NOTE_BYTES
 from notewell.sources.note_paths import (
     ROOT_FILES,
     ROOT_FOLDER,
@@ -208,9 +209,7 @@ class MemoryCommands:
 
     def _read(self, place: MemoryPath) -> tuple[str, os.stat_result]:
         try:
-            raw, info = read_below(self._base, place.parts)
-            if len(raw) > MOST_BYTES:
-                raise RefusedError(f"{place.asked} is too large: {_size(len(raw))}")
+            raw, info = read_below(self._base, place.parts, most_bytes=LARGEST_NOTE_BYTES)
             return raw.decode(), info
         except FileNotFoundError as error:
             raise RefusedError(
