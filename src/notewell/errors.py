@@ -43,6 +43,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
+LONGEST_MESSAGE = 2_000  # characters; a longer one repeats what somebody sent
+
+
+def _shortened(text: str) -> str:
+    half = LONGEST_MESSAGE // 2
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[:half]} ... {text[-half:]}"
+
 
 class NotewellError(Exception):
     """Base of every error a user of notewell may see."""
@@ -50,6 +57,7 @@ class NotewellError(Exception):
     exit_code: ClassVar[int] = 1
 
     def __init__(self, message: str, *, hint: str = "") -> None:
+        message, hint = _shortened(message), _shortened(hint)
         super().__init__(message)
         self.message = message
         self.hint = hint

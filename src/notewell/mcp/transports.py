@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 import json
@@ -33,10 +34,14 @@ if TYPE_CHECKING:
 STDIO_SHUTDOWN_S = 2.0  # to finish work in progress; clients kill a server that takes much longer
 HTTP_SHUTDOWN_S = 3  # for responses in progress
 HTTP_PATH = "/mcp"
+SESSION_IDLE_S = 1800.0  # a client that was silent for half an hour begins a new session
+HEADER_TIMEOUT_S = 10.0  # to send the head of a request, and
+BODY_TIMEOUT_S = 30.0  # its body: both are small, so that only a stuck or hostile client takes longer
 MAX_BODY_BYTES = 1 << 20  # a query or a note of a megabyte is a mistake
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - only named here
 MISDIRECTED, FORBIDDEN, UNAUTHORIZED = 421, 403, 401
+TOO_SLOW, TOO_LARGE = 408, 413
 
 
 def serve_stdio(tools: MemoryTools) -> None:
@@ -84,6 +89,7 @@ def serve_http(
             MemoryServer(tools).protocol.streamable_http_app(
                 streamable_http_path=HTTP_PATH,
                 max_request_body_size=MAX_BODY_BYTES,
+                session_idle_timeout=SESSION_IDLE_S,
                 transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the guard does
             ),
             names=own | {name.lower() for name in names},
@@ -92,7 +98,12 @@ def serve_http(
             any_address=host in EVERY_ADDRESS,
         )
         config = uvicorn.Config(
-            guard, log_level="error", access_log=False, server_header=False, timeout_graceful_shutdown=HTTP_SHUTDOWN_S
+            guard,
+            http=timed_protocol(),
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=HTTP_SHUTDOWN_S,
         )
         announce(f"http://{f'[{host}]' if ':' in host else host}:{port}{HTTP_PATH}")
         for each in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises the signal again after it has shut down
@@ -125,6 +136,40 @@ def _listening(host: str, port: int) -> socket.socket:
     return listener
 
 
+def timed_protocol() -> type[asyncio.Protocol]:
+    """Return uvicorn's HTTP protocol with a time limit for the head of a request, which uvicorn has none for."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class TimedProtocol(H11Protocol):
+        head_timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._expect_head()
+
+        def data_received(self, data: bytes) -> None:
+            before = self.cycle
+            super().data_received(data)
+            if self.cycle is not before:
+                self._head_arrived()
+            elif self.head_timer is None and (self.cycle is None or self.cycle.response_complete):
+                self._expect_head()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._head_arrived()
+            super().connection_lost(exc)
+
+        def _expect_head(self) -> None:
+            self.head_timer = self.loop.call_later(HEADER_TIMEOUT_S, self.transport.abort)
+
+        def _head_arrived(self) -> None:
+            if self.head_timer is not None:
+                self.head_timer.cancel()
+                self.head_timer = None
+
+    return TimedProtocol
+
+
 @dataclass(frozen=True, slots=True)
 class Guard:
     """Passes on a request only if its Host is this server, its Origin is not another web page and its token is right.
@@ -147,7 +192,31 @@ class Guard:
         elif refusal := self._refusal(scope.get("headers", ())):
             await _refuse(send, *refusal)
         else:
-            await self.application(scope, receive, send)
+            await self._pass_on(scope, receive, send)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the body within its time and size, then let the application answer."""
+        body = b""
+        with anyio.move_on_after(BODY_TIMEOUT_S) as limit:
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    return  # the client is gone
+                body += message.get("body", b"")
+                if len(body) > MAX_BODY_BYTES:
+                    await _refuse(send, TOO_LARGE, f"the body is larger than {MAX_BODY_BYTES:,} bytes")
+                    return
+                if not message.get("more_body"):
+                    break
+        if limit.cancelled_caught:
+            await _refuse(send, TOO_SLOW, f"the body did not arrive within {BODY_TIMEOUT_S:g} s")
+            return
+        waiting = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def replay() -> MutableMapping[str, Any]:
+            return waiting.pop() if waiting else await receive()
+
+        await self.application(scope, replay, send)
 
     def _refusal(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[int, str] | None:
         """Return why the request is refused; a repeated Host or Authorization header is refused too."""
@@ -189,6 +258,8 @@ class Guard:
 async def _refuse(send: Send, status: int, reason: str) -> None:
     body = json.dumps({"error": {"kind": "refused", "message": reason}}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if status in {TOO_SLOW, TOO_LARGE}:
+        headers.append((b"connection", b"close"))  # the rest of the body is not read
     if status == UNAUTHORIZED:
         headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": status, "headers": headers})

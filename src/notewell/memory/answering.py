@@ -11,6 +11,7 @@ from notewell.indexing.spending import SpendingLimit
 from notewell.search.query_embedding import QueryEmbedding
 from notewell.search.searcher import Found, find
 from notewell.search.tuning import TUNING
+from notewell.store.sqlite.connection import lock_wait_limit
 from notewell.types import FileStamp, IndexState, SearchAnswer
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from notewell.types import Counts, IndexReport, SearchMode, SourceName
 
 NO_NOTES = "no notes yet: write MEMORY.md or memory/<topic>.md in {workspace}"
+LOCK_SHARE = 0.75  # of the budget of a search may pass before a database that others lock is given up for writing
+LONGEST_ECHO = 400  # characters of a query that an answer repeats
 NOT_INDEXED = "nothing is indexed yet: run `notewell index`"
 
 
@@ -65,11 +68,13 @@ class Answering:
         settings = self._settings.sync
         budget_s, embed = settings.search_budget_ms / 1000, request.mode != "keyword"
         wanted = settings.on_search if sync is None else sync
-        synced = self._sync.before_search(budget_s, embed=embed) if wanted else None
-        try:
-            answer = self._answer(request, synced)
-        except IndexCorruptError as error:
-            answer = self._answer(request, self._sync.replace_corrupt(error, budget_s, embed=embed))
+        with lock_wait_limit(budget_s * LOCK_SHARE):
+            synced = self._sync.before_search(budget_s, embed=embed) if wanted else None
+        with lock_wait_limit(budget_s * (1 - LOCK_SHARE)):
+            try:
+                answer = self._answer(request, synced)
+            except IndexCorruptError as error:
+                answer = self._answer(request, self._sync.replace_corrupt(error, budget_s, embed=embed))
         problem = self._sync.follower.problem
         return replace(answer, notes=(*answer.notes, problem)) if problem else answer
 
@@ -83,7 +88,7 @@ class Answering:
         with self._index.use() as store:
             if store is None:
                 return SearchAnswer(
-                    request.query, "keyword", (), IndexState(0, 0, 0, stale=True), (*notes, NOT_INDEXED)
+                    _echo(request.query), "keyword", (), IndexState(0, 0, 0, stale=True), (*notes, NOT_INDEXED)
                 )
             with store.reading() as snapshot:
                 counts = snapshot.counts()
@@ -104,7 +109,7 @@ class Answering:
         notes += self._notes_on(request, counts, found, held_back or _pending_note(request, counts, vector))
         stale = True if found.missing_files else None if synced is None else not synced.complete or synced.postponed > 0
         return SearchAnswer(
-            query=request.query,
+            query=_echo(request.query),
             mode="keyword" if vector is None else request.mode,
             hits=found.hits,
             index=IndexState(counts.files, counts.chunks, counts.pending, stale=stale),
@@ -174,6 +179,10 @@ class Answering:
         if source == "sessions":
             return self._transcripts is None or self._transcripts.exists(path)
         return self._notes.exists(path)
+
+
+def _echo(query: str) -> str:
+    return query if len(query) <= LONGEST_ECHO else f"{query[: LONGEST_ECHO - 3]}..."
 
 
 def _pending_note(request: SearchRequest, counts: Counts, vector: Vector | None) -> str:

@@ -115,7 +115,7 @@ def open_components(
     tuning: Tuning | None = None,
 ) -> Components:
     """Return the parts of one agent's memory; an `embedder` takes the place of the configured one."""
-    folder = StateFolder(state_folder(settings, workspace, agent))
+    folder = StateFolder(state_folder(settings, workspace, agent), workspace)
     index = LiveIndex(folder, lambda path: _open_store(path, folder, settings))
     notes = NotesSource(workspace, settings.extra_paths, redacted=settings.redaction.notes)
     transcripts = _open_transcripts(settings, folder.path / SESSIONS_FOLDER)

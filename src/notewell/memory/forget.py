@@ -209,6 +209,7 @@ class _TargetSearch:
             yield _Target(Forgotten(stamp.path, "sessions", whole=True, count=0))
             return
         document = source.read(stamp)
+        problems += self._other_names(document.stamp.path)
         lines = document.text.count("\n") + (not document.text.endswith("\n") and bool(document.text))
         yield _Target(Forgotten(document.stamp.path, "memory", whole=True, count=lines))
 
@@ -242,6 +243,11 @@ class _TargetSearch:
                 hint = f"delete it there, or run notewell forget --path {stamp.path}"
                 yield Problem(stamp.path, f"is a transcript of another program: {hint}")
 
+    def _other_names(self, path: str) -> Iterator[Problem]:
+        """Yield that the file has other names: what is forgotten under one stays under the others."""
+        if self.parts.notes.resolve(path).stat().st_nlink > 1:
+            yield Problem(path, "has another name (a hard link), which keeps the text: delete that file, too")
+
     def _matching_notes(self, problems: list[Problem]) -> Iterator[_Target]:
         pattern, notes = self.query.pattern, self.parts.notes
         if notes not in self.parts.sources:
@@ -263,6 +269,7 @@ class _TargetSearch:
             if lines and stamp.path.startswith("@"):
                 problems.append(Problem(stamp.path, "is outside the workspace: edit that file yourself"))
             elif lines:
+                problems += self._other_names(stamp.path)
                 yield _Target(Forgotten(stamp.path, "memory", whole=False, count=len(lines)), lines=lines)
 
 

@@ -16,7 +16,7 @@ from notewell.memory.components import open_components, sweep_conversations
 from notewell.memory.reading import read_note, read_transcript
 from notewell.search.options import build_request, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
-from notewell.settings.workspace import checked_workspace, expanded
+from notewell.settings.workspace import checked_workspace, expanded, require_workspace
 from notewell.sources.privacy import Chat, audience_of
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from notewell.indexing.watch import Watching
+    from notewell.memory.components import Components
     from notewell.protocols import Embedder
     from notewell.search.options import SearchOptions
     from notewell.search.tuning import Tuning
@@ -63,7 +64,7 @@ class Memory:
         self.settings = settings
         self.agent = checked_agent(agent)
         self.audience = audience_of(chat, session)
-        self._components = open_components(workspace, settings, self.agent, embedder=embedder, tuning=tuning)
+        self._parts = open_components(workspace, settings, self.agent, embedder=embedder, tuning=tuning)
         self._lock = threading.Lock()
         self._conversations: ConversationStore | None = None
         self._watching: list[Watching] = []
@@ -108,7 +109,13 @@ class Memory:
         """
         while self._watching:
             self._watching.pop().stop()
-        self._components.close()
+        self._parts.close()
+
+    @property
+    def _components(self) -> Components:
+        """The parts, while the workspace is there: one that moved away is an error, not one without notes."""
+        require_workspace(self.workspace)
+        return self._parts
 
     # --- writing ---------------------------------------------------------------------------------
 
@@ -215,7 +222,7 @@ class Memory:
 
         with self._lock:
             if self._conversations is None:
-                self._conversations = ConversationStore(self._components.sessions_folder)
+                self._conversations = ConversationStore(self._components.sessions_folder, workspace=self.workspace)
                 self._conversations.on_update(lambda update: self._transcript_grew(update.path))
             return self._conversations
 

@@ -8,10 +8,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from notewell.errors import RememberError
 from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.files.faults import reach
 from notewell.files.no_follow import is_link
 
+MOST_FOLDERS = 8  # made for a note, the first one below the workspace included: nobody files notes deeper
 DRAFT_PREFIX = ".notewell-"  # hidden, so that no listing of notes shows a draft
 _BY_FOLDER = (
     {os.open, os.mkdir, os.rename, os.unlink, os.stat} <= os.supports_dir_fd
@@ -97,9 +99,10 @@ def open_folder(base: str, parts: tuple[str, ...], *, create: bool) -> Iterator[
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     handle = os.open(base, flags)
     try:
-        for part in parts:
+        for depth, part in enumerate(parts, start=1):
             if create:
                 with contextlib.suppress(FileExistsError):
+                    _check_depth(depth, parts, os.path.join(base, *parts[:depth]))  # noqa: PTH118
                     os.mkdir(part, dir_fd=handle)
             inner = os.open(part, flags, dir_fd=handle)
             os.close(handle)
@@ -109,12 +112,22 @@ def open_folder(base: str, parts: tuple[str, ...], *, create: bool) -> Iterator[
         os.close(handle)
 
 
+def _check_depth(depth: int, parts: tuple[str, ...], path: str) -> None:
+    """Raise RememberError where a folder would be made too deep; one that a person made may be used."""
+    if depth > MOST_FOLDERS and not os.path.lexists(path):
+        raise RememberError(
+            f"{'/'.join(parts[:3])}/... is {len(parts)} folders deep; at most {MOST_FOLDERS} are made for a note",
+            hint="name a note with fewer folders, or make the folder first",
+        )
+
+
 def _checked_path(base: str, parts: tuple[str, ...], *, create: bool) -> str:
     path = base
-    for part in parts:
+    for depth, part in enumerate(parts, start=1):
         path = os.path.join(path, part)  # noqa: PTH118
         if create:
             with contextlib.suppress(FileExistsError):
+                _check_depth(depth, parts, path)
                 os.mkdir(path)  # noqa: PTH102
         if is_link(os.lstat(path)):
             raise OSError(errno.ELOOP, "a link lies on the way", path)

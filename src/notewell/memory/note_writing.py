@@ -81,7 +81,7 @@ def notes_lock(workspace: Path, *, timeout_s: float = LOCK_TIMEOUT_S) -> Iterato
     """Let no other process write notes of the workspace; raises NotesBusyError after `timeout_s`."""
     import filelock
 
-    folder = StateFolder(workspace / TOP_FOLDER)
+    folder = StateFolder(workspace / TOP_FOLDER, workspace)
     try:
         folder.ensure()
         lock = filelock.FileLock(folder.path / LOCK_NAME)

@@ -38,7 +38,8 @@ def repair(parts: Components) -> tuple[Check, ...]:
     """
     if not parts.folder.writable():
         raise IndexReadOnlyError(f"cannot write to {parts.folder.path}", hint="set store.path")
-    done = [*_repaired_index(parts), *_repaired_cache(parts)]
+    names = [f"a folder was in the way of a file; it is kept as {name}" for name in parts.folder.set_folders_aside()]
+    done = [*names, *_repaired_index(parts), *_repaired_cache(parts)]
     return (*(Check("repaired", True, what) for what in done), *run_checks(parts))
 
 

@@ -27,6 +27,7 @@ from notewell.sessions.append_journal import locked, move, replace_file
 from notewell.sessions.archives import Archives, pending_owners
 from notewell.sessions.model import SessionKind
 from notewell.sessions.session_file import SessionFile
+from notewell.settings.workspace import require_workspace
 from notewell.sources.transcripts import (
     ARCHIVE,
     CHATS,
@@ -75,9 +76,12 @@ class SessionFolder:
 
     path: Path
     timeout_s: float
+    workspace: Path | None = None  # must exist: nothing is created where a workspace was before it moved away
 
     def ensure(self) -> None:
         """Make the folder; only its owner may enter it."""
+        if self.workspace is not None:
+            require_workspace(self.workspace)
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         except (FileExistsError, NotADirectoryError) as error:

@@ -62,9 +62,11 @@ class Found:
 class ConversationStore:
     """One agent's conversations, in a folder. Safe to use from several threads and processes at once."""
 
-    def __init__(self, folder: str | Path, *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> None:
+    def __init__(
+        self, folder: str | Path, *, lock_timeout_s: float = LOCK_TIMEOUT_S, workspace: Path | None = None
+    ) -> None:
         self.folder = Path(folder)
-        self._files = SessionFolder(self.folder, lock_timeout_s)
+        self._files = SessionFolder(self.folder, lock_timeout_s, workspace)
         self._registry = Registry(
             self.folder, lock_timeout_s, entries=self._entries_of_files, aside=self._files.set_aside
         )

@@ -82,6 +82,15 @@ def checked_workspace(path: Path) -> Path:
         raise WorkspaceError(f"cannot read {path}: {reason}", hint="check the path and its permissions") from error
 
 
+def require_workspace(path: Path) -> None:
+    """Raise WorkspaceError when the workspace that is in use is no longer in its place."""
+    if not os.path.isdir(path):  # noqa: PTH112 - every call of a memory asks this
+        raise WorkspaceError(
+            f"the workspace {path} is gone: it was moved, deleted or unmounted",
+            hint="put it back, or start again with --workspace and its new path",
+        )
+
+
 def expanded(path: Path) -> Path:
     """Return the path with `~` replaced by the home folder."""
     try:

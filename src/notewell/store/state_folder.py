@@ -16,6 +16,7 @@ from pathlib import Path
 from notewell.errors import DiskFullError, IndexBusyError, StoreError, as_store_errors, store_error
 from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.files.faults import reach
+from notewell.settings.workspace import require_workspace
 
 if sys.platform != "win32":
     import fcntl
@@ -33,8 +34,9 @@ LOOK_EVERY_S = 1.0  # how often a waiting writer checks whether the other one ma
 class StateFolder:
     """One agent's derived files. `CURRENT` names the index that answers; a rebuild writes another and switches."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, workspace: Path | None = None) -> None:
         self.path = path
+        self._workspace = workspace  # must exist: nothing is created where a workspace was before it moved away
         self.cache_path = path / "cache.sqlite"
         self._pointer = path / "CURRENT"  # read at every use of the index
 
@@ -52,6 +54,8 @@ class StateFolder:
 
     def _make(self) -> None:
         reach("state.make")
+        if self._workspace is not None:
+            require_workspace(self._workspace)
         self.path.mkdir(parents=True, exist_ok=True)
         top = next((folder for folder in (self.path, *self.path.parents) if folder.name == TOP_FOLDER), None)
         if top is not None and not (top / ".gitignore").exists():
@@ -99,6 +103,19 @@ class StateFolder:
         if self._named() == path:
             self._pointer.unlink(missing_ok=True)
         return kept
+
+    def set_folders_aside(self) -> list[str]:
+        """Rename folders that stand where a file belongs; return their new names."""
+        found = []
+        for name in self._names():
+            is_own = name in {"CURRENT", "write.lock", self.cache_path.name} or _INDEX_NAME.match(name)
+            path = self.path / name
+            if is_own and _CORRUPT not in name and path.is_dir() and not path.is_symlink():
+                kept = path.with_name(f"{name}{_CORRUPT}{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}")
+                with as_store_errors(path):
+                    path.rename(kept)
+                found.append(kept.name)
+        return found
 
     def remove_superseded(self) -> None:
         """Delete index files that `CURRENT` does not name and nobody reads, and all but the newest of those set aside.

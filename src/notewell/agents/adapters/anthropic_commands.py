@@ -19,7 +19,6 @@ from notewell.errors import NotewellError, QueryError
 from notewell.files.no_follow import is_link, read_below
 from notewell.memory.note_folder import NoteFolder, open_folder
 from notewell.memory.note_writing import MOST_TRIES, note_identity, notes_lock
-from notewell.sources.notes import LARGEST_NOTE_BYTES
 from notewell.sources.note_paths import (
     ROOT_FILES,
     ROOT_FOLDER,
@@ -29,6 +28,7 @@ from notewell.sources.note_paths import (
     is_text,
     means_else_on_windows,
 )
+from notewell.sources.notes import LARGEST_NOTE_BYTES
 from notewell.text.fences import strip_fenced
 from notewell.text.redaction import redact
 

@@ -122,10 +122,11 @@ class SqliteEmbeddingCache:
 
     def clear(self) -> int:
         """Delete every entry and all counts; return how many entries there were."""
+        gone = self._delete("id > ?", 0)
         self._hits = self._misses = 0
         if self.path.exists():
             self._write(lambda db: db.rows("DELETE FROM counters"))
-        return self._delete("id > ?", 0)
+        return gone
 
     def keep_only(self, hashes: Collection[str]) -> int:
         """Delete the vectors of all other texts, so that no byte of them is left; return how many there were."""
@@ -222,6 +223,11 @@ class SqliteEmbeddingCache:
                     db.rows("VACUUM")
             return gone
 
+        if self.path.exists() and not self._is_writable():
+            raise IndexReadOnlyError(
+                f"{self.path} is read-only: nothing was deleted",
+                hint="check the permissions of the folder that holds it, or set store.path",
+            )
         return self._rescued(delete, 0)
 
     # --- the file --------------------------------------------------------------------------------
@@ -282,7 +288,7 @@ class SqliteEmbeddingCache:
     def _open_pool(self) -> ConnectionPool:
         if not self.path.exists():
             create_empty(self.path)
-        self._read_only = not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
+        self._read_only = not self._is_writable()
         first = self._open(read_only=self._read_only)
         try:
             _prepare_tables(first)
@@ -290,6 +296,9 @@ class SqliteEmbeddingCache:
             first.close()
             raise
         return ConnectionPool(self._open, first, first_writes=not self._read_only)
+
+    def _is_writable(self) -> bool:
+        return os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
 
     def _open(self, *, read_only: bool) -> Database:
         return open_for_reading(self.path) if read_only else open_for_writing(self.path)

@@ -6,6 +6,8 @@ import errno
 import json
 import os
 import re
+import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,6 +29,7 @@ from notewell.files.faults import reach
 Row = tuple[Any, ...]
 
 BUSY_TIMEOUT_S = 30.0  # a bulk write holds the lock for milliseconds; longer means a stuck process
+LONGEST_LOCK_SLEEP_S = 0.1  # between two looks at a lock, as SQLite's own timeout does
 _CACHE_KIB = 16_000  # holds the hot keyword pages of 100,000 chunks
 _LOG_LIMIT_BYTES = 4_096_000  # 1,000 pages, when SQLite folds the log back; a log that grew larger is cut back to it
 
@@ -166,6 +169,39 @@ class Database:
         return _translated(error, self.path, system_errno=self._connection.system_errno)
 
 
+_limit = threading.local()  # `until`: when this thread stops waiting for locks, on the monotonic clock
+
+
+@contextmanager
+def lock_wait_limit(seconds: float) -> Iterator[None]:
+    """Let this thread wait for locks of other processes no longer than this, in all databases together."""
+    before = getattr(_limit, "until", None)
+    _limit.until = min(time.monotonic() + seconds, before if before is not None else float("inf"))
+    try:
+        yield
+    finally:
+        _limit.until = before
+
+
+class _LockWait:
+    """Waits while another process holds a lock, as SQLite itself would, but not beyond the limit of the thread."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._give_up_at = 0.0
+
+    def __call__(self, tries: int) -> bool:
+        now = time.monotonic()
+        if tries == 0:
+            self._give_up_at = now + self._timeout_s
+        until = getattr(_limit, "until", None)
+        left_s = min(self._give_up_at, until if until is not None else self._give_up_at) - now
+        if left_s <= 0:
+            return False
+        time.sleep(min(left_s, LONGEST_LOCK_SLEEP_S, 0.001 * 2 ** min(tries, 10)))
+        return True
+
+
 _file_layer: str | None = None
 
 
@@ -204,7 +240,7 @@ def connect(
         raise store_error(error, path) from error
     # Plans never depend on bound values, or SQLite would recompile a statement of FTS5 for each of 50 uses in a search.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    connection.set_busy_timeout(round(busy_timeout_s * 1000))
+    connection.set_busy_handler(_LockWait(busy_timeout_s))
     return Database(connection, path)
 
 
