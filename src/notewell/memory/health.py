@@ -12,12 +12,12 @@ from notewell.indexing.waited_for import check_jobs, jobs_under_way
 from notewell.types import EVERYTHING, Check, Counts, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from notewell.memory.memory import Memory
     from notewell.protocols import Store
     from notewell.store.sqlite.cache import CacheStats
-    from notewell.types import EmbedderIdentity
+    from notewell.types import EmbedderIdentity, SourceCounts
 
 LOW_DISK_BYTES = 200 * 1024 * 1024  # an index of 10,000 chunks, its rebuild beside it and a cache fit into that
 
@@ -28,13 +28,17 @@ def memory_status(memory: Memory, *, deep: bool) -> Status:
     """Return the figures; with `deep` also the checks."""
     selection = memory.selection
     counts, built_with, size, stale = Counts(0, 0, 0, 0), None, 0, True
+    source_counts: Sequence[SourceCounts] = ()
     with memory.store() as store:
         if store is not None:
             with store.reading() as snapshot:
                 counts, built_with = snapshot.counts(), snapshot.embedder()
+                source_counts = snapshot.source_counts()
             size, stale = store.size_bytes(), _is_stale(memory, store)
     cache_stats, cache_trouble = _cache_stats(memory)
     answers_by_vector = _answers_by_vector(counts, built_with, memory)
+    in_use = selection.embedder.identity if selection.embedder else None
+    index_path = memory.state.current()
     return Status(
         workspace=str(memory.workspace),
         agent=memory.agent,
@@ -43,7 +47,7 @@ def memory_status(memory: Memory, *, deep: bool) -> Status:
         chunks=counts.chunks,
         pending=counts.pending,
         mode=memory.settings.query.default_mode if answers_by_vector else "keyword",
-        embedder=str(selection.embedder.identity) if selection.embedder else None,
+        embedder=str(in_use) if in_use else None,
         embedder_reason=selection.reason,
         index_embedder=str(built_with) if built_with else None,
         sources=memory.settings.sources,
@@ -55,6 +59,12 @@ def memory_status(memory: Memory, *, deep: bool) -> Status:
         jobs=jobs_under_way(memory.state.path),
         checks=tuple(run_checks(memory)) if deep else (),
         notes=(*_notes(memory, counts, built_with), *cache_trouble),
+        provider=in_use.provider if in_use else "none",
+        model=in_use.model if in_use else "",
+        fell_back=selection.fell_back,
+        dimensions=built_with.dimensions if built_with else None,
+        index_path=str(index_path) if index_path else None,
+        source_counts=tuple(source_counts),
     )
 
 
