@@ -8,7 +8,7 @@ How a page is read:
 - A ```json block right after a command without output is the document that the command prints.
 - ```sh followed by ```text: of each line the parts that call `notewell` are run, where the README expects them.
 - ```python: run in order, all blocks of a page share their names; a ```text block right after is what is printed.
-- ```markdown memory/x.md, ```jsonl ..., ```tsv ...: the file is written into the empty folder.
+- ```markdown memory/x.md, ```jsonl ..., ```tsv ..., ```yaml ...: the file is written into the empty folder.
 - ```toml: loads as a user's settings file, or as a workspace's if its first line is `# notewell.toml`. ```toml x.toml
   is some other file and has to be valid TOML.
 
@@ -174,7 +174,7 @@ class PageRun:
                 printed = self._python(block)
                 if after and after.kind == "text":
                     yield Shown(f"python, line {block.first}", after.lines, printed, after.first)
-            elif block.kind in {"markdown", "jsonl", "tsv"} and block.info:
+            elif block.kind in {"markdown", "jsonl", "tsv", "yaml"} and block.info:
                 file = self.empty / block.info
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text("\n".join(block.lines) + "\n", encoding="utf-8")
