@@ -729,7 +729,9 @@ def test_every_help_ends_with_an_example_that_runs(notewell, example, monkeypatc
         (example / "event.json").write_text(json.dumps({"transcript_path": str(transcript)}), encoding="utf-8")
     if name == "config import":
         (tmp_path / ".openclaw").mkdir()
-        (tmp_path / ".openclaw" / "openclaw.json").write_text('{"memory": {"citations": "on"}}', encoding="utf-8")
+        (tmp_path / ".openclaw" / "openclaw.json").write_text(
+            '{"memory": {"query": {"hybrid": {"temporalDecay": {"enabled": true}}}}}', encoding="utf-8"
+        )
     if "evals/corpus" in words:
         write_test_set(example / "evals/corpus")
     if "download" in words:  # one that is there already is not fetched
