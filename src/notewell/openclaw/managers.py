@@ -211,13 +211,13 @@ class MemoryIndexManager:
         group = _group_part(session_key)
         if group is None or self.memory.audience.is_group:  # a memory that was opened for a group stays so
             return None, None
-        from notewell.sessions.ids import id_of_group
+        from notewell.sessions import id_of_group
 
         return "group", id_of_group(group) if group else None
 
 
 def _provider_status(status: Status, settings: Settings) -> Json:
-    from notewell.indexing.batch_run import FAILURE_LIMIT
+    from notewell.indexing.batch_jobs import FAILURE_LIMIT
 
     vector = settings.store.vector
     batch = settings.remote.batch
