@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
-from typing import Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 SourceName = Literal["memory", "sessions"]
 SearchMode = Literal["hybrid", "semantic", "keyword"]
@@ -293,6 +294,64 @@ class NoteText:
     line_count: int
     truncated: bool
     next_first_line: int | None  # where to go on; None at the end of the file
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFile:
+    """A file that belongs into the context of a session, and how much of it is there."""
+
+    path: str  # relative to the workspace
+    missing: bool  # also what the audience may not see
+    raw_chars: int
+    injected_chars: int
+
+    @property
+    def truncated(self) -> bool:
+        """Whether a part was left out."""
+        return self.injected_chars < self.raw_chars
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContext:
+    """What an agent should know at the start of a session."""
+
+    text: str  # for the system prompt, fenced as data; empty when there is nothing to know
+    files: tuple[ContextFile, ...]
+    workspace: str
+    generated_at_ms: int  # since 1970
+    notes: tuple[str, ...] = ()
+
+    def report(self, prompt: str = "", *, provider: str | None = None, model: str | None = None) -> dict[str, Any]:
+        """Return the report that OpenClaw keeps with a session, as `system_prompt_report`.
+
+        `prompt` is the system prompt that was sent, the text of this context in it; `provider` and `model` are those
+        that it was sent to. Without a prompt the report is an estimate.
+        """
+        injected = len(self.text) if not prompt or self.text in prompt else 0
+        chars = len(prompt) or injected
+        answered_by = {"provider": provider, "model": model}
+        return {
+            "source": "run" if prompt else "estimate",
+            "generatedAt": self.generated_at_ms,
+            **{name: value for name, value in answered_by.items() if value is not None},
+            "workspaceDir": self.workspace,
+            "systemPrompt": {
+                "chars": chars,
+                "projectContextChars": injected,
+                "nonProjectContextChars": chars - injected,
+            },
+            "injectedWorkspaceFiles": [
+                {
+                    "name": file.path.rpartition("/")[2],
+                    "path": str(Path(self.workspace) / file.path),
+                    "missing": file.missing,
+                    "rawChars": file.raw_chars,
+                    "injectedChars": file.injected_chars,
+                    "truncated": file.truncated,
+                }
+                for file in self.files
+            ],
+        }
 
 
 # --- indexing ----------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         NoteText,
         Remembered,
         SearchAnswer,
+        SessionContext,
         Status,
         Verification,
     )
@@ -66,6 +67,11 @@ def note_document(note: NoteText) -> Json:
         "truncated": note.truncated,
         "nextFrom": note.next_first_line,
     }
+
+
+def context_files(context: SessionContext) -> list[Json]:
+    """Return the files of a session's context, without where the workspace is."""
+    return [camel_case(asdict(file)) | {"truncated": file.truncated} for file in context.files]
 
 
 def remembered_document(done: Remembered) -> Json:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from notewell import Hit, Memory
 from notewell.agents.tools import MemoryTools, memory_prompt
-from notewell.agents.tools.prompt import MIN_PIECE, injected_hits, shows_citations
-from notewell.text.fences import strip_fenced
+from notewell.agents.tools.prompt import injected_hits, shows_citations
+from notewell.text.fences import MIN_PIECE, strip_fenced
 
 
 def test_it_says_what_the_memory_holds_and_how_it_searches(memory, workspace):

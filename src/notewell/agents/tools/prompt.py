@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 from notewell.agents.documents import hit_document
 from notewell.agents.tools.schemas import APPEND, GET, SEARCH
-from notewell.text.fences import fence
+from notewell.sources.privacy import Citations, shows_citations
+from notewell.text.fences import fence, fence_within
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -19,10 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Citations", "PromptMode", "fence", "fenced_note", "injected_hits", "memory_prompt", "shows_citations"]
 
 PromptMode = Literal["full", "minimal"]
-Citations = Literal["auto", "on", "off"]
 READING_TOOLS = (SEARCH.name, GET.name)
-MIN_PIECE = 80  # characters; a shorter piece of a snippet tells nothing
-CUT_MARK = " […]"
 
 
 def memory_prompt(
@@ -79,16 +77,11 @@ def _instructions(tools: Collection[str], *, cited: bool) -> Iterator[str]:
 # --- recalled passages ---------------------------------------------------------------------------
 
 
-def shows_citations(citations: Citations, chat: Chat) -> bool:
-    """Say whether results carry citations: `auto` means in direct chats, where the paths are the reader's own."""
-    return citations == "on" or (citations == "auto" and chat == "direct")
-
-
 def injected_hits(hits: Sequence[Hit], *, budget: int, cited: bool) -> list[Json]:
     """Return the first hits whose fenced snippets fit into `budget` characters together; the last may be cut short."""
     shown: list[Json] = []
     for hit in hits:
-        snippet = _fenced_within(hit.snippet, hit.citation if cited else hit.path, budget)
+        snippet = fence_within(hit.snippet, hit.citation if cited else hit.path, budget)
         if not snippet:
             break
         budget -= len(snippet)
@@ -105,16 +98,3 @@ def fenced_note(note: NoteText, *, cited: bool) -> str:
         return ""
     last = note.first_line + note.line_count - 1
     return fence(note.text, f"{note.path}#L{note.first_line}-L{last}" if cited else note.path)
-
-
-def _fenced_within(text: str, origin: str, budget: int) -> str:
-    """Return the fenced text, cut to fit into `budget` characters; empty when too little would be left."""
-    fenced = fence(text, origin)
-    while len(fenced) > budget:
-        text = text.removesuffix(CUT_MARK)
-        text = text[: len(text) - max(len(fenced) - budget, 0) - len(CUT_MARK)]
-        if len(text) < MIN_PIECE:
-            return ""
-        text += CUT_MARK
-        fenced = fence(text, origin)
-    return fenced
