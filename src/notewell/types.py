@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 SourceName = Literal["memory", "sessions"]
 SearchMode = Literal["hybrid", "semantic", "keyword"]
+Backend = Literal["builtin", "qmd"]
 
 
 def hash_text(text: str) -> str:
@@ -274,6 +275,14 @@ class IndexState:
 
 
 @dataclass(frozen=True, slots=True)
+class Fallback:
+    """Something else answers than the settings ask for."""
+
+    instead_of: str  # "qmd", or an embedding provider; JSON calls it `from`
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class SearchAnswer:
     """What was found, how, and what the reader should know about it."""
 
@@ -282,6 +291,10 @@ class SearchAnswer:
     hits: tuple[Hit, ...]
     index: IndexState
     notes: tuple[str, ...] = ()
+    backend: Backend = "builtin"  # which gave this answer
+    fallback: Fallback | None = None  # why it was not the one that the settings ask for
+    provider: str | None = None  # of the embedder of the query; None when keyword search answered
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,6 +482,52 @@ class BatchJob:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheState:
+    """The embedding cache."""
+
+    enabled: bool
+    entries: int
+    max_entries: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FtsState:
+    """Keyword search."""
+
+    enabled: bool
+    available: bool
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorState:
+    """Vector search."""
+
+    enabled: bool
+    available: bool | None  # None before an index was opened that needs an extension
+    driver: str
+    extension_path: str = ""  # of the settings
+    load_error: str = ""
+    dims: int | None = None  # of the stored vectors
+
+
+@dataclass(frozen=True, slots=True)
+class BatchState:
+    """The settings for batch jobs, and how the last run with any went."""
+
+    enabled: bool
+    failures: int
+    limit: int  # of failures: then the run goes on without jobs
+    wait: bool
+    concurrency: int
+    poll_interval_ms: int
+    timeout_ms: int
+    last_error: str = ""
+    last_provider: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """Where the memory is, what it holds and how it would answer."""
 
@@ -484,18 +543,22 @@ class Status:
     index_embedder: str | None  # the identity the stored vectors belong to
     sources: Sequence[SourceName]
     index_bytes: int
-    cache_entries: int
-    cache_bytes: int
+    cache: CacheState
+    vector: VectorState
+    fts: FtsState
+    batch: BatchState
     read_only: bool
     stale: bool
     checks: tuple[Check, ...] = ()  # with deep=True
     notes: tuple[str, ...] = ()
+    backend: Backend = "builtin"  # which answers searches now
+    fallback: Fallback | None = None  # the backend or the embedding provider that the settings ask for cannot be used
     jobs: tuple[BatchJob, ...] = ()  # in progress at a provider
     provider: str = "none"  # of the embedder in use
     model: str = ""  # of the embedder in use
-    fell_back: bool = False  # the embedder in use is the fallback; `embedder_reason` says why
-    dimensions: int | None = None  # of the stored vectors
-    index_path: str | None = None  # the index file that answers; None before the first index
+    requested_provider: str = "auto"
+    db_path: str | None = None  # the index file that answers; None before the first index
+    extra_paths: tuple[str, ...] = ()
     source_counts: tuple[SourceCounts, ...] = ()
 
 

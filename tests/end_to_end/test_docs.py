@@ -59,7 +59,7 @@ MASKS = (
 )
 PROGRESS = re.compile(r"(embedding chunks|reading notes|waiting for batch jobs): [\d,]+ of [\d,]+")
 DECIMAL = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.])")
-VARYING_KEYS = {"seconds", "bytes", "indexBytes", "cacheBytes"}
+VARYING_KEYS = {"seconds", "bytes", "indexBytes"}
 
 
 # --- reading a page ------------------------------------------------------------------------------

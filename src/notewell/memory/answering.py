@@ -109,6 +109,8 @@ class Answering:
             hits=found.hits,
             index=IndexState(counts.files, counts.chunks, counts.pending, stale=stale),
             notes=tuple(dict.fromkeys(note for note in notes if note)),
+            provider=embedder.identity.provider if embedder and vector is not None else None,
+            model=embedder.identity.model if embedder and vector is not None else None,
         )
 
     def embedder_notes(self) -> list[str]:
