@@ -90,7 +90,9 @@ def test_a_provider_that_fell_back_is_named_with_the_reason(notewell, indexed, m
     document = notewell("status", "-w", indexed, *words, "--json").document
     assert (document["provider"], document["requestedProvider"]) == ("hashing", "openai")
     assert document["fallback"]["from"] == "openai"
-    assert "OPENAI_API_KEY" in document["fallback"]["reason"] or "key" in document["fallback"]["reason"]
+    assert "needs an API key" in document["fallback"]["reason"]
+    found = notewell("search", "printer address", "-w", indexed, *words, "--json").document
+    assert (found["provider"], found["fallback"]) == ("hashing", document["fallback"])
 
 
 @pytest.mark.slow
