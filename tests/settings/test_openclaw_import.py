@@ -81,6 +81,44 @@ AGENTS_JSON5 = """{
 }"""
 
 
+RESOLVED = {  # every key of OpenClaw's ResolvedMemorySearchConfig, with its default where it has one
+    "enabled": True,
+    "sources": ["memory", "sessions"],
+    "extraPaths": ["../shared"],
+    "provider": "openai",
+    "remote": {
+        "baseUrl": "https://gateway.example/v1",
+        "apiKey": "sk-of-the-gateway",
+        "headers": {"X-Team": "memory"},
+        "batch": {"enabled": True, "wait": True, "concurrency": 2, "pollIntervalMs": 2000, "timeoutMinutes": 60},
+    },
+    "experimental": {"sessionMemory": True},
+    "fallback": "local",
+    "model": "text-embedding-3-small",
+    "local": {"modelPath": "/models/x.gguf", "modelCacheDir": "/models"},
+    "store": {
+        "driver": "sqlite",
+        "path": "~/.openclaw/memory/{agentId}.sqlite",
+        "vector": {"enabled": True, "extensionPath": "/lib/vec0.so"},
+    },
+    "chunking": {"tokens": 400, "overlap": 80},
+    "sync": {
+        "onSessionStart": True,
+        "onSearch": True,
+        "watch": True,
+        "watchDebounceMs": 1500,
+        "intervalMinutes": 0,
+        "sessions": {"deltaBytes": 100_000, "deltaMessages": 50},
+    },
+    "query": {
+        "maxResults": 6,
+        "minScore": 0.35,
+        "hybrid": {"enabled": True, "vectorWeight": 0.7, "textWeight": 0.3, "candidateMultiplier": 4},
+    },
+    "cache": {"enabled": True, "maxEntries": 50_000},
+}
+
+
 @pytest.fixture
 def imported(tmp_path):
     """Translate a text and load the file that is made of it."""
@@ -115,6 +153,16 @@ def test_the_short_yaml_of_the_documents(imported):
     assert (settings.provider, settings.model) == ("openai", "text-embedding-3-small")
     assert settings.chunking.tokens == 512  # 2,048 characters
     assert settings.cache.max_entries == 1000
+
+
+def test_every_setting_of_openclaw_but_its_database(imported):
+    done, settings = imported(json.dumps({"agents": {"defaults": {"memorySearch": RESOLVED}}}), "openclaw.json")
+    assert list(left_out(done)) == ["agents.defaults.memorySearch.store.path"]
+    assert settings.remote.base_url == "https://gateway.example/v1"
+    assert settings.local.model_cache_dir == "/models"
+    assert settings.store.vector.extension_path == "/lib/vec0.so"
+    assert settings.query.hybrid.candidate_multiplier == 4
+    assert settings.sync.sessions.delta_messages == 50
 
 
 def test_defaults_and_overrides_of_agents(imported):
