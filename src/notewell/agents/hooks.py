@@ -27,7 +27,7 @@ class Captured:
 def recalled_at_start(memory: Memory) -> str:
     """Return what a new session should know, after a line on the state of the memory; empty when that is nothing."""
     context = memory.session_context()
-    return f"{state_line(memory.status())}\n{context.text}" if context.text else ""
+    return f"{state_line(memory)}\n{context.text}" if context.text else ""
 
 
 def capture_transcript(memory: Memory, event: Mapping[str, Any]) -> Captured:

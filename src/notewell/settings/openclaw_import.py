@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -121,7 +122,7 @@ def ignored_settings(workspace: Path | None, environ: Mapping[str, str] = os.env
         except OSError:
             continue
         if is_ours:
-            yield f"{file} is not read, settings are TOML: run `notewell config import {file.name}`"
+            yield f"{file} is not read, settings are TOML: run `notewell config import {shlex.quote(str(file))}`"
 
 
 # --- translating -----------------------------------------------------------------------------------

@@ -58,6 +58,11 @@ def test_an_empty_memory_says_so(tmp_path):
         assert "holds no notes yet" in memory_prompt(memory)
 
 
+def test_notes_that_are_not_indexed_yet_are_not_called_none(workspace):
+    with Memory.open(workspace, provider="none") as memory:
+        assert "holds 7 files, not indexed yet." in memory_prompt(memory)
+
+
 @pytest.mark.parametrize(
     ("options", "absent"),
     [

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from notewell.agents.documents import Json
     from notewell.memory.memory import Memory
     from notewell.sources.privacy import Chat
-    from notewell.types import Hit, NoteText, Status
+    from notewell.types import Hit, NoteText
 
 __all__ = ["Citations", "PromptMode", "fence", "fenced_note", "injected_hits", "memory_prompt", "shows_citations"]
 
@@ -38,13 +38,15 @@ def memory_prompt(
     if mode == "minimal" or not set(tools) & set(READING_TOOLS):
         return ""
     cited = shows_citations(citations or memory.settings.tools.citations, chat or memory.audience.chat)
-    return "\n".join(["## Memory", state_line(memory.status()), *_instructions(tools, cited=cited)])
+    return "\n".join(["## Memory", state_line(memory), *_instructions(tools, cited=cited)])
 
 
-def state_line(status: Status) -> str:
+def state_line(memory: Memory) -> str:
     """Return one line on what the memory holds now and how it is searched."""
+    status = memory.status()
     if not status.files:
-        return "Long-term memory holds no notes yet."
+        unindexed = len(memory.files())
+        return f"Long-term memory holds {f'{unindexed:,} files, not indexed' if unindexed else 'no notes'} yet."
     sources = "notes and past conversations" if "sessions" in status.sources else "notes"
     line = f"Long-term memory holds {status.files:,} files of {sources}."
     pending = f"{status.pending:,} of {status.chunks:,} passages" if status.pending else ""
