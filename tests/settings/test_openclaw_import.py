@@ -262,6 +262,7 @@ def test_odd_texts_survive_the_file(imported):
         pytest.param("{memory: ", "x.json5", "not valid JSON5", id="broken JSON5"),
         pytest.param("memory = ", "x.toml", "not valid TOML", id="broken TOML"),
         pytest.param("- memory", "x.yaml", "not a table", id="a list"),
+        pytest.param("{}", "x.json", "no settings of the memory", id="an empty object"),
         pytest.param("", "x.yaml", "not a table", id="an empty file"),
         pytest.param("gateway: {port: 1}\nagents: {}", "x.yaml", "no settings of the memory", id="nothing of ours"),
         pytest.param("memory: &m {x: *m}", "x.yaml", "more than 2,000", id="a loop of aliases"),

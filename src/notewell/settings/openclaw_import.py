@@ -251,14 +251,11 @@ def _read(path: Path) -> Any:
         raise SettingsError(f"{path}: cannot be read: {error.strerror or error}", hint="check the path") from error
     if size > MAX_BYTES:
         raise SettingsError(f"{path}: {size:,} bytes are too many for settings", hint="name the settings file")
-    kind = path.suffix.lower()
-    return _read_toml(path, text) if kind == ".toml" else _read_json(path, text) or _read_yaml(path, text)
+    readers = {".toml": _read_toml, ".json": _read_json, ".json5": _read_json, ".jsonc": _read_json}
+    return readers.get(path.suffix.lower(), _read_yaml)(path, text)
 
 
 def _read_json(path: Path, text: str) -> Any:
-    """Return the value of JSON or JSON5; None for a file whose name says that it is neither."""
-    if path.suffix.lower() not in {".json", ".json5", ".jsonc"}:
-        return None
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
