@@ -186,7 +186,7 @@ def session_exists(world):
 def session_busy(world):
     store = sessions_of(world)
     world.monkeypatch.setitem(ConversationStore.__init__.__kwdefaults__, "lock_timeout_s", 0.05)
-    with store._places.locked("chat-1"):
+    with store._files.locked("chat-1"):
         return sessions_call(world, "archive", "chat-1")
 
 

@@ -1,4 +1,4 @@
-"""The layout of a file whose last array grows: its text in, its parts and the text after a change out.
+"""Edits JSON5 files whose last array grows, and keeps comments, unknown fields and layout.
 
     {
       ...                      the head: fields that seldom change
@@ -18,38 +18,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from notewell.sessions.json5 import (
+from notewell.sources.transcripts.json5 import (
     Container,
+    Item,
     Json5Error,
+    Layout,
     container_at,
     parse_object,
-    set_members,
     write_json,
     write_name,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """Which array grows, and the comment on top of a new file."""
-
-    array: str  # "messages"
-    opening_comment: str
-
-    @property
-    def end_mark(self) -> str:
-        """The line behind the last element; strings that we write hold no line break, so nothing else is this line."""
-        return f"  ], // end of {self.array}\n"
-
-    @property
-    def end_field(self) -> str:
-        """The field of the foot that says where the end mark is, in bytes; it differs after an edit by hand."""
-        return f"{self.array}End"
-
-
-@dataclass(frozen=True, slots=True)
 class Parts:
-    """A text in three: up to the end mark, the foot behind it, and what the foot says."""
+    """A text in three: up to the end mark, the foot after it, and the fields of the foot."""
 
     body: str  # the head and the elements; ends with a line break
     foot: str
@@ -63,8 +46,7 @@ def new_text(
     lines = ["{"]
     lines += [f"  // {line}" for line in layout.opening_comment.split("\n")]
     lines += [f"  {write_name(name)}: {write_json(value)}," for name, value in head.items() if value is not None]
-    lines += [f"  {layout.array}: ["]
-    body = "\n".join(lines) + "\n" + element_lines(elements)
+    body = "\n".join(lines) + "\n" + layout.opening + element_lines(elements)
     return join(layout, body, "}\n", foot)
 
 
@@ -101,7 +83,7 @@ def parts_of_end(layout: Layout, end: str) -> Parts | None:
 
 def set_head(layout: Layout, text: str, changes: Mapping[str, Any]) -> str:
     """Return the text with fields set that stand before the array; in our own layout the array is not looked at."""
-    opening = f"\n  {layout.array}: [\n"
+    opening = f"\n{layout.opening}"
     cut = text.find(opening)
     end = parts_of_end(layout, text)
     closing = "  ]\n}"
@@ -144,7 +126,7 @@ def arrange(layout: Layout, text: str) -> Parts:
 
 
 def elements_of(layout: Layout, text: str) -> list[tuple[int, int]]:
-    """Return where each element stands in the text, from its own start to behind its comma."""
+    """Return where each element stands in the text, from its own start to the end of its comma."""
     item = container_at(text).item(layout.array)
     if item is None:
         return []
@@ -157,7 +139,7 @@ def without_elements(layout: Layout, text: str, first: int, last: int) -> str:
     if first >= last or first >= len(spans):
         return text
     start = _line_start(text, spans[first][0])
-    end = _line_start(text, spans[last][0]) if last < len(spans) else _behind_line(text, spans[-1][1])
+    end = _line_start(text, spans[last][0]) if last < len(spans) else _after_line(text, spans[-1][1])
     return text[:start] + text[max(end, spans[min(last, len(spans)) - 1][1]) :]
 
 
@@ -166,6 +148,14 @@ def with_element(layout: Layout, text: str, position: int, element: Mapping[str,
     start, end = elements_of(layout, text)[position]
     comma = "," if text[end - 1] == "," else ""
     return text[:start] + write_json(element) + comma + text[end:]
+
+
+def with_new_elements(layout: Layout, text: str, elements: Sequence[Mapping[str, Any]]) -> str:
+    """Return the text, in our layout, with elements added after the last one."""
+    parts = parts_of_end(layout, text)
+    if parts is None or parts.values.get(layout.end_field) != len(parts.body.encode()):  # written or edited by others
+        parts = arrange(layout, text)
+    return join(layout, parts.body + element_lines(elements), parts.foot, {})
 
 
 def with_appended(text: str, name: str, value: Mapping[str, Any], *, before: str) -> str:
@@ -201,6 +191,46 @@ def _line_start(text: str, position: int) -> int:
     return start if not text[start:position].strip() else position
 
 
-def _behind_line(text: str, position: int) -> int:
+def _after_line(text: str, position: int) -> int:
     end = text.find("\n", position)
     return end + 1 if end >= 0 and not text[position:end].strip() else position
+
+
+# --- members -----------------------------------------------------------------------------------
+
+
+def set_members(text: str, start: int, changes: Mapping[str, Any], *, before: str = "", indent: str = "  ") -> str:
+    """Return the text with members of the object at `start` set, or removed where the value is None.
+
+    Values that are there are replaced where they stand; new ones go before the member `before`, else to the end.
+    """
+    for name, value in changes.items():
+        found = container_at(text, start)
+        item = found.item(name)
+        if item and value is None:
+            text = _without(text, item)
+        elif item:
+            text = text[: item.value_start] + write_json(value) + text[item.value_end :]
+        elif value is not None:
+            text = _inserted(text, found, f"{write_name(name)}: {write_json(value)}", before=before, indent=indent)
+    return text
+
+
+def _inserted(text: str, found: Container, member: str, *, before: str, indent: str) -> str:
+    anchor = found.item(before) if before else None
+    if anchor:
+        return f"{text[: anchor.start]}{member},\n{indent}{text[anchor.start :]}"
+    close = found.end - 1
+    if found.items and not found.items[-1].has_comma:
+        cut = found.items[-1].value_end
+        text, close = f"{text[:cut]},{text[cut:]}", close + 1
+    body = text[:close].rstrip(" \t")
+    gap = "" if body.endswith("\n") else "\n"
+    return f"{body}{gap}{indent}{member},\n{indent[2:]}{text[close:]}"
+
+
+def _without(text: str, item: Item) -> str:
+    line_start = text.rfind("\n", 0, item.start) + 1
+    line_end = text.find("\n", item.end)
+    alone = not text[line_start : item.start].strip() and line_end >= 0 and not text[item.end : line_end].strip()
+    return text[:line_start] + text[line_end + 1 :] if alone else text[: item.start] + text[item.end :].lstrip(" \t")

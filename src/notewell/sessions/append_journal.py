@@ -1,7 +1,7 @@
-"""Bytes to disk so that a crash leaves the state before or the state after: appends in place, and whole replacements.
+"""Writes the store's files so that a crash leaves the state before or the state after.
 
 An append writes over the last bytes of a file. Before it does, the old and the new bytes go to a journal, on disk: if
-the append is cut short, `recover` finishes it. A replacement is a draft that is renamed over the file.
+the append is cut short, `recover` finishes it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def locked(lock: Path, timeout_s: float, what: str) -> Iterator[None]:
 
 def overwrite_end(path: Path, journal: Path, offset: int, new: bytes) -> None:
     """Replace everything from `offset` on by `new`, so that after a crash the file ends in the old or the new way."""
-    with _full_disk_said(path), path.open("r+b", buffering=0) as file:
+    with _full_disk_told(path), path.open("r+b", buffering=0) as file:
         file.seek(offset)
         old = file.read()
         _write_journal(journal, offset, old, new)
@@ -71,7 +71,7 @@ def recover(path: Path, journal: Path) -> bool:
     """Finish an append that was cut short; say whether anything had to be done.
 
     A file that somebody changed since is left alone: only what is a mix of the old and the new bytes is half an append.
-    Call it under the lock only: an append under way looks like one that was cut short.
+    Call it under the lock only: an append in progress looks like one that was cut short.
     """
     entry = _read_journal(journal)
     if entry is None:
@@ -82,7 +82,7 @@ def recover(path: Path, journal: Path) -> bool:
     except FileNotFoundError:
         _clear(journal)
         return False
-    with _full_disk_said(path), file:
+    with _full_disk_told(path), file:
         file.seek(offset)
         now = file.read()
         torn = now not in (old, new) and _is_mix(
@@ -95,7 +95,7 @@ def recover(path: Path, journal: Path) -> bool:
 
 
 def is_unfinished(journal: Path) -> bool:
-    """Say whether an append is under way or was cut short."""
+    """Say whether an append is in progress or was cut short."""
     try:
         with journal.open("rb", buffering=0) as file:
             return file.read(1) == b"{"
@@ -106,7 +106,7 @@ def is_unfinished(journal: Path) -> bool:
 def replace_file(path: Path, data: bytes) -> None:
     """Put a whole new content in place of a file, or make the file; after a crash the old or the new one is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _full_disk_said(path):
+    with _full_disk_told(path):
         write_atomically(path, data, faults="session.draft")
 
 
@@ -164,7 +164,7 @@ def _is_mix(now: bytes, old: bytes, new: bytes) -> bool:
 
 
 def _clear(journal: Path) -> None:
-    """Leave nothing readable in the journal; it need not reach the disk: who reads it again finds its append done."""
+    """Leave nothing readable in the journal; it need not reach the disk: if it stays, its append is found done."""
     with suppress(FileNotFoundError), journal.open("r+b", buffering=0) as file:
         size = file.seek(0, os.SEEK_END)
         if size > JOURNAL_KEPT:
@@ -188,7 +188,7 @@ def _write_all(handle: int, data: bytes) -> None:
 
 
 @contextmanager
-def _full_disk_said(path: Path) -> Iterator[None]:
+def _full_disk_told(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from notewell.sources.notes import NotesSource
-from notewell.sources.walking import REMEMBERED_S, SETTLED_NS
+from notewell.sources.walk import REMEMBERED_S, SETTLED_NS
 
 SETTLED_S = 1.5 * SETTLED_NS / 1e9
 

@@ -1,7 +1,7 @@
-"""JSON5 as the session store reads and writes it: values in and out, and where members stand in a text.
+"""Reads and writes JSON5, and tells where members and elements stand in a text.
 
-Parsing is pyjson5's. The spans are ours, because no library tells them: they let a change touch only what it is about,
-so that comments, unknown fields and the layout of a person who edited the file stay as they are.
+Parsing is pyjson5's. The spans are ours, because no library tells them: they give messages their line numbers, and let
+an edit touch only what it is about.
 """
 
 from __future__ import annotations
@@ -52,12 +52,35 @@ class Container:
     """An object or array of a text: its brackets' offsets and what is inside, in order."""
 
     start: int
-    end: int  # the offset behind the closing bracket
+    end: int  # the offset after the closing bracket
     items: tuple[Item, ...]
 
     def item(self, name: str) -> Item | None:
         """Return the member of this name; the last one counts, as in every JSON5 reader."""
         return next((item for item in reversed(self.items) if item.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a file is laid out whose array grows: the name of the array, and the comment on top of a new file."""
+
+    array: str  # "messages"
+    opening_comment: str
+
+    @property
+    def opening(self) -> str:
+        """The line before the first element."""
+        return f"  {self.array}: [\n"
+
+    @property
+    def end_mark(self) -> str:
+        """The line after the last element; strings that we write hold no line break, so nothing else is this line."""
+        return f"  ], // end of {self.array}\n"
+
+    @property
+    def end_field(self) -> str:
+        """The field of the foot that says where the end mark is, in bytes; it differs after an edit by hand."""
+        return f"{self.array}End"
 
 
 def parse_json5(text: str) -> Any:
@@ -69,9 +92,17 @@ def parse_json5(text: str) -> Any:
         message = str(error.args[0]) if error.args else "not JSON5"
         place = re.search(r"near (\d+)", message)
         line = text.count("\n", 0, int(place[1])) + 1 if place else 0
-        raise Json5Error(f"line {line}: {message}" if line else message) from error
+        raise Json5Error(f"line {line}: not valid JSON5" if line else message) from error
     except (RecursionError, UnicodeError, ValueError) as error:
         raise Json5Error(str(error)) from error
+
+
+def decode_json5(data: bytes) -> str:
+    """Return the text of a file; raises Json5Error where it is not UTF-8."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Json5Error(f"byte {error.start}: not UTF-8") from error
 
 
 def parse_object(text: str) -> dict[str, Any]:
@@ -117,49 +148,6 @@ def container_at(text: str, start: int = 0) -> Container:
             items.append(item)
         if closing is not None:
             return Container(opening[0], closing, tuple(items))
-
-
-def set_members(text: str, start: int, changes: Mapping[str, Any], *, before: str = "", indent: str = "  ") -> str:
-    """Return the text with members of the object at `start` set, or removed where the value is None.
-
-    Values that are there are replaced where they stand; new ones go before the member `before`, else to the end.
-    """
-    for name, value in changes.items():
-        found = container_at(text, start)
-        item = found.item(name)
-        if item and value is None:
-            text = _without(text, item)
-        elif item:
-            text = text[: item.value_start] + write_json(value) + text[item.value_end :]
-        elif value is not None:
-            text = _inserted(text, found, f"{write_name(name)}: {write_json(value)}", before=before, indent=indent)
-    return text
-
-
-def _inserted(text: str, found: Container, member: str, *, before: str, indent: str) -> str:
-    anchor = found.item(before) if before else None
-    if anchor:
-        return f"{text[: anchor.start]}{member},\n{indent}{text[anchor.start :]}"
-    last = found.items[-1] if found.items else None
-    if last and not last.has_comma:
-        return _inserted(
-            f"{text[: last.value_end]},{text[last.value_end :]}",
-            container_at(f"{text[: last.value_end]},{text[last.value_end :]}", found.start),
-            member,
-            before="",
-            indent=indent,
-        )
-    close = found.end - 1
-    body = text[:close].rstrip(" \t")
-    gap = "" if body.endswith("\n") else "\n"
-    return f"{body}{gap}{indent}{member},\n{indent[2:]}{text[close:]}"
-
-
-def _without(text: str, item: Item) -> str:
-    line_start = text.rfind("\n", 0, item.start) + 1
-    line_end = text.find("\n", item.end)
-    alone = not text[line_start : item.start].strip() and line_end >= 0 and not text[item.end : line_end].strip()
-    return text[:line_start] + text[line_end + 1 :] if alone else text[: item.start] + text[item.end :].lstrip(" \t")
 
 
 def _next_item(text: str, tokens: Iterator[tuple[int, str]], *, in_object: bool) -> tuple[Item | None, int | None]:
@@ -240,6 +228,15 @@ def _depth(value: Any) -> int:
         deepest += 1
         level = children
     return deepest
+
+
+def has_json5() -> bool:
+    """Say whether the extra that parses JSON5 is installed."""
+    try:
+        _pyjson5()
+    except ConversationError:
+        return False
+    return True
 
 
 def require_json5() -> None:

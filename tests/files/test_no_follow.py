@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from notewell.sources import opening
+from notewell.files import no_follow
 
-WAYS = [pytest.param(opening._open_by_path, id="by path")]
-if opening._FOLDER_BY_FOLDER:
-    WAYS.append(pytest.param(opening._open_by_folder, id="folder by folder"))
+WAYS = [pytest.param(no_follow._open_by_path, id="by path")]
+if no_follow._FOLDER_BY_FOLDER:
+    WAYS.append(pytest.param(no_follow._open_by_folder, id="folder by folder"))
 
 
 @pytest.fixture
@@ -48,4 +48,4 @@ def test_only_regular_files_are_read(base, parts):
     if hasattr(os, "mkfifo"):
         os.mkfifo(Path(base) / "pipe.md")
     with pytest.raises(OSError):
-        opening.read_below(base, parts)
+        no_follow.read_below(base, parts)

@@ -1,4 +1,4 @@
-"""A folder and the parts of a path below it in, the bytes and stamp of a regular file out; never through a link."""
+"""Opens regular files below a folder without following symbolic links."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ import os
 import stat
 from collections.abc import Callable
 
-from notewell.sources.walking import is_link
-
 MAX_READS = 3  # a file that changes during three reads in a row is being appended to: take what is there
+_NAME_SURROGATE = 0x20000000  # of a Windows reparse tag: junctions and links have it, cloud placeholders do not
 _FOLDER_BY_FOLDER = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasattr(os, "O_DIRECTORY")
 # O_NONBLOCK: opening a pipe that nobody writes to would wait for ever. O_BINARY: Windows would stop at Ctrl-Z.
 _FILE_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+def is_link(info: os.stat_result) -> bool:
+    """Say whether lstat met something that stands for another place: a symbolic link or a Windows junction."""
+    return stat.S_ISLNK(info.st_mode) or bool(getattr(info, "st_reparse_tag", 0) & _NAME_SURROGATE)
 
 
 def read_below(base: str, parts: tuple[str, ...]) -> tuple[bytes, os.stat_result]:
