@@ -70,7 +70,13 @@ ALTER TABLE chunks ADD COLUMN parts INTEGER NOT NULL DEFAULT 1;  -- chunks of it
 CREATE INDEX chunks_by_turn ON chunks (document_id, turn) WHERE turn > 0;
 """
 
-MIGRATIONS: tuple[str, ...] = (FIRST_SCHEMA, TURNS)  # the script at position n makes version n + 1 of version n
+# A change that keeps size and mtime shows in these. 0 is unknown: such a file is read once more, by its hash.
+STAMPS = """
+ALTER TABLE documents ADD COLUMN ctime_ns INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE documents ADD COLUMN inode INTEGER NOT NULL DEFAULT 0;
+"""
+
+MIGRATIONS: tuple[str, ...] = (FIRST_SCHEMA, TURNS, STAMPS)  # the script at position n makes version n + 1 of version n
 TABLES = frozenset(
     {"meta", "totals", "documents", "chunks", "chunk_texts", "terms", "vectors", "vector_codec", "vector_segments"}
     | {"segment_blobs", "segment_slots", "vocabulary", "cursors"}
