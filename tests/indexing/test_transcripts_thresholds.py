@@ -8,7 +8,7 @@ import pytest
 
 from notewell import Memory
 from notewell.errors import PathRefusedError, StoreError
-from notewell.memory.following import MOST_DELAYS, Follower
+from notewell.indexing.background_sync import MOST_DELAYS, Follower
 from tests.indexing.transcripts import append, lines, open_memory
 
 NEVER_QUIET = {"sync__sessions__debounce_ms": 600_000}
@@ -142,7 +142,7 @@ def test_what_keeps_it_from_indexing_is_told_by_the_next_search(tmp_path, talks)
     with open_memory(tmp_path / "workspace", talks, **AT_ONCE) as memory:
         memory.index()
         (talks / "b.jsonl").write_bytes(lines(200, 201))
-        current = memory.state.path / "CURRENT"
+        current = memory._components.folder.path / "CURRENT"
         named = current.read_text(encoding="utf-8")
         current.unlink()
         current.mkdir()  # whatever is wrong with the state folder
@@ -166,7 +166,7 @@ def test_paths_are_gathered_until_they_are_quiet():
     for path in ("b", "a", "b"):
         follower.announce(path)
     assert done.wait(WAIT_S)
-    follower.close()
+    follower.stop()
     assert seen == [["a", "b"]]
 
 
@@ -178,7 +178,7 @@ def test_a_conversation_that_never_pauses_is_indexed_all_the_same():
         if done.wait(0.02):
             break
     assert done.is_set()
-    follower.close()
+    follower.stop()
 
 
 def test_a_failure_is_kept_until_it_goes_well():
@@ -189,5 +189,5 @@ def test_a_failure_is_kept_until_it_goes_well():
         thread = next((each for each in threading.enumerate() if each.name == "notewell-follower"), None)
         if thread:
             thread.join(WAIT_S)
-        assert follower.trouble == trouble
-    follower.close()
+        assert follower.problem == trouble
+    follower.stop()

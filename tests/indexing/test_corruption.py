@@ -1,4 +1,4 @@
-"""A damaged index is replaced by `index --force`, and the notes are all that is needed for it."""
+"""A corrupt index is replaced by `index --force`, from the notes alone."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_force_replaces_a_damaged_index(workspace, tmp_path, damage):
     expected = fresh_contents(workspace, tmp_path / "fresh")
     with Memory.open(workspace, provider="hashing") as memory:
         memory.index()
-        path = memory.state.current()
+        path = memory._components.folder.current()
     state = workspace / ".notewell"
     shutil.copytree(state, tmp_path / "healthy")
     raw = path.read_bytes()
@@ -56,10 +56,10 @@ def test_force_replaces_a_damaged_index(workspace, tmp_path, damage):
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_search_and_an_index_run_mend_what_is_damaged(workspace, tmp_path, damage):
+def test_a_search_and_an_index_run_replace_a_corrupt_index(workspace, tmp_path, damage):
     with Memory.open(workspace, provider="hashing") as memory:
         memory.index()
-        path = memory.state.current()
+        path = memory._components.folder.current()
     state = workspace / ".notewell"
     shutil.copytree(state, tmp_path / "healthy")
     raw = path.read_bytes()
@@ -99,7 +99,7 @@ def test_values_that_cannot_have_been_stored_are_damage(workspace, damage, told)
     """SQLite gives out what it finds in a damaged page, and FTS5 believes the average length that it has stored."""
     with Memory.open(workspace, provider="hashing") as memory:
         memory.index()
-        path = memory.state.current()
+        path = memory._components.folder.current()
     database = apsw.Connection(str(path))
     database.execute(damage)
     database.close()
@@ -114,7 +114,7 @@ def test_a_table_that_is_declared_otherwise_is_damage(workspace):
     """One flipped bit in the text of the schema: the key of the vectors becomes an ordinary column, and is NULL."""
     with Memory.open(workspace, provider="hashing") as memory:
         memory.index()
-        path = memory.state.current()
+        path = memory._components.folder.current()
     raw = path.read_bytes()
     declared = b"CREATE TABLE vectors (chunk_id INTEGER PRIMARY KEY"
     assert raw.count(declared) == 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from notewell import Memory
 from notewell.chunking import chunk_dialogue, chunk_message
 from notewell.chunking.fitting import QUARTERS, weigh
-from notewell.indexing.deadline import Deadline
+from notewell.indexing.plan import Deadline, SyncPolicy
 from notewell.types import Document, FileStamp, SpokenLine
 from tests.indexing.contents import contents_of, faults_of
 from tests.indexing.transcripts import append, documents_of, lines, open_memory
@@ -89,7 +89,7 @@ def step(memory: Memory, talks: Path, what: str, name: str, argument: int) -> No
         memory.search("harbour")
         memory.wait_until_synced(30)
     elif what == "hurried":
-        memory.update(memory.selection.embedder).run(deadline=Deadline.after(0.005))
+        memory._components.sync.run(SyncPolicy(deadline=Deadline.after(0.005)))
     elif what == "rebuild":
         memory.index(force=True)
     else:

@@ -21,7 +21,7 @@ from notewell.errors import (
     RememberError,
 )
 from notewell.files.faults import planted
-from notewell.memory.remembering import Provenance, append_note, daily_note, notes_lock
+from notewell.memory.note_writing import Provenance, append_note, daily_note, notes_lock
 from notewell.text.fences import fence
 
 WHEN = datetime(2026, 11, 16, 9, 5, tzinfo=timezone(timedelta(hours=2)))
@@ -216,7 +216,7 @@ def test_a_lock_that_is_held_is_told(folder):
 
 def test_processes_at_once_lose_nothing(folder):
     script = (
-        "import sys; from pathlib import Path; from notewell.memory.remembering import append_note\n"
+        "import sys; from pathlib import Path; from notewell.memory.note_writing import append_note\n"
         "for n in range(25): append_note(Path(sys.argv[1]), 'memory/x.md', f'entry {sys.argv[2]}-{n}')"
     )
     started = [subprocess.Popen([sys.executable, "-c", script, str(folder), str(who)]) for who in range(4)]
@@ -229,7 +229,7 @@ def test_processes_at_once_lose_nothing(folder):
 
 def test_a_killed_process_leaves_the_note_whole(folder):
     script = (
-        "import sys; from pathlib import Path; from notewell.memory.remembering import append_note\n"
+        "import sys; from pathlib import Path; from notewell.memory.note_writing import append_note\n"
         "print('go', flush=True)\n"
         "while True: append_note(Path(sys.argv[1]), 'memory/x.md', 'word ' * 40)"
     )

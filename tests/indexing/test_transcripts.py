@@ -10,7 +10,7 @@ import pytest
 
 from notewell import Memory
 from notewell.errors import PathRefusedError, SettingsError
-from notewell.indexing.deadline import Deadline
+from notewell.indexing.plan import Deadline, SyncPolicy
 from notewell.sources.transcripts import growing
 from notewell.text.fences import fence
 from tests.indexing.contents import contents_of, faults_of
@@ -71,7 +71,7 @@ def test_only_the_tail_is_read_chunked_and_embedded(memory, talks, tmp_path):
 
 def stored_chunks(memory):
     """Return the chunks by their ids, without the date, which is that of the whole conversation."""
-    with memory.store() as store, store.reading() as snapshot:
+    with memory._components.index.use() as store, store.reading() as snapshot:
         return {chunk_id: replace(chunk, dated=None) for chunk_id, chunk in snapshot.chunks(range(1, 1000)).items()}
 
 
@@ -200,10 +200,9 @@ def test_pieces_are_committed_one_by_one_and_gone_on_with(memory, talks, tmp_pat
     monkeypatch.setattr(growing, "PIECE_BYTES", 5000)
     file = talks / "a.jsonl"
     file.write_bytes(lines(0, 1000))
-    update = memory.update(memory.selection.embedder)
     reached = []
     for _ in range(2000):  # the machine may be too busy for any piece in time; those runs get no further
-        report = update.run(deadline=Deadline.after(0.02))
+        report = memory._components.sync.run(SyncPolicy(deadline=Deadline.after(0.02)))
         reached.append(position_of(memory, "sessions/@talks/a.jsonl"))
         assert faults_of(memory) == []
         if report.complete:
@@ -288,7 +287,7 @@ def test_no_secret_reaches_the_disk(memory, talks):
     assert "[secret:" in hit.snippet
     assert "[secret:" in memory.get(hit.path).text
     memory.close()
-    for kept in memory.state.path.rglob("*"):
+    for kept in memory._components.folder.path.rglob("*"):
         if kept.is_file():
             content = kept.read_bytes()
             assert secret.encode() not in content, kept

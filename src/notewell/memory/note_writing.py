@@ -1,6 +1,6 @@
-"""A workspace, the path of a note and a text in, the note with the text as its last entry out.
+"""Writes notes: appends entries, cuts lines, deletes files.
 
-The note is replaced whole under a lock that all processes share, so that it is never torn and no entry is lost.
+A note is replaced as a whole under a lock that all processes share, so that it is never torn and no entry is lost.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 import codecs
 import errno
 import os
+import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -17,17 +18,20 @@ from pathlib import Path
 
 from notewell.errors import NotesBusyError, NoteUnreadableError, PathRefusedError, RememberError, system_error
 from notewell.files.no_follow import read_below
-from notewell.memory.remembering.files import open_folder
+from notewell.memory.note_folder import open_folder
 from notewell.sources.notes import NotesSource
 from notewell.store.state_folder import TOP_FOLDER, StateFolder
 from notewell.text.fences import strip_fenced
 from notewell.text.redaction import Redacted, redact
 
-LOCK_TIMEOUT_S = 10.0  # an append takes milliseconds; who waits longer waits for something stuck
+LOCK_TIMEOUT_S = 10.0  # an append takes milliseconds; a longer wait is for something stuck
 LOCK_NAME = "notes.lock"
-MOST_TRIES = 5  # an editor may save the note between our reading and writing; each try reads it anew
-MOST_BYTES = 64_000_000  # a note beyond it is no note that anybody reads
+MOST_TRIES = 5  # an editor may save the note between our reading and writing; each try reads it again
+MOST_BYTES = 64_000_000  # nobody reads a longer note
 _NEW_MODE = 0o666  # what the user's umask leaves of it, as for any new file
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
+_PROVENANCE = re.compile(r"_Noted \d{4}-\d{2}-\d{2} .*_\s*$")
 
 # Notes of other programs; longest first, because the mark of UTF-32 begins with that of UTF-16.
 _MARKS = (
@@ -75,7 +79,7 @@ def daily_note(day: date | None = None) -> str:
 
 @contextmanager
 def notes_lock(workspace: Path, *, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
-    """Be the only one of all processes that writes notes of the workspace; raises NotesBusyError after `timeout_s`."""
+    """Let no other process write notes of the workspace; raises NotesBusyError after `timeout_s`."""
     import filelock
 
     folder = StateFolder(workspace / TOP_FOLDER)
@@ -95,7 +99,7 @@ def notes_lock(workspace: Path, *, timeout_s: float = LOCK_TIMEOUT_S) -> Iterato
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What is to be put at the end of a note."""
+    """What is appended to a note."""
 
     lines: tuple[str, ...]
     heading: str  # of a new note; empty: made from its name
@@ -113,11 +117,11 @@ def append_note(
     unless: Callable[[str], bool] | None = None,
     locked: bool = False,
 ) -> Appended | None:
-    """Put `text` at the end of the note, which is made if it is not there; secrets are hidden, recalled text left out.
+    """Append `text` to the note, creating it if need be; secrets are redacted, recalled text is left out.
 
     A new note begins with `heading`; that of a dated note is its day. `unless` is asked about the text the note has
-    now, while no other process can write it: if it says yes nothing is written and None returned. Who holds
-    `notes_lock` already says `locked`.
+    now, while no other process can write it: if it returns True, nothing is written and None returned. `locked` says
+    that the caller holds `notes_lock` already.
     """
     notes = NotesSource(workspace, extra_paths)
     cleaned = entry_text(text)
@@ -134,6 +138,47 @@ def append_note(
     first_line, created, stored = done
     kinds = tuple(dict.fromkeys(found.kind for found in cleaned.found))
     return Appended(stored, first_line, first_line + len(lines) - 1, created, kinds)
+
+
+def delete_note(workspace: Path, path: str, *, extra_paths: Sequence[Path] = ()) -> None:
+    """Delete a note; one that is gone already is no failure."""
+    base, parts, _ = NotesSource(workspace, extra_paths).place_to_write(path)
+    with notes_lock(workspace):
+        try:
+            with open_folder(base, parts[:-1], create=False) as folder:
+                folder.remove_drafts()
+                folder.remove(parts[-1])
+                folder.sync()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise system_error(error) from error
+
+
+def cut_lines(workspace: Path, path: str, lines: Collection[int], *, extra_paths: Sequence[Path] = ()) -> int:
+    """Remove lines from a note, 1-based, each with the line that says who noted it; return how many were found.
+
+    All other bytes stay as they are. Raises NotesBusyError when the note keeps changing meanwhile.
+    """
+    base, parts, stored = NotesSource(workspace, extra_paths).place_to_write(path)
+    with notes_lock(workspace):
+        try:
+            with open_folder(base, parts[:-1], create=False) as folder:
+                folder.remove_drafts()
+                for _ in range(MOST_TRIES):
+                    before = folder.stat(parts[-1])
+                    if before is None:
+                        raise FileNotFoundError(2, "the note is gone", stored)
+                    raw, info = read_below(base, parts)
+                    content, count = _without_lines(raw, stored, lines)
+                    if note_identity(folder.stat(parts[-1])) == note_identity(info):
+                        folder.replace(parts[-1], content, before.st_mode & 0o7777)
+                        return count
+        except OSError as error:
+            if isinstance(error, PathRefusedError):
+                raise
+            raise system_error(error) from error
+    raise NotesBusyError(stored)
 
 
 def entry_text(text: str) -> Redacted:
@@ -156,7 +201,7 @@ def _append(notes: NotesSource, path: str, entry: _Entry) -> tuple[int, bool, st
         for _ in range(MOST_TRIES):
             info = folder.stat(parts[-1])
             old = b"" if info is None else _content(info, base, parts, stored)
-            encoding, newline, old_text = written_in(old, stored)
+            encoding, newline, old_text = _written_in(old, stored)
             if entry.unless and entry.unless(old_text):
                 return None
             added, first_line = _added(old_text, entry, _heading_of(stored))
@@ -176,7 +221,7 @@ def _content(info: os.stat_result, base: str, parts: tuple[str, ...], stored: st
 
 
 def _added(old_text: str, entry: _Entry, heading: str) -> tuple[str, int]:
-    """Return what is put behind the old text, and the first line of the entry in the new one."""
+    """Return what is appended to the old text, and the first line of the entry in the new one."""
     before: list[str] = []
     if not old_text.strip() and "\n" not in old_text:
         before = [entry.heading or heading, ""]
@@ -188,8 +233,8 @@ def _added(old_text: str, entry: _Entry, heading: str) -> tuple[str, int]:
     return text, (old_text + text).count("\n") - len(entry.lines) + 1
 
 
-def written_in(raw: bytes, stored: str) -> tuple[str, str, str]:
-    """Return the encoding and the line end a note is written in, and its text with plain line ends."""
+def _written_in(raw: bytes, stored: str) -> tuple[str, str, str]:
+    """Return the encoding and line ending of a note, and its text with plain line ends."""
     mark, encoding = next(((mark, name) for mark, name in _MARKS if raw.startswith(mark)), (b"", "utf-8"))
     if not mark and b"\0" in raw:
         raise NoteUnreadableError(stored, "it is not written in UTF-8, so nothing can be added to it")
@@ -217,3 +262,31 @@ def _umask() -> int:
     mask = os.umask(0o022)
     os.umask(mask)
     return mask
+
+
+def _without_lines(raw: bytes, stored: str, lines: Collection[int]) -> tuple[bytes, int]:
+    """Return the content without these lines, and how many of them there were."""
+    encoding, _, _ = _written_in(raw, stored)
+    errors = "surrogateescape" if encoding == "utf-8" else "strict"
+    try:
+        text = raw.decode(encoding, errors)
+    except UnicodeDecodeError as error:
+        raise NoteUnreadableError(stored, f"it is not valid {encoding}, so no line can be taken out of it") from error
+    kept, gone = [], set(lines)
+    listed = _LINE.findall(text)
+    gone |= {at for number in lines if (at := _provenance_of(listed, number, gone))}
+    for number, line in enumerate(listed, start=1):
+        if number not in gone:
+            kept.append(line)
+    return "".join(kept).encode(encoding, errors), len(set(lines) & set(range(1, len(listed) + 1)))
+
+
+def _provenance_of(listed: Sequence[str], number: int, gone: Collection[int]) -> int | None:
+    """Return the line that says who noted the entry whose last line goes."""
+    for at in range(number + 1, len(listed) + 1):
+        line = listed[at - 1]
+        if _PROVENANCE.match(line):
+            return at
+        if line.strip() and at not in gone:
+            return None
+    return None

@@ -1,4 +1,4 @@
-"""A folder below a base in, its files replaced whole or not at all; never through a link."""
+"""Replaces, moves and deletes files in a folder, each in one step and never through a link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A memory in; whether its index is what the files say, and the index put right where it is not, out."""
+"""Verifies an index against the files, and repairs it where it is corrupt or out of date."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from notewell.errors import IndexCorruptError, IndexReadOnlyError, NotewellError, StoreError
 from notewell.indexing.indexer import Indexer
+from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.verification import Comparison
 from notewell.memory.health import run_checks
 from notewell.store.sqlite import open_in_memory
@@ -17,84 +18,85 @@ from notewell.types import Check, Verification
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from notewell.memory.memory import Memory
+    from notewell.memory.components import Components
     from notewell.protocols import Snapshot, Store
 
 
-def verify_memory(memory: Memory) -> Verification:
+def verify(parts: Components) -> Verification:
     """Build a fresh index of the files in memory and compare; nothing is written."""
     started = time.monotonic()
     try:
-        return replace(_verified(memory), seconds=time.monotonic() - started)
+        return replace(_verified(parts), seconds=time.monotonic() - started)
     except IndexCorruptError as error:
         return Verification((error.message,), 0, 0, time.monotonic() - started)
 
 
-def _verified(memory: Memory) -> Verification:
-    with memory.store() as store:
+def repair(parts: Components) -> tuple[Check, ...]:
+    """Repair an index that is corrupt, inconsistent or out of date, and return the checks as they are then.
+
+    What was done comes first, as checks that pass. The files are never touched.
+    """
+    if not parts.folder.writable():
+        raise IndexReadOnlyError(f"cannot write to {parts.folder.path}", hint="set store.path")
+    done = [*_repaired_index(parts), *_repaired_cache(parts)]
+    return (*(Check("repaired", True, what) for what in done), *run_checks(parts))
+
+
+def _verified(parts: Components) -> Verification:
+    with parts.index.use() as store:
         if store is None:
             return Verification(("nothing is indexed yet: run `notewell index`",), 0, 0)
         findings = list(store.verify())
         with store.reading() as snapshot:
             counts = snapshot.counts()
             if not findings:
-                findings = [*_wanting(memory, snapshot), *_compared(memory, store, snapshot)]
+                findings = [*_missing_vectors(parts, snapshot), *_compared(parts, store, snapshot)]
     return Verification(tuple(findings), counts.files, counts.chunks)
 
 
-def _wanting(memory: Memory, snapshot: Snapshot) -> Iterator[str]:
-    embedder = memory.selection.embedder
+def _missing_vectors(parts: Components, snapshot: Snapshot) -> Iterator[str]:
+    embedder = parts.embedders.selection.embedder
     counts = snapshot.counts()
     if embedder and counts.embedded and snapshot.embedder() != embedder.identity:
-        yield "the vectors are those of another embedder"
+        yield "the vectors are from another embedding model"
     elif embedder and counts.pending:
         yield f"{counts.pending} chunks have no vector yet"
 
 
-def _compared(memory: Memory, store: Store, snapshot: Snapshot) -> list[str]:
+def _compared(parts: Components, store: Store, snapshot: Snapshot) -> list[str]:
     with closing(open_in_memory()) as fresh:
-        report = Indexer(fresh, memory.sources(), memory.update(None).preparation).run()
+        report = Indexer(parts.sources, parts.sync.preparation).run(fresh)
         with fresh.reading() as other:
             comparison = Comparison(snapshot, other, same_engine=type(store) is type(fresh))
-            findings = comparison.findings(memory.cache.peek_many if memory.cache else None)
+            cache = parts.cache
+            findings = comparison.findings(cache.peek_many if cache else None)
     return [*findings, *(f"{problem.path}: {problem.reason}" for problem in report.problems)]
 
 
-def mend_memory(memory: Memory) -> tuple[Check, ...]:
-    """Put right what can be: an index that is damaged, out of step or stale. Returns the checks as they are then.
-
-    What was done comes first, as checks that are well. The files are never touched.
-    """
-    if not memory.state.writable():
-        raise IndexReadOnlyError(f"cannot write to {memory.state.path}", hint="set store.path")
-    done = [*_mended_index(memory), *_mended_cache(memory)]
-    return (*(Check("mended", True, what) for what in done), *run_checks(memory))
-
-
-def _mended_index(memory: Memory) -> Iterator[str]:
+def _repaired_index(parts: Components) -> Iterator[str]:
     try:
-        with memory.store() as store:
+        with parts.index.use() as store:
             wrong = list(store.verify()) if store else []
     except StoreError as error:
         if error.exit_code != StoreError.exit_code:
             raise  # a full or read-only disk is no reason to throw an index away
         wrong = [error.message]
     if not wrong:
-        report = memory.index()
+        report = parts.sync.run()
         if report.added or report.changed or report.renamed or report.removed or report.embedded or report.rebuilt:
-            yield "the index caught up with the notes"
-        wrong = [*verify_memory(memory).findings] if report.complete and not report.problems else []
+            yield "the index was brought up to date"
+        wrong = [*verify(parts).findings] if report.complete and not report.problems else []
     if wrong:
-        report = memory.update(memory.selection.embedder).mend(f"the index is not right: {'; '.join(wrong)}")
-        yield from report.notes[:1]
+        why = f"the index is inconsistent: {'; '.join(wrong)}"
+        yield from parts.sync.run(SyncPolicy(repair=why, batch=False)).notes[:1]
 
 
-def _mended_cache(memory: Memory) -> Iterator[str]:
-    """Asking the cache for its figures is enough: it sets a damaged file aside by itself, and says so."""
+def _repaired_cache(parts: Components) -> Iterator[str]:
+    """Reading the figures of the cache is enough: it sets a corrupt file aside by itself, and notes it."""
     try:
-        cache = memory.cache
+        cache = parts.cache
         if cache:
             cache.stats()
             yield from cache.notes
     except NotewellError:
-        return  # the checks that follow tell of it
+        return  # the checks that follow report it

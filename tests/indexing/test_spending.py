@@ -1,4 +1,4 @@
-"""Nobody pays for embedding without being asked: what is too dear waits, words find it, and a note says its price."""
+"""The spending limit: what exceeds it stays pending, keyword search finds it, and a note gives its price."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ DEAR = {f"openai/{SMALL}": "10000", f"openai/{LARGE}": "10000"}  # a workspace o
 LONG_AGO = 1_780_000_000  # seconds; any time that is past
 CHEAP = {f"openai/{SMALL}": "0.02"}
 NOTE = re.compile(
-    r"(\d+) chunks wait for their vectors and are found by words: embedding them would cost about \$([\d.]+), "
-    r"more than cost\.confirm_above_usd allows without asking; run `notewell index`"
+    r"(\d+) chunks have no vector yet \(keyword search finds them\): embedding them would cost about \$([\d.]+), "
+    r"more than cost\.confirm_above_usd; run `notewell index`"
 )
 
 
@@ -147,9 +147,9 @@ def test_what_was_found_too_dear_is_not_weighed_again_by_every_search(open_paid,
     with open_paid() as memory:
         memory.search("printer")
         (first,) = notes_of(search(memory))
-        embedder = memory.selection.embedder
-        assert memory.parts.unasked(embedder).embedder is None
-        assert memory.parts.unasked(embedder).is_up_to_date()
+        sync = memory._components.sync
+        embedder, _, up_to_date = sync._look(sync._search_policy(embed=True))
+        assert (embedder, up_to_date) == (None, True)
         (workspace / "memory" / "new.md").write_text("The keeper is called Aurora.\n", encoding="utf-8")
         assert memory.search("Aurora").hits[0].path == "memory/new.md"
         (second,) = notes_of(search(memory))
@@ -169,7 +169,7 @@ def test_vectors_that_are_known_cost_nothing_and_are_used(open_paid, workspace, 
         note.write_text("# Network\n\n" + "The lighthouse keeper is called Aurora. " * 20, encoding="utf-8")
         assert memory.search("Aurora").index.pending == 1
         note.write_text(before, encoding="utf-8")
-        memory.parts.catch_up(paths=[network])
+        memory.sync(paths=[network])
         assert memory.status().pending == 0
     assert texts_sent(provider) == 8  # the notes and one query
 
@@ -185,7 +185,7 @@ def test_the_vectors_of_another_model_stay_in_use_if_replacing_them_is_too_dear(
         answer = memory.search("Aurora")
         assert (answer.mode, answer.hits[0].path) == ("hybrid", "memory/new.md")
         assert any(f"answered with the vectors of openai/{SMALL}" in note for note in answer.notes)
-        report = memory.parts.catch_up()
+        report = memory.sync()
         assert [count for count, _ in notes_of(report.notes)] == [8]
         assert texts_sent(provider) == sent + 2  # the new note and the query, by the model that is in use
         assert memory.index().rebuilt

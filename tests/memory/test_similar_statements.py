@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from notewell.memory.remembering.likeness import best_of, likenesses
+from notewell.memory.remember import most_similar, similar_statements
 
 
 @pytest.mark.parametrize(
@@ -32,13 +32,13 @@ from notewell.memory.remembering.likeness import best_of, likenesses
     ],
 )
 def test_same(new, known, same):
-    found = likenesses(new, "memory/x.md", f"# Title\n\n{known}\n")
+    found = similar_statements(new, "memory/x.md", f"# Title\n\n{known}\n")
     assert bool(found and found[0].same) is same
 
 
 def test_the_line_is_told_and_the_most_alike_comes_first():
     note = "# X\n\n- The printer in the hall jams.\n- The printer in the hall jams on thick paper.\n"
-    found = likenesses("the printer in the hall jams on thick paper", "memory/x.md", note, first_line=11)
+    found = similar_statements("the printer in the hall jams on thick paper", "memory/x.md", note, first_line=11)
     assert found[0].citation == "memory/x.md#L14"
     assert found[0].same
     assert found[0].likeness == 1.0
@@ -46,16 +46,16 @@ def test_the_line_is_told_and_the_most_alike_comes_first():
 
 def test_several_lines_are_compared_as_a_whole():
     note = "# X\n\nfirst fact about boats\nsecond fact about harbours\n\nother\n"
-    found = likenesses("first fact about boats\nsecond fact about harbours", "memory/x.md", note)
+    found = similar_statements("first fact about boats\nsecond fact about harbours", "memory/x.md", note)
     assert found[0].same
     assert found[0].line == 3
 
 
 def test_a_sentence_within_a_paragraph_is_found():
     note = "We talked long. The ferry leaves at nine from pier four. Then we went home.\n"
-    assert likenesses("the ferry leaves at nine from pier four", "memory/x.md", note)[0].same
+    assert similar_statements("the ferry leaves at nine from pier four", "memory/x.md", note)[0].same
 
 
 def test_each_place_is_told_once():
-    found = likenesses("a fact about boats", "memory/x.md", "a fact about boats\n")
-    assert len(best_of([*found, *found], 5)) == 1
+    found = similar_statements("a fact about boats", "memory/x.md", "a fact about boats\n")
+    assert len(most_similar([*found, *found], 5)) == 1

@@ -61,7 +61,7 @@ def test_what_is_appended_is_found_without_anyone_asking(memory, tmp_path):
     assert has(memory, 300)
     hit = memory.search("subject300", sync=False).hits[0]
     assert hit.path == f"sessions/chats/{session}.json5"
-    lines = (memory.state.path / hit.path).read_text(encoding="utf-8").split("\n")
+    lines = (memory._components.folder.path / hit.path).read_text(encoding="utf-8").split("\n")
     assert "subject300 " in lines[hit.last_line - 1]
     assert memory.get(hit.path, first_line=hit.last_line, lines=1).text.startswith("User: subject300 ")
     check_against_fresh(memory, tmp_path)
@@ -72,7 +72,7 @@ def test_an_append_reads_the_tail_alone(memory):
     memory.conversations.append(session, *said(0, 3000))
     settle()
     memory.index()
-    size = (memory.state.path / f"sessions/chats/{session}.json5").stat().st_size
+    size = (memory._components.folder.path / f"sessions/chats/{session}.json5").stat().st_size
     memory.conversations.append(session, *said(3000, 3001))
     settle()
     memory.close()

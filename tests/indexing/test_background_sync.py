@@ -1,4 +1,4 @@
-"""Indexing that goes on behind a search: bounded for the caller, one run at a time, told about, ended cleanly."""
+"""Background sync: bounded for the caller, one run at a time, reported, ended cleanly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from notewell import EmbedderError, IndexReport, Memory
-from notewell.indexing.background import BackgroundSync
+from notewell.indexing.background_sync import BackgroundSync
 
 from .contents import contents_of, faults_of, fresh_contents
 from .embedders import WatchedEmbedder
@@ -87,12 +87,12 @@ def test_after_a_failure_everything_is_looked_at():
     assert gate.asked == [{"a"}, None]
 
 
-def test_stopping_ends_the_run_under_way_and_a_request_begins_anew(gate):
+def test_stopping_ends_the_current_run_and_a_request_starts_again(gate):
     sync = BackgroundSync(gate.work)
     sync.request()
     assert gate.began.acquire(timeout=PATIENCE_S)
     sync.stop()
-    assert (sync.running, sync.runs) == (False, 0)
+    assert (sync.wait(0), sync.runs) == (True, 0)
     gate.may_end.release()
     sync.request()
     assert sync.wait(PATIENCE_S)
@@ -137,7 +137,7 @@ def test_a_forked_child_has_a_background_of_its_own(gate):
     sync.stop()
 
 
-# --- behind a search ----------------------------------------------------------------------------
+# --- after a search -----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def many(tmp_path):
     return folder
 
 
-def test_a_search_answers_within_its_budget_and_the_rest_goes_on_behind(many, tmp_path):
+def test_a_search_answers_within_its_budget_and_the_rest_is_indexed_in_the_background(many, tmp_path):
     with Memory.open(many, provider="hashing", sync__search_budget_ms=0) as memory:
         answer = memory.search("subject59")
         assert answer.index.stale
@@ -170,13 +170,13 @@ def test_a_search_never_waits_for_a_long_run(many):
         answer = memory.search("subject5", keyword_only=True)  # comes back although the run cannot end
         assert answer.hits[0].path == "memory/n05.md"
         assert answer.index.stale
-        assert any("goes on in the background" in note for note in answer.notes)
+        assert any("continues in the background" in note for note in answer.notes)
         may_embed.set()
         assert memory.wait_until_synced(PATIENCE_S)
         assert memory.search("written while it embeds").hits[0].path == "memory/late.md"
 
 
-def test_an_index_by_other_rules_is_rebuilt_behind_while_the_old_one_answers(many):
+def test_an_index_by_other_rules_is_rebuilt_in_the_background_while_the_old_one_answers(many):
     with Memory.open(many, provider="hashing") as memory:
         memory.index()
     with Memory.open(many, provider="hashing", chunking__tokens=100, chunking__overlap=10) as memory:
@@ -188,7 +188,7 @@ def test_an_index_by_other_rules_is_rebuilt_behind_while_the_old_one_answers(man
         assert faults_of(memory) == []
 
 
-def test_closing_stops_what_goes_on_behind_and_the_next_one_finishes_it(many, tmp_path):
+def test_closing_stops_the_background_sync_and_the_next_one_finishes_it(many, tmp_path):
     closing = threading.Event()
     embedder = WatchedEmbedder(lambda texts: closing.set())
     with Memory.open(many, embedder=embedder) as memory:
@@ -213,11 +213,11 @@ def test_a_session_begins_with_fresh_notes_if_the_settings_say_so(many):
         assert memory.status().files == 60
 
 
-def test_a_failure_behind_is_told_by_the_next_search(many):
+def test_the_next_search_reports_a_failure_in_the_background(many):
     with Memory.open(many, provider="hashing", sync__search_budget_ms=0) as memory:
         memory.search("subject1")
         memory.wait_until_synced(PATIENCE_S)
-        lock = memory.state.path / "write.lock"
+        lock = memory._components.folder.path / "write.lock"
         lock.unlink(missing_ok=True)
         lock.mkdir()
         (many / "memory/new.md").write_text("# New\n", encoding="utf-8")

@@ -1,7 +1,7 @@
-"""A document that grows at its end and a store in, the new part taken into the store out, a piece a transaction.
+"""Indexes transcripts as they grow: only what was appended since the last time, one transaction per piece.
 
-After every piece the store holds the beginning of the document, in step and with where it ends: a run that is cut short
-is gone on with from there. What was rewritten instead of appended to is replaced in a single transaction.
+After every piece the store holds a consistent beginning of the transcript and where it ends, so an interrupted run
+continues from there. A transcript that was rewritten instead of appended to is replaced in a single transaction.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from notewell.indexing.plan import trusted_stamp
 from notewell.types import StoredDocument
 
 if TYPE_CHECKING:
-    from notewell.indexing.deadline import Deadline
+    from notewell.indexing.indexer import Tally
+    from notewell.indexing.plan import Deadline
     from notewell.indexing.preparation import Preparation
-    from notewell.indexing.tally import Tally
     from notewell.protocols import GrowingSource, Store, Vector
     from notewell.types import FileStamp, Piece, PreparedChunk
 
@@ -30,14 +30,14 @@ HURRIED_REWRITE_BYTES = 16_000_000  # about a second of work that cannot be stop
 
 
 @dataclass(frozen=True, slots=True)
-class GrowthRun:
-    """Takes growing documents into one store."""
+class TranscriptRun:
+    """Indexes transcripts into one store."""
 
     store: Store
     preparation: Preparation
     known_vectors: KnownVectors
 
-    def take_in(
+    def update(
         self,
         source: GrowingSource,
         stamp: FileStamp,
@@ -47,8 +47,11 @@ class GrowthRun:
         tally: Tally,
         deadline: Deadline,
     ) -> None:
-        """Bring one document up to date; raises OSError when it cannot be read."""
-        cursor = self._cursor(known) if known else None
+        """Bring one transcript up to date; raises OSError when it cannot be read."""
+        cursor = None
+        if known:
+            with self.store.reading() as snapshot:
+                cursor = snapshot.cursor(known.stamp.source, known.stamp.path)
         reach("index.read")
         with closing(source.read_on(stamp, cursor)) as pieces:
             first = next(pieces)
@@ -62,10 +65,6 @@ class GrowthRun:
                 end = self._rewrite(whole, stamp, tally)
         if end is not None:
             _count(end, known, gone, tally)
-
-    def _cursor(self, known: StoredDocument) -> str | None:
-        with self.store.reading() as snapshot:
-            return snapshot.cursor(known.stamp.source, known.stamp.path)
 
     def _append(self, pieces: Iterator[Piece], stamp: FileStamp, tally: Tally, deadline: Deadline) -> Piece | None:
         """Commit piece by piece; return the last one, or None when the deadline came first."""
