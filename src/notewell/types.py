@@ -176,6 +176,15 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceCounts:
+    """How much of the index comes from one source."""
+
+    source: SourceName
+    files: int
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
 class EmbedderIdentity:
     """Names one embedding space: two texts are comparable only if every field agrees."""
 
@@ -425,6 +434,12 @@ class Status:
     checks: tuple[Check, ...] = ()  # with deep=True
     notes: tuple[str, ...] = ()
     jobs: tuple[BatchJob, ...] = ()  # in progress at a provider
+    provider: str = "none"  # of the embedder in use
+    model: str = ""  # of the embedder in use
+    fell_back: bool = False  # the embedder in use is the fallback; `embedder_reason` says why
+    dimensions: int | None = None  # of the stored vectors
+    index_path: str | None = None  # the index file that answers; None before the first index
+    source_counts: tuple[SourceCounts, ...] = ()
 
 
 # --- remembering -------------------------------------------------------------------------------
