@@ -85,6 +85,7 @@ class Answering:
                 return SearchAnswer(
                     request.query, "keyword", (), IndexState(0, 0, 0, stale=True), (*notes, NOT_INDEXED)
                 )
+            notes += store.notes
             with store.reading() as snapshot:
                 counts = snapshot.counts()
                 embedder, told = self._answering_embedder(request, snapshot)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LOW_DISK_BYTES = 200 * 1024 * 1024  # an index of 10,000 chunks, its rebuild beside it and a cache fit into that
 
+AS_FAR_AS = ", as far as sizes, times and inodes tell; `notewell index --check` reads every note"
 UNUSABLE = StoreError.exit_code
 
 
@@ -27,12 +28,14 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
     selection = parts.embedders.selection
     counts, built_with, size, stale = Counts(0, 0, 0, 0), None, 0, True
     source_counts: Sequence[SourceCounts] = ()
+    store_notes: Sequence[str] = ()
     with parts.index.use() as store:
         if store is not None:
             with store.reading() as snapshot:
                 counts, built_with = snapshot.counts(), snapshot.embedder()
                 source_counts = snapshot.source_counts()
             size, stale = store.size_bytes(), parts.sync.is_stale(store)
+            store_notes = store.notes
     cache_stats, cache_trouble = _cache_stats(parts)
     answers_by_vector = _answers_by_vector(counts, built_with, parts)
     in_use = selection.embedder.identity if selection.embedder else None
@@ -59,6 +62,7 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         notes=(
             *_notes(parts, counts, built_with),
             *(f"{problem.path}: {problem.reason}" for problem in _unreadable_conversations(parts)),
+            *store_notes,
             *cache_trouble,
         ),
         provider=in_use.provider if in_use else "none",
@@ -167,7 +171,7 @@ def _check_index(parts: Components) -> Iterator[Check]:
     yield Check(
         "fresh",
         not stale,
-        "notes changed since they were indexed" if stale else "every change is indexed",
+        "notes changed since they were indexed" if stale else f"every change is indexed{AS_FAR_AS}",
         "run `notewell index`" if stale else "",
     )
     wanted = parts.embedders.selection.embedder
@@ -225,8 +229,12 @@ def _check_vector_search(parts: Components) -> Iterator[Check]:
 
                 along = np.full(identity.dimensions, identity.dimensions**-0.5, dtype=np.float32)
                 found = snapshot.vector_matches(along, limit=1, scope=EVERYTHING)
+            notes = store.notes
     except NotewellError as error:
         yield Check("nearest", False, error.message, error.hint or "run `notewell index --force`")
+        return
+    if notes:
+        yield Check("nearest", False, "; ".join(notes), 'repair it, or set store.vector.driver = "segments"')
         return
     driver = parts.settings.store.vector.driver
     detail = f"{driver}: {identity.dimensions} dimensions" if found else f"{driver}: finds nothing"

@@ -132,7 +132,7 @@ class SqliteStore:
     ) -> None:
         self.path = path
         self.vector_driver = vector_driver
-        self.notes = notes
+        self._notes = notes
         self._pool = pool
         self._read_only = read_only
         self._index: VectorIndex | None = None
@@ -142,6 +142,10 @@ class SqliteStore:
     @property
     def read_only(self) -> bool:
         return self._read_only
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self._notes
 
     @contextmanager
     def reading(self) -> Iterator[SqliteSnapshot]:
