@@ -122,9 +122,9 @@ def test_a_hidden_change_in_a_conversation(tmp_path):
         talk = memory.conversations
         session = talk.create()
         said = (f"message {number} about the harbour gate and its colour: green" for number in range(300))
-        talk.append(session.session_id, *({"role": "user", "content": text} for text in said))
+        update = talk.append(session.session_id, *({"role": "user", "content": text} for text in said))
         memory.index()
-        [file] = (folder / ".notewell/main/sessions").glob("*.json5")
+        file = update.path
         time.sleep(0.03)
         before = file.stat()
         text = file.read_text().replace("message 150 about the harbour", "message 150 about the lantern")
