@@ -8,6 +8,7 @@ import time
 import unicodedata
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from notewell.errors import NoteNotFoundError, PathRefusedError
@@ -320,8 +321,7 @@ def _state(info: os.stat_result) -> tuple[int, ...]:
     return info.st_mtime_ns, info.st_ctime_ns, info.st_ino, info.st_dev, info.st_mode
 
 
-def _path_of(found: Found) -> str:
-    return found.stamp.path
+_path_of = attrgetter("stamp.path")
 
 
 def _drop_doubles(found: list[Found]) -> list[Problem]:

@@ -102,7 +102,12 @@ class SqliteSnapshot:
         return {
             (name, path): new(
                 StoredDocument,
-                (new(FileStamp, (name, path, size, mtime_ns, ctime, inode)), content_hash, _day(dated), bool(private)),
+                (
+                    new(FileStamp, (name, path, size, mtime_ns, ctime, inode)),
+                    content_hash,
+                    None if dated is None else _day(dated),
+                    private == 1,
+                ),
             )
             for name, path, size, mtime_ns, ctime, inode, content_hash, dated, private in found
         }
