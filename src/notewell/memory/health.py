@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from notewell.embedding.selection import FELL_BACK
 from notewell.errors import NotewellError, StoreError
 from notewell.indexing.batch_jobs import check_jobs, jobs_in_progress
+from notewell.search.options import NO_KEYWORDS
 from notewell.types import EVERYTHING, Check, Counts, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from notewell.memory.components import Components
+    from notewell.settings import Settings
     from notewell.store.sqlite.cache import CacheStats
-    from notewell.types import EmbedderIdentity, Problem, SourceCounts
+    from notewell.types import EmbedderIdentity, Problem, SearchMode, SourceCounts
 
 LOW_DISK_BYTES = 200 * 1024 * 1024  # an index of 10,000 chunks, its rebuild beside it and a cache fit into that
 
@@ -47,7 +49,7 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         files=counts.files,
         chunks=counts.chunks,
         pending=counts.pending,
-        mode=parts.settings.query.default_mode if answers_by_vector else "keyword",
+        mode=_mode(parts.settings, answers_by_vector=answers_by_vector),
         embedder=str(in_use) if in_use else None,
         embedder_reason=selection.reason,
         index_embedder=str(built_with) if built_with else None,
@@ -85,6 +87,12 @@ def run_checks(parts: Components) -> Iterator[Check]:
     yield from check_jobs(parts.folder.path)
 
 
+def _mode(settings: Settings, *, answers_by_vector: bool) -> SearchMode:
+    if not settings.store.fts.enabled:
+        return "semantic"
+    return settings.query.default_mode if answers_by_vector else "keyword"
+
+
 def _cache_stats(parts: Components) -> tuple[CacheStats | None, list[str]]:
     """Return the figures of the cache, or why there are none."""
     try:
@@ -101,7 +109,9 @@ def _answers_by_vector(counts: Counts, built_with: EmbedderIdentity | None, part
 
 def _notes(parts: Components, counts: Counts, built_with: EmbedderIdentity | None) -> Iterator[str]:
     selection = parts.embedders.selection
-    if selection.warning:
+    if selection.embedder is None and not parts.settings.store.fts.enabled:
+        yield f"{NO_KEYWORDS}, and semantic search cannot answer: {selection.reason}; {selection.hint}".rstrip("; ")
+    elif selection.warning:
         yield selection.warning
     if selection.embedder is None:
         return
