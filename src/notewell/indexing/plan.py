@@ -150,13 +150,8 @@ def trusted_stamp(stamp: FileStamp, *, now_ns: int) -> FileStamp:
     A file written twice within one tick of the file system's clock keeps its time, and perhaps its size. A stamp
     without a time never equals a listed one, so such a file is read once more, by hash, the next time.
     """
-    settled = all(_is_settled(time_ns, now_ns) for time_ns in (stamp.mtime_ns, stamp.ctime_ns))
-    return stamp if settled else stamp._replace(mtime_ns=0)
-
-
-def _is_settled(time_ns: int, now_ns: int) -> bool:
-    tick = COARSE_TICK_NS if time_ns % COARSE_TICK_NS == 0 else FINE_TICK_NS
-    return abs(now_ns - time_ns) > 2 * tick
+    tick = COARSE_TICK_NS if stamp.mtime_ns % COARSE_TICK_NS == 0 else FINE_TICK_NS
+    return stamp if abs(now_ns - stamp.mtime_ns) > 2 * tick else stamp._replace(mtime_ns=0)
 
 
 def _listings(sources: Sequence[Source], policy: SyncPolicy) -> list[Listing]:
