@@ -33,6 +33,8 @@ class FileStamp(NamedTuple):
     path: str  # as stored and cited: "/" on every platform, relative to the workspace
     size: int  # bytes
     mtime_ns: int
+    ctime_ns: int = 0  # also changes when a file keeps its mtime, as with `cp -p`; 0 where there is none (Windows)
+    inode: int = 0  # another one: another file was put in its place
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,13 +117,16 @@ class Memory:
         paths: Collection[str] | None = None,
         source: SourceName | None = None,
         force: bool = False,
+        check: bool = False,
         batch: bool | None = None,
         wait: bool | None = None,
         progress: ProgressCallback | None = None,
     ) -> IndexReport:
         """Bring the index up to date with the notes; `force` rebuilds it beside the old one.
 
-        If you know what changed, name those `paths`, as `search` gives them, or a `source`: only they are looked at.
+        A file whose size, times and inode are as remembered is not read, unless `check` is given. If you know what
+        changed, name those `paths`, as `search` gives them, or a `source`: only they are looked at, and named files are
+        always read.
 
         `batch` embeds through the provider's batch jobs, which is cheaper and takes longer; `wait=False` leaves the
         vectors to a later call. Without them `remote.batch` decides.
@@ -131,9 +134,18 @@ class Memory:
         self._check_enabled()
         self._check_source(source)
         report = self._components.sync.run(
-            SyncPolicy(paths=paths, source=source, force=force, batch=batch, wait=wait, progress=progress)
+            SyncPolicy(
+                paths=paths,
+                source=source,
+                force=force,
+                check=check or paths is not None,
+                batch=batch,
+                wait=wait,
+                progress=progress,
+            )
         )
-        notes = self._components.answering.embedder_notes()
+        with self._components.index.use() as store:
+            notes = [*self._components.answering.embedder_notes(), *(store.notes if store else ())]
         found = report.added or report.changed or report.renamed or report.unchanged
         if paths is None and source is None and not found:
             notes = [NO_NOTES.format(workspace=self.workspace), *notes]
@@ -267,7 +279,9 @@ class Memory:
         self._watching.append(watching)
         return watching.start()
 
-    def preview(self, *, paths: Collection[str] | None = None, force: bool = False) -> IndexPreview:
+    def preview(
+        self, *, paths: Collection[str] | None = None, force: bool = False, check: bool = False
+    ) -> IndexPreview:
         """Report what `index` with the same arguments would do and what its embedding would cost; writes nothing."""
         from notewell.embedding.prices import estimate
         from notewell.indexing.preview import Preview  # takes 10 ms that no search should pay
@@ -278,7 +292,7 @@ class Memory:
         with parts.index.use() as store:
             reason = ("requested" if force else parts.sync.rebuild_reason(store, embedder)) if store else ""
             preview = Preview(store, parts.sources, parts.sync.preparation, embedder, parts.cache, cost)
-            return preview.run(paths=paths, rebuild_reason=reason)
+            return preview.run(paths=paths, check=check or paths is not None, rebuild_reason=reason)
 
     # --- reading ---------------------------------------------------------------------------------
 

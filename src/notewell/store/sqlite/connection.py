@@ -144,9 +144,10 @@ class Database:
         try:
             self._connection.enable_load_extension(True)
             self._connection.load_extension(library)
-            self._connection.enable_load_extension(False)
         except apsw.Error as error:
-            raise self._ours(error) from error
+            raise StoreError(f"{library} cannot be loaded: {error}") from error
+        finally:
+            self._connection.enable_load_extension(False)
 
     def close(self) -> None:
         """Close; that the log could not be folded back on a failing disk is no loss: the next to open it does so."""
