@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 SourceName = Literal["memory", "sessions"]
 SearchMode = Literal["hybrid", "semantic", "keyword"]
+Category = Literal["preference", "fact", "decision", "entity", "other"]  # of a remembered fact
 
 
 def hash_text(text: str) -> str:
