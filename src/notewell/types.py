@@ -88,6 +88,14 @@ class Piece:
 # --- chunking -> store -------------------------------------------------------------------------
 
 
+class EntryLabel(NamedTuple):
+    """What the index keeps of a remembered entry besides its text."""
+
+    id: str
+    category: Category
+    importance: int  # 1 to 10
+
+
 @dataclass(frozen=True)  # no slots: the hashes are computed once, on demand
 class Chunk:
     """A contiguous run of lines of one document, small enough to embed."""
