@@ -22,9 +22,8 @@ from evals.query_vectors import remembered_queries
 
 from notewell.evaluation.evidence import TRANSCRIPT
 from notewell.evaluation.metrics import mean, ndcg
-from notewell.evaluation.runner import found_documents, open_memory
+from notewell.evaluation.runner import found_documents, open_memory, write_workspaces
 from notewell.evaluation.test_sets import EvalSet, load_set
-from notewell.evaluation.workspaces import write_workspaces
 from notewell.protocols import Embedder
 from notewell.search.tuning import TUNING, Tuning
 

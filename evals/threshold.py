@@ -21,9 +21,8 @@ from evals.query_vectors import remembered_queries
 
 from notewell import Hit, Memory
 from notewell.evaluation.metrics import mean
-from notewell.evaluation.runner import open_memory
+from notewell.evaluation.runner import ScopeWorkspace, open_memory, write_workspaces
 from notewell.evaluation.test_sets import EvalQuery, EvalSet, load_set
-from notewell.evaluation.workspaces import ScopeWorkspace, write_workspaces
 from notewell.protocols import Embedder
 from notewell.settings import QuerySettings
 

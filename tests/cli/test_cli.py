@@ -9,15 +9,16 @@ import shlex
 import shutil
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import click
 import pytest
 
 from notewell import Memory, __version__
+from notewell.agents.install import CLIENTS
+from notewell.cli.agents import CLIENT_NAMES
 from notewell.cli.main import COMMANDS, cli
-from notewell.embedding.hub import hub_file
+from notewell.embedding.local.models import hub_file
 
 from .conftest import run_process
 
@@ -81,7 +82,7 @@ def test_init_leaves_what_is_there_alone(notewell, workspace):
     before = {path: path.read_bytes() for path in workspace.rglob("*.md")}
     done = notewell("init", workspace)
     assert done.code == 0
-    assert "is a workspace already" in done.out
+    assert "is already a workspace" in done.out
     assert {path: path.read_bytes() for path in workspace.rglob("*.md")} == before
 
 
@@ -100,7 +101,7 @@ def test_init_where_a_file_is(notewell, tmp_path, below):
     done = notewell("init", tmp_path / "file" / below, "--json")
     assert done.code == 1
     assert done.document["error"]["kind"] == "workspace"
-    assert "choose a folder that you may write to" in done.err
+    assert "choose a folder that you can write to" in done.err
     assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
 
 
@@ -277,7 +278,7 @@ def test_keyword_search_loads_no_model(notewell, indexed, words, monkeypatch):
     def refuse(*_):
         raise AssertionError("a model was asked for")
 
-    monkeypatch.setattr("notewell.embedding.embedders.select_embedder", refuse)
+    monkeypatch.setattr("notewell.embedding.selection.select_embedder", refuse)
     (indexed / "memory/new.md").write_text("The zebra protocol.\n", encoding="utf-8")
     found = notewell("search", "zebra", "-w", indexed, *words, "--json").document
     assert (found["mode"], found["notes"], found["index"]["pending"]) == ("keyword", [], 1)
@@ -473,7 +474,7 @@ def test_cache(notewell, indexed):
     assert "of 50,000 vectors" in notewell("cache", "stats", "-w", indexed).out
     assert notewell("cache", "prune", "--older-than", "30d", "-w", indexed, "--json").document == {"removed": 0}
     assert notewell("cache", "clear", "-w", indexed, "--json").document == {"removed": stats["entries"]}
-    assert notewell("cache", "clear", "-w", indexed).out == "0 vectors forgotten\n"
+    assert notewell("cache", "clear", "-w", indexed).out == "0 vectors deleted\n"
     assert notewell("search", "printer", "-w", indexed, "--json").document["mode"] == "hybrid"
 
 
@@ -511,7 +512,7 @@ def test_config_show_masks_secrets(notewell, workspace, monkeypatch):
 def test_config_path(notewell, workspace):
     files = notewell("config", "path", "-w", workspace, "--json").document
     assert files["workspace"] == {"path": str(workspace / "notewell.toml"), "exists": False}
-    assert "(not there)" in notewell("config", "path", "-w", workspace).out
+    assert "(does not exist)" in notewell("config", "path", "-w", workspace).out
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -647,12 +648,31 @@ def test_agents_have_memories_of_their_own(notewell, indexed, monkeypatch):
 def commands() -> dict[str, click.Command]:
     """Return every command and sub-command by its words."""
     found: dict[str, click.Command] = {"": cli}
-    for name, module in COMMANDS.items():
-        command = import_module(f"notewell.cli.{module}").command
+    for name in COMMANDS:
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        assert command.name == name
         found[name] = command
         for inner in command.commands if isinstance(command, click.Group) else ():
             found[f"{name} {inner}"] = command.commands[inner]
     return found
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_imports_only_its_own_module(name):
+    """Whatever the others need must not slow it down."""
+    code = (
+        "import sys; from notewell.cli.main import run; "
+        f"run(['{name}', '--help']); "
+        "print(*(name for name in sys.modules if name.startswith('notewell.cli.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    shared = {"notewell.cli.main", "notewell.cli.options", "notewell.cli.terminal"}
+    assert set(done.stdout.splitlines()[-1].split()) - shared == {f"notewell.cli.{COMMANDS[name].partition(':')[0]}"}
+
+
+def test_every_client_can_be_named():
+    assert tuple(CLIENTS) == CLIENT_NAMES
 
 
 def write_test_set(folder: Path) -> None:
@@ -702,7 +722,6 @@ def test_every_help_ends_with_an_example_that_runs(notewell, example, monkeypatc
     notewell("index")
     if name.startswith("sessions"):
         monkeypatch.setenv("NOTEWELL_SOURCES", "memory,sessions")
-        monkeypatch.setenv("NOTEWELL_EXPERIMENTAL__SESSION_MEMORY", "true")
         write_conversations(example, tmp_path, "7f3a")
     if name.startswith("hook"):
         write_conversations(example, tmp_path, "7f3a")
@@ -712,7 +731,7 @@ def test_every_help_ends_with_an_example_that_runs(notewell, example, monkeypatc
         write_test_set(example / "evals/corpus")
     if "download" in words:  # one that is there already is not fetched
         monkeypatch.setenv("NOTEWELL_LOCAL__MODEL_CACHE_DIR", str(tmp_path / "models"))
-        model = hub_file(words[-1]).kept_at(tmp_path / "models")
+        model = hub_file(words[-1]).path_in(tmp_path / "models")
         model.parent.mkdir(parents=True)
         model.write_bytes(b"GGUF")
     if name == "mcp":  # a server: it ends with its client, and the process with it

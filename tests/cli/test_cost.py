@@ -110,7 +110,7 @@ def test_without_an_embedder_there_is_no_price(notewell, workspace):
 def test_nobody_to_ask(notewell, paid, provider, workspace):
     done = notewell("index", "--json", *paid)
     assert (done.code, done.document["error"]["kind"]) == (1, "cost_limit")
-    assert "more than cost.confirm_above_usd allows without asking ($1.00)" in done.document["error"]["message"]
+    assert "more than cost.confirm_above_usd ($1.00)" in done.document["error"]["message"]
     assert "notewell index --yes" in done.document["error"]["hint"]
     assert provider.requests == []
     with Memory.open(workspace, provider="none") as memory:
@@ -119,7 +119,7 @@ def test_nobody_to_ask(notewell, paid, provider, workspace):
 
 @pytest.mark.parametrize("words", [("sessions", "index"), ("doctor", "--fix")], ids=" ".join)
 def test_other_commands_that_would_embed_do_not_do_so_unasked_either(notewell, paid, provider, words):
-    sessions = ("--set", "sources=memory,sessions", "--set", "experimental.session_memory=true")
+    sessions = ("--set", "sources=memory,sessions")
     told = notewell("search", "printer", *paid, *sessions).err
     assert "7 chunks wait for their vectors" in told
     done = notewell(*words, "--json", *paid, *sessions)

@@ -14,7 +14,7 @@ from notewell import Memory
 
 pytest.importorskip("pyjson5", reason="needs the extra `sessions`")
 
-SEARCHED = {"sources": ("memory", "sessions"), "experimental__session_memory": True}
+SEARCHED = {"sources": ("memory", "sessions")}
 
 
 def hook(name: str, event: object, *words: str, **options) -> subprocess.CompletedProcess[str]:

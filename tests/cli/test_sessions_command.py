@@ -10,7 +10,7 @@ from notewell import Memory
 
 pytest.importorskip("pyjson5", reason="conversations need the extra `sessions`")
 
-SESSIONS = ("--set", "sources=memory,sessions", "--set", "experimental.session_memory=true")
+SESSIONS = ("--set", "sources=memory,sessions")
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_import_says_what_was_left_out_and_goes_on_after_a_failure(sessions, tmp
 def test_index_makes_conversations_searchable(notewell, sessions, workspace, chat):
     refused = sessions("index", "--json")
     assert (refused.code, refused.document["error"]["kind"]) == (1, "settings")
-    assert "experimental.session_memory" in refused.document["error"]["hint"]
+    assert refused.document["error"]["hint"] == 'set sources = ["memory", "sessions"] in your settings'
     done = sessions("index", "--json", *SESSIONS)
     assert (done.code, done.document["added"]) == (0, 2)
     found = notewell("search", "heron", "--source", "sessions", "--no-sync", "--json", "-w", workspace, *SESSIONS)
@@ -125,13 +125,13 @@ def test_archive_and_back(sessions, chat):
 
 def test_delete_asks_and_without_a_terminal_refuses(sessions, chat):
     refused = sessions("delete", chat, "--json")
-    assert (refused.code, refused.document["error"]["hint"]) == (1, "say --yes to delete it")
+    assert (refused.code, refused.document["error"]["hint"]) == (1, "use --yes to delete it")
     assert sessions("delete", chat, "--yes").out == "deleted chats/chat-1.json5\n"
     assert sessions("show", chat).code == 1
 
 
 def test_repair(sessions, workspace, chat):
-    assert sessions("repair", chat).out == "chat-1 is sound\n"
+    assert sessions("repair", chat).out == "chat-1 needs no repair\n"
     path = workspace / ".notewell" / "main" / "sessions" / "chats" / "chat-1.json5"
     path.write_bytes(path.read_bytes()[:-60])
     listed = sessions("list")
@@ -156,3 +156,28 @@ def test_agents_do_not_see_each_others_sessions(sessions, chat):
 
 def test_conversations_are_kept_out_of_git(workspace, chat):
     assert (workspace / ".notewell" / ".gitignore").read_text(encoding="utf-8") == "*\n"
+
+
+def test_a_session_that_an_editor_reformatted_is_still_found(notewell, sessions, workspace, chat):
+    import pyjson5
+
+    path = workspace / ".notewell/main/sessions/chats/chat-1.json5"
+    values = pyjson5.decode(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(values, indent=4), encoding="utf-8")
+    assert "And the heron?" in sessions("show", chat).out
+    found = notewell("search", "heron", "-w", workspace, "--source", "sessions", "--json", *SESSIONS).document
+    assert (found["hits"][0]["path"], found["notes"]) == ("sessions/chats/chat-1.json5", [])
+    assert "User: And the heron?" in found["hits"][0]["snippet"]
+
+
+def test_a_session_that_cannot_be_read_is_named_by_search_status_and_doctor(notewell, sessions, workspace, chat):
+    path = workspace / ".notewell/main/sessions/chats/chat-1.json5"
+    path.write_bytes(path.read_bytes().replace(b'"content":"Where', b'"content":Where'))
+    reason = "cannot be read as a session: line 10: not valid JSON5; run `notewell sessions repair chat-1`"
+    for words in (("index",), ("index",), ("search", "heron"), ("status",), ("doctor",)):
+        told = notewell(*words, "-w", workspace, *SESSIONS)
+        assert f"sessions/chats/chat-1.json5: {reason}" in told.out + told.err, words
+    assert "1 lines could not be read" in sessions("repair", chat).out
+    for words in (("index",), ("search", "heron"), ("status",), ("doctor",)):
+        told = notewell(*words, "-w", workspace, *SESSIONS)
+        assert "cannot be read" not in told.out + told.err, words

@@ -8,7 +8,7 @@ import pytest
 
 from notewell.cli.main import run
 from notewell.evaluation.evidence import NOTES, TRANSCRIPT, evaluate_evidence
-from notewell.evaluation.report import figures_document, figures_table
+from notewell.evaluation.metrics import figures_document, figures_table
 from notewell.evaluation.test_sets import TestSetError, load_set
 
 HASHING = {"provider": "hashing"}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from notewell.evaluation.report import figures_document, figures_table
+from notewell.evaluation.metrics import figures_document, figures_table
 from notewell.evaluation.runner import evaluate
 from notewell.evaluation.test_sets import load_set
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from notewell.cli.main import run
+from notewell.evaluation.runner import write_workspaces
 from notewell.evaluation.test_sets import EvalQuery, TestSetError, load_set
-from notewell.evaluation.workspaces import write_workspaces
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from notewell import Memory
 from notewell.errors import PathRefusedError, SettingsError
 from notewell.indexing.deadline import Deadline
-from notewell.sources.transcripts import pieces
+from notewell.sources.transcripts import growing
 from notewell.text.fences import fence
 from tests.indexing.contents import contents_of, faults_of
 from tests.indexing.transcripts import append, documents_of, lines, open_memory, position_of
@@ -196,8 +196,8 @@ def test_a_rebuild_gives_the_same(memory, talks):
 
 
 def test_pieces_are_committed_one_by_one_and_gone_on_with(memory, talks, tmp_path, monkeypatch):
-    monkeypatch.setattr(pieces, "PIECE_CHARS", 2000)
-    monkeypatch.setattr(pieces, "PIECE_BYTES", 5000)
+    monkeypatch.setattr(growing, "PIECE_CHARS", 2000)
+    monkeypatch.setattr(growing, "PIECE_BYTES", 5000)
     file = talks / "a.jsonl"
     file.write_bytes(lines(0, 1000))
     update = memory.update(memory.selection.embedder)
@@ -244,8 +244,7 @@ def test_conversations_must_be_asked_for(tmp_path, talks):
     (talks / "a.jsonl").write_bytes(lines(0, 10))
     with open_memory(workspace, talks) as memory:
         assert memory.index().added == 2
-    named_only = {"sources": ["memory", "sessions"], "sessions__paths": [str(talks)]}
-    for options in ({}, named_only, {"experimental__session_memory": True}):
+    for options in ({}, {"sessions__paths": [str(talks)]}, {"experimental__session_memory": True}):
         with Memory.open(workspace, provider="hashing", **options) as memory:
             answer = memory.search("harbour")
             assert {hit.source for hit in answer.hits} == {"memory"}

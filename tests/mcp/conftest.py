@@ -11,6 +11,9 @@ from contextlib import contextmanager
 import pytest
 
 from notewell import Memory
+from tests.cli.conftest import notewell
+
+__all__ = ["notewell"]
 
 pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 

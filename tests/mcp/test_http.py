@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from mcp import Client
-from notewell.mcp.guard import Guard, is_loopback
+from notewell.mcp.transports import Guard, is_loopback
 
 from .conftest import http_server
 

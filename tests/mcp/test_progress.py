@@ -1,4 +1,4 @@
-"""What a client sees of the indexing that goes on behind: instructions and progress from the live state."""
+"""What a client sees of the background sync: instructions and progress from the live state."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def test_progress_while_indexing(tmp_path, mode):
     assert steps
     for progress, total, message in steps:
         if total is None:
-            assert message == "indexing has begun"
+            assert message == "indexing started"
         else:
             assert 0 <= progress <= total <= 150
-            assert f"of {total:,.0f} passages can be found by meaning" in message
+            assert f"of {total:,.0f} chunks embedded" in message
     assert [step[0] for step in steps] == sorted({step[0] for step in steps})
     assert done.structured_content["index"]["pending"] == 0
 

@@ -366,7 +366,7 @@ def test_what_the_disk_refuses_is_told_and_the_rest_is_done(memory, notes, point
 def test_the_command_asks_before_it_deletes(notes, capsys):
     words = ["forget", "--match", CANARY, "-w", str(notes), "--set", "provider=none"]
     assert run(words) == 2
-    assert "nobody to ask" in capsys.readouterr().err
+    assert "needs a confirmation" in capsys.readouterr().err
     assert CANARY in (notes / "memory" / f"{CANARY}.md").read_text()
     assert run([*words, "--dry-run"]) == 1
     assert "memory/network.md  1 line" in capsys.readouterr().out

@@ -9,13 +9,13 @@ import pytest
 
 import notewell
 from notewell.agents.tools.schemas import SEARCH
-from notewell.cli.search_command import command
+from notewell.cli.reading import search
 from notewell.search.options import SearchOptions, build_request, declared_options
 from notewell.settings import Settings
 
 
 def test_the_command_offers_what_is_declared_for_it():
-    offered = {parameter.name: set(parameter.opts) for parameter in command.params}
+    offered = {parameter.name: set(parameter.opts) for parameter in search.params}
     for name, option in declared_options().items():
         assert offered.get(name, set()) == set(option.flags)
 
@@ -50,8 +50,8 @@ def test_an_unknown_option_is_a_type_error(tmp_path):
 
 
 def test_a_flag_without_a_value_stands_for_its_switch():
-    context = command.make_context("search", ["door", "--no-sync", "--explain"])
+    context = search.make_context("search", ["door", "--no-sync", "--explain"])
     assert context.params["sync"] is False
     assert context.params["explain"] is True
     assert context.params["rerank"] is None
-    assert isinstance(command, click.Command)
+    assert isinstance(search, click.Command)

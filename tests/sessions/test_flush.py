@@ -9,8 +9,7 @@ import pytest
 
 from notewell import Memory, SessionInputError, SessionNotFoundError
 from notewell.memory.session_flush import _NoteWriter, flush_session
-from notewell.sessions import agent_prompt, flush, flush_prompt, plain_notes, plain_summary
-from notewell.sessions.model import Message
+from notewell.sessions import Message, agent_prompt, flush, flush_prompt, plain_notes, plain_summary
 from notewell.text.fences import fence
 
 NOON = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)

@@ -80,7 +80,7 @@ def test_reserved_empty_and_foreign_variables_set_nothing(load):
 def test_an_unknown_variable_is_an_error_that_names_it(load, name, hint):
     with pytest.raises(SettingsError) as caught:
         load(environ={name: "sk-not-to-be-shown"})
-    assert caught.value.message == f"environment variable {name}: sets nothing that notewell knows"
+    assert caught.value.message == f"environment variable {name}: unknown variable"
     assert caught.value.hint == hint
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from notewell.errors import SettingsError
 from notewell.settings import load_settings
-from notewell.settings.files import line_numbers
+from notewell.settings.load import line_numbers
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ from notewell.settings.files import line_numbers
         pytest.param(
             '[remote]\nbase_url = "ftp://x"',
             2,
-            'remote.base_url must be an address that starts with https:// or http://, got "ftp://x"',
+            'remote.base_url must be a URL that starts with https:// or http://, got "ftp://x"',
             "correct it, or remove it to get the default, which is empty",
             id="an address of the wrong kind",
         ),
@@ -159,7 +159,7 @@ from notewell.settings.files import line_numbers
         pytest.param(
             "[query]\nmin_score = 0.1\n[defaults]\nmodel = 'm'\n",
             1,
-            "query stands beside [defaults]",
+            "query is outside [defaults]",
             "move it into [defaults], or drop the [defaults] line",
             id="settings beside the defaults table",
         ),

@@ -79,7 +79,7 @@ def test_what_it_may_set(load, workspace):
     resolved = load(
         shared="""
             enabled = false
-            sources = ["memory", "sessions"]
+            sources = ["memory"]
             extra_paths = ["docs", "a/b.md", "."]
             provider = "local"
             fallback = "none"
@@ -97,11 +97,11 @@ def test_what_it_may_set(load, workspace):
             fusion = "weighted"
             hybrid.candidate_multiplier = 2
             """,
-        user="[experimental]\nsession_memory = true",
+        user='sources = ["memory", "sessions"]',
     )
     settings = resolved.settings
     assert settings.enabled is False
-    assert settings.sources == ("memory", "sessions")
+    assert settings.sources == ("memory",)
     assert settings.extra_paths == (workspace / "docs", workspace / "a" / "b.md", workspace)
     assert settings.provider == "local"
     assert settings.store.vector.enabled is False
@@ -111,8 +111,14 @@ def test_what_it_may_set(load, workspace):
     assert settings.query.default_mode == "keyword"
 
 
-def test_it_cannot_allow_conversations_by_naming_them(load):
-    assert load(shared='sources = ["memory", "sessions"]').settings.sources == ("memory",)
+@pytest.mark.parametrize("sources", ['["memory", "sessions"]', '["sessions"]'])
+@pytest.mark.parametrize("user", ["", 'sources = ["memory", "sessions"]', "[experimental]\nsession_memory = true"])
+def test_it_cannot_have_conversations_indexed(load, workspace, user, sources):
+    with pytest.raises(SettingsError) as caught:
+        load(shared=f"sources = {sources}", user=user)
+    assert caught.value.message == (
+        f'{workspace / "notewell.toml"}:1: a workspace file may set sources only to ["memory"], got {sources}'
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,47 +1,48 @@
-"""The `notewell` command: finds the command asked for, and turns every outcome into output and an exit code."""
+"""The `notewell` command: runs a sub-command and turns its outcome into output and an exit code."""
 
 from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
+from io import TextIOWrapper
+from pkgutil import resolve_name
 from typing import Any
 
 import click
 
 from notewell import NotewellError, __version__
 from notewell.agents.documents import error_document
-from notewell.cli.output import print_json, print_problem
-from notewell.embedding.http.retry_hooks import silence
+from notewell.cli.terminal import print_error, print_json
+from notewell.embedding.http_calls import silence_retries
 from notewell.errors import system_error
 
-COMMANDS = {  # name -> module below notewell.cli; a command is imported only when it is used
-    "init": "init_command",
-    "index": "index_command",
-    "search": "search_command",
-    "get": "get_command",
-    "remember": "remember_command",
-    "forget": "forget_command",
-    "sessions": "sessions_command",
-    "status": "status_command",
-    "watch": "watch_command",
-    "verify": "verify_command",
-    "doctor": "doctor_command",
-    "cache": "cache_command",
-    "download": "download_command",
-    "config": "config_command",
-    "mcp": "mcp_command",
-    "install": "install_command",
-    "hook": "hook_command",
-    "prompt": "prompt_command",
-    "eval": "eval_command",
-    "completion": "completion_command",
+COMMANDS = {  # name -> function below notewell.cli; its module is imported only when the command is used
+    "init": "writing:init",
+    "index": "indexing:index",
+    "search": "reading:search",
+    "get": "reading:get",
+    "remember": "writing:remember",
+    "forget": "writing:forget",
+    "sessions": "sessions:sessions",
+    "status": "reading:status",
+    "watch": "indexing:watch",
+    "verify": "indexing:verify",
+    "doctor": "indexing:doctor",
+    "cache": "upkeep:cache",
+    "download": "upkeep:download",
+    "config": "upkeep:config",
+    "mcp": "agents:mcp",
+    "install": "agents:install",
+    "hook": "agents:hook",
+    "prompt": "agents:prompt",
+    "eval": "upkeep:evaluate",
+    "completion": "upkeep:completion",
 }
 INTERRUPTED = 130  # what shells expect after Ctrl-C
 
 
 class LazyGroup(click.Group):
-    """Imports the module of a command when it is asked for, so that one command does not pay for all."""
+    """Imports the module of a command when it is used, so that no command pays for the others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -49,7 +50,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = import_module(f"notewell.cli.{COMMANDS[cmd_name]}").command
+        command = resolve_name(f"notewell.cli.{COMMANDS[cmd_name]}")
         assert isinstance(command, click.Command)
         return command
 
@@ -71,7 +72,7 @@ class LazyGroup(click.Group):
 
 
 class ReaderGone(Exception):  # noqa: N818 - no failure, and not one that click may end the process for
-    """Whoever read our output, such as `head`, has seen enough."""
+    """The reader of our output, such as `head`, has closed the pipe."""
 
 
 @click.group(
@@ -85,17 +86,17 @@ def cli() -> None:
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run the command and exit: 0 well, 1 the user can mend it, 2 usage, 3 the index is unusable."""
-    # One query is too small for NumPy's threads to share: while another process is busy they wait for each other, and a
-    # search that takes 20 ms takes 300. onnxruntime, which embeds the notes, has threads of its own.
+    """Run the command and exit: 0 success, 1 the user can fix it, 2 usage, 3 the index is unusable."""
+    # A single query is too small for several NumPy threads: on a busy machine they wait for each other, and a search of
+    # 20 ms takes 300. onnxruntime, which embeds the notes, has threads of its own.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    silence()  # stdout is for answers
+    silence_retries()  # stdout is for data
     words = sys.argv[1:] if args is None else args
     sys.exit(run(words))
 
 
 def run(words: list[str]) -> int:
-    """Run the command and return its exit code; one JSON document goes to stdout in every state if asked for."""
+    """Run the command and return its exit code; with `--json` every outcome prints exactly one JSON document."""
     _write_any_character()
     try:
         outcome: Any = cli.main(args=words, prog_name="notewell", standalone_mode=False)
@@ -109,13 +110,13 @@ def run(words: list[str]) -> int:
         failure, exit_code = _failure(error)
         if "--json" in _options(words):
             print_json(error_document(failure))
-        print_problem(failure)
+        print_error(failure)
         return exit_code
     return outcome if isinstance(outcome, int) else 0
 
 
 class UsageError(NotewellError):
-    """The command line cannot be understood."""
+    """The command line is invalid."""
 
     exit_code = 2
 
@@ -127,7 +128,7 @@ class StoppedError(NotewellError):
 
 
 def _options(words: list[str]) -> list[str]:
-    """Return the words that may be options: those before a bare `--`."""
+    """Return the words before a bare `--`, which may be options."""
     return words[: words.index("--")] if "--" in words else words
 
 
@@ -136,20 +137,19 @@ def _failure(error: BaseException) -> tuple[NotewellError, int]:
     if isinstance(error, NotewellError):
         return error, error.exit_code
     if isinstance(error, click.ClickException):
-        context = getattr(error, "ctx", None)
+        context = error.ctx if isinstance(error, click.UsageError) else None
         asked = context.command_path if context else "notewell"
         return UsageError(error.format_message(), hint=f"see `{asked} --help`"), error.exit_code
     failure: NotewellError
     if isinstance(error, OSError):
         failure = system_error(error)
     else:
-        failure = StoppedError("stopped; what was done so far is kept", hint="run the same command to go on")
+        failure = StoppedError("stopped; what was done so far is kept", hint="run the same command to continue")
     return failure, failure.exit_code
 
 
 def _write_any_character() -> None:
-    """Let output never fail for want of an encoding: an old Windows console shows an escape instead."""
+    """Escape what stdout and stderr cannot encode, such as on an old Windows console, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure:
-            reconfigure(errors="backslashreplace")
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""What every command takes (`--workspace`, `--agent`, `--set`, `--json`), and the memory those options name."""
+"""Options that several commands share, and the memory that they choose."""
 
 from __future__ import annotations
 
@@ -10,49 +10,59 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from notewell import Memory, SettingsError
+from notewell.cli.terminal import print_json, print_lines
 from notewell.settings import Resolved, load_settings
 from notewell.settings.workspace import find_workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
+
+    from notewell.agents.documents import Json
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The options common to all commands, as given."""
+    """The options that every command takes, as given."""
 
     workspace: str | None
     agent: str
     flags: dict[str, object]
     as_json: bool
 
-    def folder(self) -> Path:
-        """Return the workspace folder, or raise with the next step."""
-        return find_workspace(self.workspace, environ=os.environ)
+    def folder(self, start: Path | None = None) -> Path:
+        """Return the workspace, by default the nearest at or above `start` or the current folder."""
+        return find_workspace(self.workspace, environ=os.environ, start=start)
 
     def resolved(self) -> Resolved:
         """Return the settings of that workspace and agent, with where they come from."""
         return load_settings(self.folder(), agent=self.agent, flags=self.flags)
 
-    def memory(self) -> Memory:
-        """Open the memory; the caller closes it."""
-        folder = self.folder()
+    def memory(self, start: Path | None = None) -> Memory:
+        """Open the memory of the workspace; the caller closes it."""
+        folder = self.folder(start)
         return Memory(folder, load_settings(folder, agent=self.agent, flags=self.flags).settings, agent=self.agent)
+
+    def print(self, document: Json, lines: Iterable[str]) -> None:
+        """Print the result: the document with `--json`, else the lines."""
+        if self.as_json:
+            print_json(document)
+        else:
+            print_lines(lines)
 
 
 def common_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the common options, handed over as one `chosen` argument."""
+    """Give a command the options that all have, as one argument `chosen`."""
 
-    @click.option("--workspace", "-w", metavar="PATH", help="The folder with MEMORY.md and memory/.")
+    @click.option("--workspace", "-w", metavar="PATH", help="Workspace: the folder with MEMORY.md and memory/.")
     @click.option(
         "--agent",
         metavar="ID",
         default=lambda: os.environ.get("NOTEWELL_AGENT") or "main",
-        help="Whose memory.  [default: main]",
+        help="Agent whose memory to use.  [default: main]",
     )
-    @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a setting, for this call.")
-    @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+    @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a setting.")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @functools.wraps(function)
     def wrapped(
         *args: Any, workspace: str | None, agent: str, assignments: tuple[str, ...], as_json: bool, **kwargs: Any
@@ -64,8 +74,8 @@ def common_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def search_options(function: Callable[..., Any], *names: str) -> Callable[..., Any]:
-    """Give a command the search options, or those of these names, as their declaration says."""
-    from notewell.search.options import declared_options  # most commands do without
+    """Give a command the search options, or only those of these names."""
+    from notewell.search.options import declared_options  # most commands do not need it
 
     declared = declared_options()
     for name in reversed(names or tuple(declared)):
@@ -85,7 +95,7 @@ def search_options(function: Callable[..., Any], *names: str) -> Callable[..., A
 
 
 def listener_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say who listens."""
+    """Give a command the options that say who reads the output."""
     return search_options(function, "chat", "session")
 
 

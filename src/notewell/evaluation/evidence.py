@@ -1,31 +1,30 @@
-"""Measures how much of the evidence for an answer an agent gets to read, on conversations kept as real memory.
+"""Measures how much of the evidence for an answer an agent gets to read, on conversations indexed as real memory.
 
-Layout `transcript`: every scope is one transcript, one message a line. A turn is read if its beginning stands in the
-snippets of a default search (`evidence@6`), or of as many hits as fit 4,000 characters (`evidence@4000`).
+Layout `transcript`: every scope is one transcript, one message per line. A turn counts as read if its beginning is in
+the snippets of a default search (`evidence@6`), or of as many hits as fit 4,000 characters (`evidence@4000`).
 
-Layout `notes`: every session is one note, one turn a line. A turn is read if its whole line stands in the first 4,000
-characters of the snippets of a default search (`evidence`; `any evidence` counts the questions with one or more).
+Layout `notes`: every session is one note, one turn per line. A turn counts as read if its whole line is in the first
+4,000 characters of the snippets of a default search (`evidence`; `any evidence` counts the queries with one or more).
 """
 
 from __future__ import annotations
 
 import json
 import re
-import time
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from notewell.evaluation.runner import Figures, open_memory, summarise
+from notewell.evaluation.runner import is_iso_date, run, safe_name, write_if_changed
 from notewell.evaluation.test_sets import TestSetError
-from notewell.evaluation.variants import VARIANTS
-from notewell.evaluation.workspaces import is_iso_date, safe_name, write_if_changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from notewell.evaluation.test_sets import EvalDocument, EvalSet
+    from notewell.evaluation.metrics import Figures
+    from notewell.evaluation.test_sets import EvalDocument, EvalQuery, EvalSet
     from notewell.memory.memory import Memory
     from notewell.types import Hit, ProgressCallback, SearchAnswer
 
@@ -65,6 +64,13 @@ class Layout:
             for scope in eval_set.scopes
         }
 
+    def measure(
+        self, conversations: Mapping[str, Conversation], memory: Memory, answer: SearchAnswer, query: EvalQuery
+    ) -> dict[str, float]:
+        """Return the shares of the answering turns that are read, by metric."""
+        turns = conversations[query.scope].turns
+        return self.shares(memory, answer, [turns[turn] for turn in query.grades])
+
 
 def evaluate_evidence(
     eval_set: EvalSet,
@@ -82,39 +88,19 @@ def evaluate_evidence(
             f"{eval_set.name}: evidence is measured on the turns of conversations: every document needs a `session`, "
             "or a `scope` and a text that begins with the speaker"
         )
-    figures = []
+    figures: list[Figures] = []
     for layout in layouts:
         conversations = layout.conversations(eval_set, work)
-        named = replace(eval_set, name=f"{eval_set.name} ({layout.name})")
-        for scope, conversation in conversations.items():
-            announce(f"{named.name}: indexing {scope or 'all turns'}")
-            with open_memory(conversation.folder, {**flags, **conversation.flags}) as memory:
-                memory.index(progress=progress)
-        for variant in variants:
-            announce(f"{named.name}: asking {len(eval_set.queries):,} queries ({variant})")
-            figures.append(_figures(named, layout, conversations, variant, flags))
+        figures += run(
+            replace(eval_set, name=f"{eval_set.name} ({layout.name})"),
+            {scope: (each.folder, each.flags) for scope, each in conversations.items()},
+            partial(layout.measure, conversations),
+            variants=variants,
+            flags=flags,
+            progress=progress,
+            announce=announce,
+        )
     return figures
-
-
-def _figures(
-    eval_set: EvalSet,
-    layout: Layout,
-    conversations: Mapping[str, Conversation],
-    variant: str,
-    flags: Mapping[str, object],
-) -> Figures:
-    per_query: defaultdict[str, list[float]] = defaultdict(list)
-    milliseconds: list[float] = []
-    for scope, conversation in conversations.items():
-        with open_memory(conversation.folder, {**flags, **VARIANTS[variant], **conversation.flags}) as memory:
-            for query in (q for q in eval_set.queries if q.scope == scope):
-                started = time.perf_counter()
-                answer = memory.search(query.text, sync=False)
-                milliseconds.append((time.perf_counter() - started) * 1000)
-                answering = [conversation.turns[turn] for turn in query.grades]
-                for metric, value in layout.shares(memory, answer, answering).items():
-                    per_query[metric].append(value)
-    return summarise(eval_set, variant, per_query, milliseconds)
 
 
 # --- one transcript a scope ----------------------------------------------------------------------
@@ -137,7 +123,7 @@ def _write_transcript(turns: Sequence[EvalDocument], folder: Path) -> Conversati
     path = f"{safe_name(turns[0].scope)}.jsonl"
     messages = list(_messages(turns))
     write_if_changed(talks / path, "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in messages))
-    flags = {"sources": ["sessions"], "experimental.session_memory": True, "sessions.paths": [str(talks)]}
+    flags = {"sources": ["sessions"], "sessions.paths": [str(talks)]}
     return Conversation(
         folder, flags, {turn.id: (f"sessions/@talks/{path}", _folded(_said(turn))[:BEGINNING_CHARS]) for turn in turns}
     )

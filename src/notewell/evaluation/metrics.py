@@ -1,13 +1,17 @@
-"""The measures of retrieval quality, computed from rankings and judgements."""
+"""The metrics of retrieval quality: computed for a query, averaged over a test set, shown as a table."""
 
 from __future__ import annotations
 
 import math
 import random
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from notewell.evaluation.test_sets import EvalSet
 
 RESAMPLES = 1_000  # enough for two digits of a 95 % interval
 
@@ -47,7 +51,7 @@ METRICS: Mapping[str, Callable[[Sequence[str], Mapping[str, float]], float]] = {
 
 
 def kept_by_threshold(shown: Sequence[str], grades: Mapping[str, float]) -> dict[str, float]:
-    """Return what the default limit and threshold make of a search: how much of it is relevant, how much was found."""
+    """Return precision and recall of a search with the default limit and threshold, and how many documents it shows."""
     relevant = len(set(shown) & grades.keys())
     return {
         "precision": relevant / len(shown) if shown else 0.0,
@@ -66,3 +70,79 @@ def interval(values: Sequence[float], *, seed: int = 0) -> tuple[float, float]:
     draw = random.Random(seed)  # noqa: S311  (statistics, not secrets)
     means = sorted(mean(draw.choices(values, k=len(values))) for _ in range(RESAMPLES))
     return means[int(0.025 * RESAMPLES)], means[int(0.975 * RESAMPLES) - 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one way of searching reaches on one test set."""
+
+    name: str
+    variant: str
+    queries: int
+    documents: int
+    values: Mapping[str, float]  # by metric
+    intervals: Mapping[str, tuple[float, float]]  # 95 %, by metric
+    p50_ms: float
+    per_query: Mapping[str, Sequence[float]]  # by metric, in the order of the queries
+
+
+def summarise(
+    eval_set: EvalSet, variant: str, per_query: Mapping[str, Sequence[float]], milliseconds: Sequence[float]
+) -> Figures:
+    """Return the means with their intervals."""
+    return Figures(
+        name=eval_set.name,
+        variant=variant,
+        queries=len(milliseconds),
+        documents=len(eval_set.documents),
+        values={metric: mean(values) for metric, values in per_query.items()},
+        intervals={metric: interval(values) for metric, values in per_query.items()},
+        p50_ms=median(milliseconds),
+        per_query=per_query,
+    )
+
+
+def figures_document(figures: Sequence[Figures]) -> dict[str, Any]:
+    """Return everything that was measured as JSON data, with the 95 % interval of each figure."""
+    return {
+        "sets": [
+            {
+                "name": each.name,
+                "search": each.variant,
+                "documents": each.documents,
+                "queries": each.queries,
+                **{metric: round(value, 4) for metric, value in each.values.items()},
+                "p50_ms": round(each.p50_ms, 3),
+                "intervals": {
+                    metric: [round(low, 4), round(high, 4)] for metric, (low, high) in each.intervals.items()
+                },
+            }
+            for each in figures
+        ]
+    }
+
+
+def figures_table(figures: Sequence[Figures]) -> Iterator[str]:
+    """Yield the lines of a Markdown table with half the 95 % interval; the best value of each set is bold.
+
+    The cell of a metric that was not measured on a set is empty.
+    """
+    metrics = list(dict.fromkeys(metric for each in figures for metric in each.values))
+    yield f"| set | search | {' | '.join(metrics)} | p50 ms |"
+    yield f"|---|---|{'---|' * len(metrics)}---|"
+    best: dict[tuple[str, str], float] = {}
+    for each in figures:
+        for metric, value in each.values.items():
+            best[each.name, metric] = max(value, best.get((each.name, metric), value))
+    for each in figures:
+        cells = [_cell(each, metric, best) for metric in metrics]
+        yield f"| {each.name} | {each.variant} | {' | '.join(cells)} | {each.p50_ms:.1f} |"
+
+
+def _cell(figures: Figures, metric: str, best: Mapping[tuple[str, str], float]) -> str:
+    if metric not in figures.values:
+        return ""
+    value = figures.values[metric]
+    low, high = figures.intervals[metric]
+    shown = f"{value:.3f} ±{(high - low) / 2:.3f}"
+    return f"**{shown}**" if value == best[figures.name, metric] else shown

@@ -64,11 +64,11 @@ class EvalSet:
 
     @property
     def family(self) -> str:
-        """Sets made of the same texts or questions have names that begin alike: `xquad-en`, `xquad-zh`."""
+        """The first part of the name, which sets of the same texts or questions share: `xquad-en`, `xquad-zh`."""
         return self.name.split("-")[0]
 
     def sample(self, most: int, *, seed: int = 0) -> EvalSet:
-        """Return the set with at most so many of its queries, the same ones for the same seed."""
+        """Return the set with at most `most` of its queries, the same ones for the same seed."""
         if most >= len(self.queries):
             return self
         draw = random.Random(seed)  # noqa: S311  (statistics, not secrets)
@@ -76,7 +76,7 @@ class EvalSet:
         return replace(self, queries=tuple(self.queries[i] for i in chosen))
 
     def half(self, which: Half) -> EvalSet:
-        """Return every second query, or those of every second conversation: constants are chosen on the one half only.
+        """Return every second query, or those of every second conversation: constants are tuned on one half only.
 
         Queries of one conversation stay together, because what suits one of them suits the others.
         """

@@ -140,7 +140,7 @@ def watching_of(
     on_sync: Callable[[IndexReport | Exception], None] | None,
 ) -> Watching:
     """Return the watching of a workspace as the settings want it; not yet begun."""
-    also = (transcripts, *settings.sessions.paths) if "sessions" in settings.active_sources else ()
+    also = (transcripts, *settings.sessions.paths) if "sessions" in settings.sources else ()
     return Watching(
         partial(watched_places, workspace, settings.extra_paths, also),
         sources,

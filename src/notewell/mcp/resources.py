@@ -1,4 +1,4 @@
-"""Memory files as MCP resources: a URI in, the file's text out; what `memory_get` refuses is refused here too."""
+"""Offers memory files as MCP resources, with the same permissions as `memory_get`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ TEMPLATE: dict[str, Any] = {
     "description": "A memory file by its path, such as MEMORY.md or memory/topic.md",
     "mimeType": MIME_TYPE,
 }
-_KEPT = "/!$&'()*+,;=:@"  # what a URI's path may hold as it is, RFC 3986
+_UNQUOTED = "/!$&'()*+,;=:@"  # characters that need no quoting in a URI's path, RFC 3986
 
 
 def note_resources(tools: MemoryTools) -> list[dict[str, Any]]:
-    """Return every memory file there is now that this chat may see."""
-    paths = [file.path for source in tools.memory.sources() for file in source.list().files]
+    """Return every memory file that this chat may see."""
+    paths = tools.memory.files()
     shown = paths if tools.chat == "direct" else [path for path in paths if _may_see(tools, path)]
     return [{"uri": uri_of(path), "name": path, "mimeType": MIME_TYPE} for path in shown]
 
@@ -43,7 +43,7 @@ def note_resource(tools: MemoryTools, uri: str) -> dict[str, Any]:
         raise PathRefusedError(uri)
     try:
         path = unquote(uri.removeprefix(PREFIX), errors="strict")
-    except UnicodeDecodeError:  # bytes that are no text name no file of ours
+    except UnicodeDecodeError:
         raise PathRefusedError(uri) from None
     pieces: list[str] = []
     next_line: int | None = 1
@@ -56,4 +56,4 @@ def note_resource(tools: MemoryTools, uri: str) -> dict[str, Any]:
 
 def uri_of(path: str) -> str:
     """Return the URI of a memory file."""
-    return PREFIX + quote(path, safe=_KEPT)
+    return PREFIX + quote(path, safe=_UNQUOTED)

@@ -1,4 +1,4 @@
-"""Tools of a memory in, an MCP server out: tools, resources, a prompt, and instructions from the live state."""
+"""The MCP server of a memory: its tools, resources, prompt and instructions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from mcp.server.caching import CacheHint
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 
-from notewell import NotewellError, __version__
-from notewell.agents.tools.schemas import SEARCH
+from notewell import NotewellError, QueryError, __version__
+from notewell.agents.tools.schemas import GET, SEARCH
 from notewell.errors import system_error
-from notewell.mcp.recall import RECALL, recall_text
 from notewell.mcp.resources import TEMPLATE, note_resource, note_resources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp_types import CallToolRequestParams, GetPromptRequestParams, ReadResourceRequestParams
@@ -34,10 +33,16 @@ if TYPE_CHECKING:
 INVALID_PARAMS = -32602  # JSON-RPC
 RESOURCE_NOT_FOUND = -32002  # MCP before 2026-07-28, which uses INVALID_PARAMS
 MODERN = "2026-07-28"
-COMPLETE: dict[str, Any] = {"resultType": "complete"}  # asked for since 2026-07-28; the SDK leaves it out before that
+COMPLETE: dict[str, Any] = {"resultType": "complete"}  # required since 2026-07-28; the SDK leaves it out before that
 LISTING_METHODS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
-THREADS = 8  # calls at work at once in one server; SQLite readers beyond it only wait for the processor
-PROGRESS_EVERY_S = 0.1
+THREADS = 8  # concurrent calls in one server; more SQLite readers would only wait for the processor
+PROGRESS_EVERY_S = 0.25
+RECALL: dict[str, Any] = {
+    "name": "recall",
+    "title": "Recall",
+    "description": "Answer a question from long-term memory",
+    "arguments": [{"name": "question", "description": "What you want to know", "required": True}],
+}
 
 _log = logging.getLogger(__name__)
 
@@ -47,8 +52,8 @@ class MemoryServer:
 
     def __init__(self, tools: MemoryTools) -> None:
         self.tools = tools
-        self._begun_at: float | None = None  # on the monotonic clock
-        self._asked_for = threading.Event()  # indexing behind the answers has been asked for, or cannot be
+        self._started_at: float | None = None  # on the monotonic clock
+        self._sync_started = threading.Event()  # set as well when the background sync could not start
         self._threads: anyio.CapacityLimiter | None = None
         self.protocol: Server[Any] = Server(
             "notewell",
@@ -66,7 +71,7 @@ class MemoryServer:
         self.protocol.middleware.append(self._live_instructions)
 
     def instructions(self) -> str:
-        """Return what a client tells its model about this server, from the state the memory is in now."""
+        """Return what a client tells its model about this server, made from the current state of the memory."""
         try:
             return self.tools.prompt()
         except OSError as error:
@@ -79,15 +84,15 @@ class MemoryServer:
         result = await call_next(ctx)
         if ctx.method in {"initialize", "server/discover"} and isinstance(result, dict):
             return result | {"instructions": await self._in_thread(self.instructions)}
-        self._begin()  # not before the first answer: a client that starts up waits for that
+        self._start_sync()  # not before the first response: a client that starts up waits for that
         return result
 
-    def _begin(self) -> float:
-        """Let the memory catch up with its files, and stay so, behind the answers; return when that began."""
-        if self._begun_at is None:
-            self._begun_at = time.monotonic()
-            threading.Thread(target=follow_files, args=(self.tools.memory, self._asked_for), daemon=True).start()
-        return self._begun_at
+    def _start_sync(self) -> float:
+        """Start the background sync unless it is running; return when it was started."""
+        if self._started_at is None:
+            self._started_at = time.monotonic()
+            threading.Thread(target=keep_synced, args=(self.tools.memory, self._sync_started), daemon=True).start()
+        return self._started_at
 
     # --- tools -----------------------------------------------------------------------------------
 
@@ -104,13 +109,13 @@ class MemoryServer:
         return COMPLETE | {"content": content, "structuredContent": result.document, "isError": False}
 
     async def _show_indexing(self, ctx: Context) -> None:
-        """Tell a client that wants to know how far the index is, while the first searches wait for it anyway."""
+        """Report indexing progress to the client while the first searches wait for the background sync."""
         memory, shown = self.tools.memory, -1
-        left_s = memory.settings.sync.search_budget_ms / 1000 - (time.monotonic() - self._begin())
-        with anyio.move_on_after(left_s), suppress(NotewellError):  # an index in trouble is told by the search
-            await self._in_thread(self._asked_for.wait, left_s)
+        left_s = memory.settings.sync.search_budget_ms / 1000 - (time.monotonic() - self._start_sync())
+        with anyio.move_on_after(left_s), suppress(NotewellError):  # the search reports what is wrong with the index
+            await self._in_thread(self._sync_started.wait, left_s)
             while not await self._in_thread(memory.wait_until_synced, PROGRESS_EVERY_S):
-                done, total, message = await self._in_thread(_indexed_so_far, memory)
+                done, total, message = await self._in_thread(_progress, memory)
                 if done > shown:  # progress may only grow
                     shown = done
                     await ctx.session.report_progress(done, total, message)
@@ -135,7 +140,7 @@ class MemoryServer:
 
     async def _get_prompt(self, ctx: Context, params: GetPromptRequestParams) -> dict[str, Any]:
         if params.name != RECALL["name"]:
-            raise MCPError(INVALID_PARAMS, f"no prompt is called {params.name!r}; there is {RECALL['name']!r}")
+            raise MCPError(INVALID_PARAMS, f"unknown prompt {params.name!r}; the only prompt is {RECALL['name']!r}")
         await self._show_indexing(ctx)
         text = await self._or_error(recall_text, self.tools, params.arguments or {})
         message = {"role": "user", "content": {"type": "text", "text": text}}
@@ -144,7 +149,7 @@ class MemoryServer:
     # --- threads ---------------------------------------------------------------------------------
 
     async def _or_error(self, work: Callable[..., Any], *args: Any, code: int = INVALID_PARAMS) -> Any:
-        """Do the work in a thread; an error of ours becomes the protocol's, with the next step."""
+        """Do the work in a thread; a notewell error becomes an MCP error that says what to do next."""
         try:
             return await self._in_thread(work, *args)
         except OSError as error:
@@ -159,30 +164,48 @@ class MemoryServer:
         return await anyio.to_thread.run_sync(work, *args, abandon_on_cancel=True, limiter=self._threads)
 
 
-def follow_files(memory: Memory, asked_for: threading.Event) -> None:
-    """Index what changed since the last time and, where the settings say so, what changes from now on."""
+def keep_synced(memory: Memory, started: threading.Event) -> None:
+    """Start a sync of what changed since the last session and, if the settings say so, watch for changes."""
     try:
         memory.begin_session()
-        asked_for.set()
+        started.set()
         if memory.settings.enabled and memory.settings.sync.watch:
             memory.watch()
-    except (NotewellError, OSError) as error:  # every search meets it again, and says so to the client
-        _log.warning("the memory is not kept up to date: %s", error)
+    except (NotewellError, OSError) as error:  # every search meets it again and reports it to the client
+        _log.warning("the index is not kept up to date: %s", error)
     finally:
-        asked_for.set()
+        started.set()
 
 
-def _indexed_so_far(memory: Memory) -> tuple[int, int | None, str]:
-    """Return how many passages are ready, of how many, and that in words."""
-    with memory.store() as store:
-        if store is None:
-            return 0, None, "indexing has begun"
-        with store.reading() as snapshot:
-            counts = snapshot.counts()
-    if memory.selection.embedder is None:
-        return counts.chunks, None, f"indexing: {counts.chunks:,} passages so far"
-    ready = counts.chunks - counts.pending
-    return ready, counts.chunks, f"indexing: {ready:,} of {counts.chunks:,} passages can be found by meaning"
+def _progress(memory: Memory) -> tuple[int, int | None, str]:
+    """Return how many chunks are ready, of how many, and that as a message."""
+    status = memory.status()
+    if not status.chunks:
+        return 0, None, "indexing started"
+    if status.embedder is None:
+        return status.chunks, None, f"indexing: {status.chunks:,} chunks so far"
+    ready = status.chunks - status.pending
+    return ready, status.chunks, f"indexing: {ready:,} of {status.chunks:,} chunks embedded"
+
+
+def recall_text(tools: MemoryTools, arguments: Mapping[str, str]) -> str:
+    """Return the message of the prompt `recall`: the question, and what the memory holds about it."""
+    question = arguments.get("question", "").strip()
+    if not question:
+        raise QueryError("recall needs a question", hint="give the argument `question`")
+    result = tools.call(SEARCH.name, {"query": question})
+    if result.is_error:
+        error = result.document["error"]
+        raise QueryError(error["message"], hint=error["hint"])
+    found = result.document
+    lines = [question, ""]
+    if found["hits"]:
+        cite = "Cite what you use as `Source: path#L5-L9`." if tools.cited else "Do not mention file paths."
+        lines += [f"Answer from what long-term memory holds about it; {GET.name} reads on. {cite}", ""]
+        lines += [f"{hit['snippet']}\n" for hit in found["hits"]]
+    else:
+        lines.append(f"Long-term memory was searched ({found['mode']} search) and holds nothing that fits: say so.")
+    return "\n".join([*lines, *(f"Note: {note}" for note in found["notes"])]).rstrip()
 
 
 def tool_document(spec: ToolSpec) -> dict[str, Any]:

@@ -95,6 +95,9 @@ class AsyncMemory:
     async def search(self, query: str, **options: Unpack[SearchOptions]) -> SearchAnswer:
         return await asyncio.to_thread(self._memory.search, query, **options)
 
+    async def files(self, source: SourceName | None = None) -> tuple[str, ...]:
+        return await asyncio.to_thread(self._memory.files, source)
+
     async def get(
         self,
         path: str,

@@ -21,7 +21,7 @@ MOST_DELAYS = 4  # times the quiet period; a conversation that never pauses is i
 
 def open_transcripts(settings: Settings, state_folder: Path) -> TranscriptSource | None:
     """Return the source of transcripts, or None when the settings leave conversations out."""
-    if "sessions" not in settings.active_sources:
+    if "sessions" not in settings.sources:
         return None
     from notewell.sources.transcripts.source import TranscriptSource
 

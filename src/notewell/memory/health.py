@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from notewell.embedding.embedders import FELL_BACK
+from notewell.embedding.selection import FELL_BACK
 from notewell.errors import NotewellError, StoreError
 from notewell.indexing.plan import plan_changes
 from notewell.indexing.waited_for import check_jobs, jobs_under_way
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from notewell.memory.memory import Memory
     from notewell.protocols import Store
     from notewell.store.sqlite.cache import CacheStats
-    from notewell.types import EmbedderIdentity
+    from notewell.types import EmbedderIdentity, Problem
 
 LOW_DISK_BYTES = 200 * 1024 * 1024  # an index of 10,000 chunks, its rebuild beside it and a cache fit into that
 
@@ -54,7 +54,11 @@ def memory_status(memory: Memory, *, deep: bool) -> Status:
         stale=stale,
         jobs=jobs_under_way(memory.state.path),
         checks=tuple(run_checks(memory)) if deep else (),
-        notes=(*_notes(memory, counts, built_with), *cache_trouble),
+        notes=(
+            *_notes(memory, counts, built_with),
+            *(f"{problem.path}: {problem.reason}" for problem in _unreadable_conversations(memory)),
+            *cache_trouble,
+        ),
     )
 
 
@@ -114,6 +118,27 @@ def _check_notes(memory: Memory) -> Iterator[Check]:
     for listing in listings:
         for problem in listing.problems:
             yield Check("notes", False, f"{problem.path}: {problem.reason}", "check the path and who may read it")
+
+    for problem in _unreadable_conversations(memory):
+        yield Check(
+            "conversations", False, f"{problem.path}: {problem.reason}", "fix the file, then run `notewell index`"
+        )
+
+
+def _unreadable_conversations(memory: Memory) -> list[Problem]:
+    """Return why indexed conversations cannot be read. Theirs are among the few stamps that are kept without a time."""
+    from notewell.sources.transcripts.source import TranscriptSource
+
+    transcripts = next((source for source in memory.sources() if isinstance(source, TranscriptSource)), None)
+    if transcripts is None:
+        return []
+    with memory.store() as store:
+        if store is None:
+            return []
+        with store.reading() as snapshot:
+            suspects = [path for (_, path), known in snapshot.documents("sessions").items() if not known.stamp.mtime_ns]
+            positions = {path: snapshot.cursor("sessions", path) for path in suspects}
+    return list(transcripts.unreadable(positions))
 
 
 def _check_folder(memory: Memory) -> Check:

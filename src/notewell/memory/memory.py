@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import date
 
-    from notewell.embedding.embedders import Embedders
-    from notewell.embedding.selection import Selection
+    from notewell.embedding.selection import Embedders, Selection
     from notewell.indexing.deadline import Deadline
     from notewell.indexing.update import IndexUpdate
     from notewell.indexing.watch import Watching
@@ -309,6 +308,15 @@ class Memory:
             answer = self._answering.answer(request, synced)
         trouble = self._follower.trouble if self._follower else ""
         return replace(answer, notes=(*answer.notes, trouble)) if trouble else answer
+
+    def files(self, source: SourceName | None = None) -> tuple[str, ...]:
+        """Return the paths of the memory's files on disk now, as `search` cites them, or those of one source."""
+        if source == "sessions" and self.parts.transcripts is None:
+            from notewell.search.options import sessions_off
+
+            raise sessions_off()
+        listed = (each.list().files for each in self.parts.sources() if source in {None, each.name})
+        return tuple(stamp.path for files in listed for stamp in files)
 
     def get(
         self,

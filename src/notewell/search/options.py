@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar, g
 
 from notewell.errors import QueryError, SettingsError
 from notewell.protocols import Reranker
+from notewell.search.dates.filters import dated_scope, time_reading
 from notewell.search.ordering import Ordering
 from notewell.search.scoring import Fusion, Weights
-from notewell.search.time_filter import dated_scope, time_reading
 from notewell.sources.privacy import DIRECT, Audience, Chat, audience_of
 from notewell.types import EVERYTHING, Scope, SearchMode, SourceName
 
@@ -237,7 +237,7 @@ def _mode(settings: Settings, mode: SearchMode | None, *, keyword_only: bool) ->
 
 def _sources(settings: Settings, source: SourceName | Literal["all"] | None) -> tuple[SourceName, ...]:
     """Return the sources that a search may see; raises SettingsError for one that is not indexed."""
-    active = settings.active_sources
+    active = settings.sources
     if source is None or source == "all":
         return active
     if source in active:
@@ -253,7 +253,7 @@ def sessions_off() -> SettingsError:
     """Return the error for asking about conversations that are not part of this memory."""
     return SettingsError(
         "conversations are not part of this memory",
-        hint='set sources = ["memory", "sessions"] and experimental.session_memory = true in your settings',
+        hint='set sources = ["memory", "sessions"] in your settings',
     )
 
 
@@ -264,6 +264,6 @@ def _reranker(settings: Settings, wanted: bool | Reranker | None) -> Reranker | 
         return wanted
     if not wanted:
         return None
-    from notewell.search.rerankers.selection import open_reranker
+    from notewell.search.rerankers import open_reranker
 
     return open_reranker(settings)

@@ -1,13 +1,10 @@
-"""Configuration: defaults, settings files, environment and flags come in; one frozen, checked `Settings` goes out."""
+"""Settings: where they come from, how they are checked, and what each one means."""
 
 from __future__ import annotations
 
-from notewell.settings.load import RESERVED_VARIABLES, Resolved, check_settings, load_settings
-from notewell.settings.masking import public_value, to_public_dict
+from notewell.settings.load import Resolved, check_settings, load_settings, variable_name
 from notewell.settings.model import (
-    GROUPS,
     OPTIONS,
-    PROVIDERS,
     BatchSettings,
     CacheSettings,
     ChunkingSettings,
@@ -29,9 +26,9 @@ from notewell.settings.model import (
     ToolSettings,
     VectorSettings,
     flatten,
+    to_public_dict,
 )
-from notewell.settings.option import Option
-from notewell.settings.places import (
+from notewell.settings.workspace import (
     STATE_FOLDER,
     WORKSPACE_FILE,
     checked_agent,
@@ -39,13 +36,9 @@ from notewell.settings.places import (
     state_folder,
     user_file_of,
 )
-from notewell.settings.values import variable_name
 
 __all__ = [
-    "GROUPS",
     "OPTIONS",
-    "PROVIDERS",
-    "RESERVED_VARIABLES",
     "STATE_FOLDER",
     "WORKSPACE_FILE",
     "BatchSettings",
@@ -58,7 +51,6 @@ __all__ = [
     "HybridSettings",
     "LocalSettings",
     "McpSettings",
-    "Option",
     "QuerySettings",
     "RedactionSettings",
     "RemoteSettings",
@@ -75,7 +67,6 @@ __all__ = [
     "default_user_file",
     "flatten",
     "load_settings",
-    "public_value",
     "state_folder",
     "to_public_dict",
     "user_file_of",

@@ -1,11 +1,16 @@
-"""What is known about one setting besides its value: kind, range, choices, meaning, and who may set it."""
+"""Describes one setting (kind, range, choices, meaning, who may set it) and checks a value for it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
+
+from notewell.settings.masking import MASK, as_plain, masked_headers, masked_text
 
 Kind = Literal["boolean", "integer", "number", "text", "list", "table", "path", "paths"]
 
@@ -38,7 +43,7 @@ class Option:
             return f"a list with at least one of {', '.join(self.choices)}"
         if self.choices:
             return f"one of {', '.join(self.choices)}"
-        return f"{_NOUN[self.kind]}{self.range_text}"
+        return f"{_NOUNS[self.kind]}{self.range_text}"
 
     @property
     def range_text(self) -> str:
@@ -47,8 +52,120 @@ class Option:
             return ""
         return f" of {self.low:g} or more" if self.high is None else f" from {self.low:g} to {self.high:g}"
 
+    def checked(self, value: object, *, is_text: bool = False) -> Any:
+        """Return the value with the setting's type; raises ValueError, TypeError or OverflowError.
 
-_NOUN: Mapping[Kind, str] = {
+        `is_text`: a string is parsed first, because variables and flags hold nothing else. Ranges are not checked.
+        """
+        if is_text and isinstance(value, str):
+            value = _PARSERS[self.kind](value)
+        result = _CHECKS[self.kind](value)
+        if isinstance(result, str):
+            names = re.findall(r"\{([^{}]*)\}", result) if self.placeholders else ()
+            if (
+                "\0" in result
+                or (self.choices and result not in self.choices)
+                or (self.pattern and not re.fullmatch(self.pattern, result))
+                or not set(names) <= set(self.placeholders)
+            ):
+                raise ValueError(result)
+        elif isinstance(result, tuple) and self.choices and not (result and set(result) <= set(self.choices)):
+            raise ValueError(result)
+        return result
+
+    def public(self, value: object) -> object:
+        """Return a value of this setting as plain data, secrets masked."""
+        if isinstance(value, Mapping):
+            return masked_headers(value)
+        if self.secret and value:
+            return MASK
+        plain = as_plain(value)
+        return masked_text(plain) if isinstance(plain, str) and self.kind == "text" else plain
+
+
+_KIND_OF_DEFAULT: Mapping[type, Kind] = {bool: "boolean", int: "integer", float: "number", str: "text"}
+
+
+def option(default: object, meaning: str, **facts: Any) -> Any:
+    """Return a dataclass field that carries its own description; the kind follows from the default if not given.
+
+    The result is typed `Any` so that a type checker trusts the field's annotation.
+    """
+    kind = facts.pop("kind", None) or _KIND_OF_DEFAULT[type(default)]
+    metadata = {"option": Option(default=default, kind=kind, meaning=meaning, **facts)}
+    if isinstance(default, dict):  # a mapping has no hash; equality still compares it
+        return field(default_factory=dict, hash=False, repr=False, metadata=metadata)
+    return field(default=default, repr=not facts.get("secret", False), metadata=metadata)
+
+
+def _boolean(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError
+    return value
+
+
+def _integer(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError
+    if value.bit_length() > 63:  # SQLite's integers end there
+        raise OverflowError
+    return value
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(value)
+    return number
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _path(value: object) -> str:
+    return _text(os.fspath(value) if isinstance(value, os.PathLike) else value)
+
+
+def _paths(value: object) -> tuple[str, ...]:
+    paths = _list(value, item=_path)
+    if any(not path.strip() or "\0" in path for path in paths):
+        raise ValueError(value)
+    return paths
+
+
+def _list(value: object, *, item: Callable[[object], str] = _text) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise TypeError
+    return tuple(dict.fromkeys(map(item, value)))
+
+
+def _table(value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise TypeError
+    return {_text(name): _text(text) for name, text in value.items()}
+
+
+def _parse_boolean(text: str) -> bool:
+    word = text.strip().lower()
+    if word not in _BOOLEANS:
+        raise ValueError(text)
+    return _BOOLEANS[word]
+
+
+def _parse_list(text: str) -> object:
+    if text.lstrip().startswith("["):
+        return json.loads(text)
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+_BOOLEANS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+
+_NOUNS: Mapping[Kind, str] = {
     "boolean": "true or false",
     "integer": "a whole number",
     "number": "a number",
@@ -57,26 +174,23 @@ _NOUN: Mapping[Kind, str] = {
     "path": "a path",
     "paths": "a list of paths",
 }
-
-_KIND_OF_DEFAULT: Mapping[type, Kind] = {bool: "boolean", int: "integer", float: "number", str: "text"}
-
-
-def option(default: object, meaning: str, **facts: Any) -> Any:
-    """Return a dataclass field that carries its own description; the kind follows from the default if not given.
-
-    The result is typed `Any` so that a type checker takes the annotation beside it as the truth.
-    """
-    kind = facts.pop("kind", None) or _KIND_OF_DEFAULT[type(default)]
-    metadata = {"option": Option(default=default, kind=kind, meaning=meaning, **facts)}
-    if isinstance(default, dict):  # a mapping has no hash; settings without it still tell themselves apart by equality
-        return field(default_factory=dict, hash=False, repr=False, metadata=metadata)
-    return field(default=default, repr=not facts.get("secret", False), metadata=metadata)
-
-
-def as_plain(value: object) -> object:
-    """Return the value as JSON and TOML know it: lists for tuples, texts for paths."""
-    if isinstance(value, tuple):
-        return [as_plain(item) for item in value]
-    if isinstance(value, Mapping):
-        return dict(value)
-    return str(value) if isinstance(value, Path) else value
+_CHECKS: Mapping[Kind, Callable[[object], object]] = {
+    "boolean": _boolean,
+    "integer": _integer,
+    "number": _number,
+    "text": _text,
+    "list": _list,
+    "table": _table,
+    "path": _path,
+    "paths": _paths,
+}
+_PARSERS: Mapping[Kind, Callable[[str], object]] = {
+    "boolean": _parse_boolean,
+    "integer": int,
+    "number": float,
+    "text": str,
+    "list": _parse_list,
+    "table": json.loads,
+    "path": str,
+    "paths": _parse_list,
+}

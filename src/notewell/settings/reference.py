@@ -1,11 +1,12 @@
-"""The text of docs/configuration.md, made from the settings themselves: `python -m notewell.settings.reference`."""
+"""Writes docs/configuration.md from the settings: `python -m notewell.settings.reference`."""
 
 from __future__ import annotations
 
 import sys
 
+from notewell.settings.masking import as_plain
 from notewell.settings.model import GROUPS, OPTIONS
-from notewell.settings.option import Option, as_plain
+from notewell.settings.option import Option
 
 _INTRODUCTION = """\
 # Configuration
@@ -13,9 +14,9 @@ _INTRODUCTION = """\
 <!-- Made by `python -m notewell.settings.reference`: change the settings or that module, not this page. -->
 
 notewell needs no configuration: every setting has a default that works offline and without an API key. This page
-says where settings can be written, who may write which, and what each one means.
+says where settings can be written, which files may set what, and what each one means.
 
-`notewell config show` prints the settings in use, where each one came from, and every value that had to be adjusted.
+`notewell config show` prints the settings in use, where each one came from, and every value that was adjusted.
 
 ## Where settings come from
 
@@ -49,9 +50,6 @@ max_entries = 200000
 
 [agents.archivist]                 # this agent only, on top of the settings above
 sources = ["memory", "sessions"]
-
-[agents.archivist.experimental]
-session_memory = true
 ```
 
 And one that travels with a workspace:
@@ -71,11 +69,11 @@ max_results = 8
 min_score = 0.5
 ```
 
-- Settings for all agents stand at the top of the file. If you would rather keep them under a heading, put all of them
-  into `[defaults]` (and its sub-tables, such as `[defaults.query]`); a file has one or the other, not both.
-- `[agents.<id>]` holds what differs for one agent. It overrides the same file's settings for all agents. An id has 1
-  to 64 of `a-z`, `0-9`, `-` and `_`, starts with a letter or digit, and does not depend on case.
-- In a path, `~` is your home folder, and a relative path starts at the workspace.
+- Settings for all agents go at the top of the file, or all of them into `[defaults]` and its sub-tables, such as
+  `[defaults.query]`; a file has one or the other, not both.
+- `[agents.<id>]` overrides the file's settings for one agent. An id has 1 to 64 of `a-z`, `0-9`, `-` and `_`, starts
+  with a letter or digit, and ignores case.
+- In a path, `~` is your home folder; relative paths start at the workspace.
 
 ### Environment variables
 
@@ -89,26 +87,26 @@ NOTEWELL_EXTRA_PATHS=docs,../shared
 NOTEWELL_REMOTE__HEADERS='{"X-Team": "memory"}'
 ```
 
-- true or false: `true`, `1`, `yes`, `on` or `false`, `0`, `no`, `off`.
-- Lists: separated by commas, or a JSON list when an item holds a comma. `[]` is the empty list.
+- Booleans: `true`, `1`, `yes`, `on` or `false`, `0`, `no`, `off`.
+- Lists: separated by commas, or a JSON list when an item contains a comma. `[]` is the empty list.
 - Headers: a JSON object.
 - An empty variable counts as not set.
 - `NOTEWELL_WORKSPACE`, `NOTEWELL_AGENT` and `NOTEWELL_CONFIG` choose the workspace, the agent and your settings
   file. They are not settings. To run without your own file, let `NOTEWELL_CONFIG` name an empty one (`/dev/null`, or
-  `NUL` on Windows). `NOTEWELL_REDACTION_KEY_FILE` names the file with the key for the marks of hidden secrets.
-- Any other name that starts with `NOTEWELL_` is an error: a misspelt variable must not be silently ignored.
+  `NUL` on Windows). `NOTEWELL_REDACTION_KEY_FILE` names the file with the key for the placeholders of redacted secrets.
+- Any other name that starts with `NOTEWELL_` is an error, so that a typo is never silently ignored.
 
 ## Mistakes
 
-A misspelt key, an unknown choice or a value of the wrong kind stops the command. The message names the file and line,
+An unknown key, an unknown choice or a value of the wrong type stops the command. The message names the file and line,
 or the variable, says what is allowed, and suggests the key you probably meant:
 
 ```
 notewell.toml:4: query.max_results must be a whole number from 1 to 1000, got "six"
 ```
 
-A number outside its range does not stop anything: the nearest allowed number is used, and `notewell config show`
-says so. In the same way `chunking.overlap` is kept below `chunking.tokens`, and the two weights in `query.hybrid` are
+A number outside its range is no error: the nearest allowed number is used, and `notewell config show` says so. In
+the same way `chunking.overlap` is kept below `chunking.tokens`, and the two weights in `query.hybrid` are
 scaled to sum to 1 (two zeros give the defaults).
 
 API keys and secret headers are never shown: not in messages, not by `notewell config show`.
@@ -117,19 +115,17 @@ API keys and secret headers are never shown: not in messages, not by `notewell c
 
 `notewell.toml` comes with the folder, and the folder may be a repository that somebody else wrote. So it cannot
 choose who gets to see your notes, which programs and models are loaded, or which files outside of it are read. It may
-set what the column "workspace file" allows and nothing else; anything more is an error that says where you can set it
-yourself.
+set only what the column "workspace file" allows; anything else is an error that says where you can set it yourself.
 
 - `extra_paths` may name only relative paths that stay inside the workspace, also after links are followed.
 - `provider` and `fallback` may be `"local"` or `"none"`. Not `"auto"`: if your own file says that nothing may leave
   this machine, no workspace can undo it.
-- `sources` may name `"sessions"`, but conversations are indexed only if `experimental.session_memory` is true in your
-  own settings.
+- `sources` may be `["memory"]`: no workspace can have your conversations indexed.
 
 ## All settings
 """
 
-_TYPE_NAMES = {"list": "list of texts", "paths": "list of paths", "table": "table of texts"}
+_TYPE_NAMES = {"text": "string", "list": "list of strings", "paths": "list of paths", "table": "table of strings"}
 
 
 def reference() -> str:
@@ -144,7 +140,7 @@ def _group(name: str) -> str:
         for key, option in OPTIONS.items()
         if key.startswith(prefix) and "." not in key.removeprefix(prefix)
     ]
-    title, meaning = (f"`[{name}]`", GROUPS[name]) if name else ("Top level", "What is remembered, and who embeds it.")
+    title, meaning = (f"`[{name}]`", GROUPS[name]) if name else ("Top level", "Sources and embedding provider.")
     head = ["| key | type | default | allowed | workspace file | meaning |", "|---|---|---|---|---|---|"]
     return "\n".join(["", f"### {title}", "", meaning, "", *head, *rows, ""])
 
@@ -171,7 +167,7 @@ def _allowed(option: Option) -> str:
 
 def _workspace(option: Option) -> str:
     if isinstance(option.workspace, tuple):
-        return "only " + " or ".join(f"`{_toml(value)}`" for value in option.workspace)
+        return "only " + " or ".join(f"`{_toml(as_plain(value))}`" for value in option.workspace)
     return {"yes": "yes", "no": "no", "inside": "inside it only"}[option.workspace]
 
 

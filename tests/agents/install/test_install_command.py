@@ -162,7 +162,9 @@ def test_a_projects_settings_hold_no_path_of_this_machine(client, name, args, ho
         ),
         pytest.param(["cursor"], '{"mcpServers": []}', "is not a table", "by hand", id="a list of servers"),
         pytest.param(["cursor", "--name", "a b"], "{}", "cannot be a server's name", "letters", id="a bad name"),
-        pytest.param(["codex", "--scope", "project"], "", "no settings of a project", "--scope user", id="no project"),
+        pytest.param(
+            ["codex", "--scope", "project"], "", "no trusted project settings", "--scope user", id="no project"
+        ),
     ],
 )
 def test_an_error_changes_nothing(words, text, message, hint, home, workspace):
@@ -217,4 +219,4 @@ def test_visual_studio_code_keeps_its_settings_elsewhere_on_each_system(platform
 def test_it_works_as_a_process_of_its_own(home, workspace):
     words = [sys.executable, "-m", "notewell", "install", "cursor", "-w", str(workspace)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout) == (0, f"memory written to {home / '.cursor' / 'mcp.json'}\n")
+    assert (done.returncode, done.stdout) == (0, f"memory added to {home / '.cursor' / 'mcp.json'}\n")

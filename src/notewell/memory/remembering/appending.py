@@ -16,9 +16,9 @@ from datetime import date, datetime
 from pathlib import Path
 
 from notewell.errors import NotesBusyError, NoteUnreadableError, PathRefusedError, RememberError, system_error
+from notewell.files.no_follow import read_below
 from notewell.memory.remembering.files import open_folder
 from notewell.sources.notes import NotesSource
-from notewell.sources.opening import read_below
 from notewell.store.state_folder import TOP_FOLDER, StateFolder
 from notewell.text.fences import strip_fenced
 from notewell.text.redaction import Redacted, redact

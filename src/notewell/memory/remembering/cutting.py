@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from notewell.errors import NotesBusyError, NoteUnreadableError, PathRefusedError, system_error
+from notewell.files.no_follow import read_below
 from notewell.memory.remembering.appending import MOST_TRIES, note_identity, notes_lock, written_in
 from notewell.memory.remembering.files import open_folder
 from notewell.sources.notes import NotesSource
-from notewell.sources.opening import read_below
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
 _PROVENANCE = re.compile(r"_Noted \d{4}-\d{2}-\d{2} .*_\s*$")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.files.faults import reach
-from notewell.sources.walking import is_link
+from notewell.files.no_follow import is_link
 
 DRAFT_PREFIX = ".notewell-"  # hidden, so that no listing of notes shows a draft
 _BY_FOLDER = (

@@ -1,0 +1,191 @@
+"""The commands that build, follow and check the index: index, watch, verify and doctor."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from notewell import CostLimitError, NotewellError, StoreError
+from notewell.agents.documents import checks_document, preview_document, report_document, verification_document
+from notewell.agents.rendering import check_lines, cost_line, dollars, preview_lines, report_lines
+from notewell.cli.options import Chosen, common_options
+from notewell.cli.terminal import print_json, print_lines, print_notes, print_problems, shown_progress
+
+if TYPE_CHECKING:
+    from notewell import IndexReport, Memory
+
+UNUSABLE = StoreError.exit_code
+WAKE_S = 0.2  # Windows delivers Ctrl-C only between two waits
+
+
+@click.command("index", epilog="Example: notewell index --dry-run")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option("--force", is_flag=True, help="Rebuild the index; the old one stays in use until the new one is ready.")
+@click.option("--dry-run", is_flag=True, help="Show what would be indexed, and what embedding would cost.")
+@click.option("--yes", "-y", is_flag=True, help="Ignore the spending limit.")
+@click.option("--batch/--no-batch", default=None, help="Embed with the provider's batch jobs: cheaper, but slower.")
+@click.option("--no-wait", is_flag=True, help="Do not wait for batch jobs; a later run fetches their vectors.")
+@common_options
+def index(
+    paths: tuple[str, ...],
+    *,
+    force: bool,
+    dry_run: bool,
+    yes: bool,
+    batch: bool | None,
+    no_wait: bool,
+    chosen: Chosen,
+) -> int:
+    """Index new and changed notes. Keyword search works at once; Ctrl-C keeps what is done.
+
+    With PATHs, such as memory/2026-11-15.md, only those notes are indexed.
+    """
+    named = paths or None
+    with chosen.memory() as memory:
+        if dry_run:
+            preview = memory.preview(paths=named, force=force)
+            chosen.print(preview_document(preview), preview_lines(preview))
+            if not chosen.as_json:
+                print_problems(preview.problems)
+            return 0
+        if not yes:
+            confirm_cost(memory, named, force=force, batch=batch)
+        with shown_progress() as progress:
+            report = memory.index(
+                paths=named, force=force, batch=batch, wait=False if no_wait else None, progress=progress
+            )
+    return print_report(chosen, report)
+
+
+def print_report(chosen: Chosen, report: IndexReport) -> int:
+    """Print the outcome of an index run and return the exit code."""
+    chosen.print(report_document(report), report_lines(report))
+    print_notes(report.notes)
+    print_problems(report.problems)
+    return 0 if report.complete else 1
+
+
+def confirm_cost(memory: Memory, paths: tuple[str, ...] | None, *, force: bool = False, batch: bool | None) -> None:
+    """Ask before embedding costs more than the spending limit; raise CostLimitError where there is no terminal.
+
+    Nothing is estimated where embedding is free or has no known price.
+    """
+    price = memory.price
+    if price is None or not price.usd_per_million:
+        return
+    preview = memory.preview(paths=paths, force=force)
+    cost, limit = preview.cost, memory.settings.cost.confirm_above_usd
+    batch = memory.settings.remote.batch.enabled if batch is None else batch
+    usd = None if cost is None else cost.batch_usd if batch else cost.usd
+    if cost is None or usd is None or usd <= limit:
+        return
+    line = cost_line(cost, preview.to_embed)
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        click.echo(line, err=True)
+        click.confirm(f"Embed for about {dollars(usd)}?", abort=True, err=True)
+        return
+    raise CostLimitError(
+        f"embedding would cost about {dollars(usd)}, more than cost.confirm_above_usd ({dollars(limit)}): {line}",
+        hint="run `notewell index --yes` to agree, or raise cost.confirm_above_usd",
+    )
+
+
+@click.command("watch", epilog="Example: notewell watch --for 2 --json")
+@click.option("--for", "seconds", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop after SECONDS.")
+@common_options
+def watch(*, seconds: float | None, chosen: Chosen) -> int:
+    """Index changes as they happen, until Ctrl-C.
+
+    Prints one line for each run that changed the index.
+    """
+    with chosen.memory() as memory:
+        log = _RunLog(quiet=chosen.as_json)
+        stopped = threading.Event()
+        with suppress(ValueError):  # signals can be set in the main thread only
+            signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+        watching = memory.watch(on_sync=log.add)
+        if watching.mode == "polling":
+            print_notes([f"checking for changes every few seconds: {watching.reason}"])
+        click.echo(f"watching {memory.workspace}; stop with Ctrl-C", err=True)
+        with suppress(KeyboardInterrupt):
+            _wait(stopped, seconds)
+        watching.stop()
+        memory.wait_until_synced()
+    if chosen.as_json:
+        print_json({"mode": watching.mode, "runs": log.runs, "failures": log.failures, **log.totals})
+    return 1 if log.failures and log.failures == log.runs else 0
+
+
+def _wait(stopped: threading.Event, seconds: float | None) -> None:
+    left = seconds
+    while not stopped.wait(WAKE_S if left is None else min(WAKE_S, left)):
+        if left is not None:
+            left -= WAKE_S
+            if left <= 0:
+                return
+
+
+class _RunLog:
+    """Prints the outcome of each run, and counts."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self.runs = 0
+        self.failures = 0
+        self.totals = dict.fromkeys(("added", "changed", "renamed", "removed", "embedded"), 0)
+
+    def add(self, outcome: IndexReport | Exception) -> None:
+        self.runs += 1
+        if isinstance(outcome, Exception):
+            self.failures += 1
+            hint = f"; {outcome.hint}" if isinstance(outcome, NotewellError) and outcome.hint else ""
+            print_notes([f"{outcome}{hint}"])
+            return
+        document = report_document(outcome)
+        for key in self.totals:
+            self.totals[key] += document[key]
+        if any(document[key] for key in self.totals) and not self._quiet:
+            print_lines(report_lines(outcome))
+        print_problems(outcome.problems)
+
+
+@click.command("verify", epilog="Example: notewell verify")
+@common_options
+def verify(*, chosen: Chosen) -> int:
+    """Compare the index with the notes.
+
+    Compares it also with a fresh index built in memory. Exits with 0 only if they are equal.
+    """
+    with chosen.memory() as memory:
+        found = memory.verify()
+    equal = f"equal: {found.files:,} notes, {found.chunks:,} chunks"
+    chosen.print(verification_document(found), [equal] if found.equal else found.findings)
+    if not found.equal and not chosen.as_json:
+        print_notes(["`notewell index` indexes what changed; `notewell doctor --fix` repairs the rest"])
+    return 0 if found.equal else 1
+
+
+@click.command("doctor", epilog="Example: notewell doctor")
+@click.option("--fix", is_flag=True, help="First repair what can be repaired; a corrupt index is rebuilt.")
+@common_options
+def doctor(*, fix: bool, chosen: Chosen) -> int:
+    """Check every part of the memory, and say how to fix it.
+
+    Checks notes, folder, index, vectors, embedding model and cache. Exits with 0 if all is well, 3 if the index is
+    unusable, else 1.
+    """
+    with chosen.memory() as memory:
+        if fix:
+            with suppress(StoreError):  # the cost of repairing a corrupt index is unknown; its vectors are cached
+                confirm_cost(memory, None, batch=False)
+        checks = memory.doctor(fix=fix)
+    green, red = (lambda text: click.style(text, fg="green")), (lambda text: click.style(text, fg="red"))
+    chosen.print(checks_document(checks), check_lines(checks, good=green, bad=red))
+    if any(check.unusable for check in checks):
+        return UNUSABLE
+    return 0 if all(check.ok for check in checks) else 1

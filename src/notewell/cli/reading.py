@@ -1,0 +1,62 @@
+"""The commands that read the memory: search, get and status."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Unpack
+
+import click
+
+from notewell.agents.documents import note_document, search_document, status_document
+from notewell.agents.rendering import search_lines, status_lines
+from notewell.cli.options import Chosen, common_options, listener_options, search_options
+from notewell.cli.terminal import print_notes
+
+if TYPE_CHECKING:
+    from notewell.search.options import SearchOptions
+    from notewell.sources.privacy import Chat
+
+
+@click.command("search", epilog="Example: notewell search 'who looks after the garden?' --limit 3")
+@click.argument("query")
+@search_options
+@common_options
+def search(query: str, *, chosen: Chosen, **options: Unpack[SearchOptions]) -> None:
+    """Search the memory for QUERY. New and changed notes are indexed first."""
+    mode = options.get("mode")
+    if options.get("keyword_only") and mode not in {None, "keyword"}:
+        raise click.UsageError(f"--keyword-only contradicts --mode {mode}: leave one of them out.")
+    with chosen.memory() as memory:
+        answer = memory.search(query, **options)
+    bold, dim = (lambda text: click.style(text, bold=True)), (lambda text: click.style(text, dim=True))
+    chosen.print(search_document(answer), search_lines(answer, strong=bold, faint=dim))
+    if not chosen.as_json:
+        print_notes(answer.notes)
+
+
+@click.command("get", epilog="Example: notewell get MEMORY.md --from 5 --lines 10")
+@click.argument("path")
+@click.option("--from", "first_line", type=int, default=1, metavar="N", help="First line, counted from 1.")
+@click.option("--lines", type=int, metavar="N", help="Number of lines.  [default: 120, at most 12,000 characters]")
+@listener_options
+@common_options
+def get(
+    path: str, *, first_line: int, lines: int | None, chat: Chat | None, session: str | None, chosen: Chosen
+) -> None:
+    """Print lines of the memory file PATH, as `search` cites it. Paths outside the memory are refused."""
+    with chosen.memory() as memory:
+        note = memory.get(path, first_line=first_line, lines=lines, chat=chat, session=session)
+    chosen.print(note_document(note), [note.text] if note.line_count else [])
+    if note.truncated and note.next_first_line and not chosen.as_json:
+        print_notes([f"there is more: notewell get {note.path} --from {note.next_first_line}"])
+
+
+@click.command("status", epilog="Example: notewell status --json")
+@click.option("--deep", is_flag=True, help="Also run the checks of `doctor`.")
+@common_options
+def status(*, deep: bool, chosen: Chosen) -> None:
+    """Show the state of the index and the search mode."""
+    with chosen.memory() as memory:
+        found = memory.status(deep=deep)
+    chosen.print(status_document(found), status_lines(found))
+    if not chosen.as_json:
+        print_notes(found.notes)

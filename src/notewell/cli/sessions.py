@@ -1,0 +1,214 @@
+"""`notewell sessions`: the commands for an agent's conversations."""
+
+from __future__ import annotations
+
+import glob
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from notewell import NotewellError, SessionInputError
+from notewell.agents.documents import entry_document, flushed_document, imported_document, session_document
+from notewell.agents.rendering import session_lines, session_list_lines
+from notewell.cli.options import Chosen, common_options
+from notewell.cli.terminal import print_notes
+
+if TYPE_CHECKING:
+    from notewell.sessions import Imported, SessionEntry, SessionKind
+
+_KINDS = click.Choice(["direct", "group"])
+
+
+@click.group("sessions", epilog="Example: notewell sessions list")
+def sessions() -> None:
+    """Manage an agent's conversations.
+
+    Each is a JSON5 file that you can read and edit.
+    """
+
+
+@sessions.command("list", epilog="Example: notewell sessions list --kind group")
+@click.option("--kind", type=_KINDS, help="List only conversations of this kind.")
+@click.option("--archived", is_flag=True, help="List archived sessions instead.")
+@common_options
+def list_(*, kind: SessionKind | None, archived: bool, chosen: Chosen) -> None:
+    """List the sessions, most recently changed first."""
+    with chosen.memory() as memory:
+        entries = memory.conversations.list(kind=kind, archived=archived)
+    chosen.print({"sessions": [entry_document(entry) for entry in entries]}, session_list_lines(entries))
+    print_notes(
+        f"{entry.damage}: run `notewell sessions repair {entry.session_id}`" for entry in entries if entry.damage
+    )
+
+
+@sessions.command("show", epilog="Example: notewell sessions show 7f3a --last 20")
+@click.argument("session_id", metavar="ID")
+@click.option("--last", type=click.IntRange(min=0), metavar="N", help="Show only the last N messages.")
+@common_options
+def show(session_id: str, *, last: int | None, chosen: Chosen) -> None:
+    """Show a conversation."""
+    with chosen.memory() as memory:
+        session = memory.conversations.get(session_id)
+    chosen.print(session_document(session, last=last), session_lines(session, last=last))
+
+
+@sessions.command("import", epilog="Example: notewell sessions import ~/.claude/projects/notes/*.jsonl")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--id", "session_id", default="", metavar="ID", help="Id of the session, for a single file.")
+@click.option("--kind", type=_KINDS, help="Kind of conversation.  [default: as the file says, else direct]")
+@common_options
+def import_(files: tuple[str, ...], *, session_id: str, kind: SessionKind | None, chosen: Chosen) -> int:
+    """Import transcripts.
+
+    Reads JSONL of OpenClaw, Claude Code, Codex and `notewell sessions export`.
+    """
+    files = _expanded(files)
+    if session_id and len(files) > 1:
+        raise SessionInputError("--id names one session, but there are several files", hint="import them one by one")
+    done, failed = [], []
+    with chosen.memory() as memory:
+        from notewell.sessions import import_file
+
+        for file in files:
+            try:
+                imported, entry = import_file(memory.conversations, Path(file), session_id=session_id, kind=kind)
+                done.append((file, imported, entry))
+            except (NotewellError, OSError) as error:
+                if len(files) == 1:
+                    raise
+                failed.append((file, str(error)))
+    failures = [{"file": file, "reason": reason} for file, reason in failed]
+    document = {"imported": [imported_document(*each) for each in done], "failed": failures}
+    chosen.print(document, (_imported_line(*each) for each in done))
+    print_notes(f"{file}: {reason}" for file, reason in failed)
+    return 1 if failed else 0
+
+
+def _expanded(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the files that the names and patterns match, for shells that do not expand patterns."""
+    found: list[str] = []
+    for name in names:
+        path = Path(name).expanduser()
+        is_pattern = glob.has_magic(name) and not path.exists()
+        found += (is_pattern and sorted(glob.glob(str(path)))) or [name]  # noqa: PTH207 - Path.glob takes no absolute one
+    return tuple(found)
+
+
+def _imported_line(file: str, imported: Imported, entry: SessionEntry) -> str:
+    left_out = ", ".join(f"{count:,} {reason}" for reason, count in sorted(imported.left_out.items()))
+    skipped = f"; left out: {left_out}" if left_out else ""
+    return f"{entry.session_id}: {entry.message_count:,} messages of {file}{skipped}"
+
+
+@sessions.command("export", epilog="Example: notewell sessions export 7f3a --output chat.jsonl")
+@click.argument("session_id", metavar="ID")
+@click.option("--output", "-o", type=click.Path(dir_okay=False), metavar="FILE", help="Write to FILE, not to stdout.")
+@common_options
+def export(session_id: str, *, output: str | None, chosen: Chosen) -> None:
+    """Export a conversation as JSONL.
+
+    Writes one message per line, in OpenClaw's format.
+    """
+    from notewell.sessions import export_lines
+
+    with chosen.memory() as memory:
+        session = memory.conversations.get(session_id)
+    if not output:
+        chosen.print(session_document(session), export_lines(session))
+        return
+    text = "".join(f"{line}\n" for line in export_lines(session))
+    Path(output).write_text(text, encoding="utf-8", newline="\n")
+    chosen.print(
+        {"sessionId": session.entry.session_id, "file": output},
+        [f"{session.entry.message_count:,} messages written to {output}"],
+    )
+
+
+@sessions.command("index", epilog="Example: notewell sessions index")
+@common_options
+def index(*, chosen: Chosen) -> int:
+    """Index new messages."""
+    from notewell.cli.indexing import confirm_cost, print_report
+    from notewell.cli.terminal import shown_progress
+
+    with chosen.memory() as memory:
+        confirm_cost(memory, memory.files("sessions"), batch=None)
+        with shown_progress() as progress:
+            report = memory.index(source="sessions", progress=progress)
+    return print_report(chosen, report)
+
+
+@sessions.command("compact", epilog="Example: notewell sessions compact 7f3a --keep 20")
+@click.argument("session_id", metavar="ID")
+@click.option(
+    "--keep", type=click.IntRange(min=0), default=20, show_default=True, metavar="N", help="Newest messages to keep."
+)
+@click.option("--summary", default="", metavar="TEXT", help="Summary of the others.  [default: made from them]")
+@click.option("--no-flush", is_flag=True, help="Do not write to today's note first.")
+@common_options
+def compact(session_id: str, *, keep: int, summary: str, no_flush: bool, chosen: Chosen) -> None:
+    """Replace the oldest messages by a summary.
+
+    What matters in them is written to today's note first. The messages themselves are kept as JSONL in the folder
+    `compacted/` of the session store.
+    """
+    from notewell.sessions import plain_summary
+
+    with chosen.memory() as memory:
+        store = memory.conversations
+        flushed = None if no_flush else memory.flush_session(session_id, keep_last=keep)
+        going = max(0, len(store.get(session_id).messages) - keep) if flushed is None else flushed.through
+        replaced = store.get(session_id).messages[:going]
+        session = store.compact(session_id, summary or plain_summary(replaced), through=going)
+    kept = len(session.messages)
+    lines = [f"{going:,} messages compacted, {kept:,} kept"]
+    if flushed and flushed.path:
+        lines.append(f"written to {flushed.path}")
+    flush = flushed_document(flushed) if flushed else None
+    chosen.print({"sessionId": session.entry.session_id, "compacted": going, "kept": kept, "flush": flush}, lines)
+    print_notes([flushed.note] if flushed and flushed.note else [])
+
+
+@sessions.command("archive", epilog="Example: notewell sessions archive 7f3a")
+@click.argument("session_id", metavar="ID")
+@click.option("--undo", is_flag=True, help="Move it back.")
+@common_options
+def archive(session_id: str, *, undo: bool, chosen: Chosen) -> None:
+    """Archive a session: it is kept and found, but no longer listed."""
+    with chosen.memory() as memory:
+        store = memory.conversations
+        entry = store.unarchive(session_id) if undo else store.archive(session_id)
+    state = "unarchived" if undo else "archived"
+    chosen.print(entry_document(entry), [f"{entry.session_id} is {state}: {entry.session_file}"])
+
+
+@sessions.command("delete", epilog="Example: notewell sessions delete 7f3a --yes")
+@click.argument("session_id", metavar="ID")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@common_options
+def delete(session_id: str, *, yes: bool, chosen: Chosen) -> None:
+    """Delete a session and all its files. `notewell forget --session` clears the index as well."""
+    with chosen.memory() as memory:
+        entry = None if yes else memory.conversations.entry(session_id)
+        if entry:
+            question = f"Delete {entry.session_id} with {entry.message_count:,} messages?"
+            if not (sys.stdin.isatty() and click.confirm(question, err=True)):
+                raise SessionInputError(f"session {entry.session_id!r} was not deleted", hint="use --yes to delete it")
+        gone = memory.conversations.delete(session_id)
+    chosen.print({"deleted": list(gone)}, (f"deleted {path}" for path in gone if not path.startswith(".")))
+
+
+@sessions.command("repair", epilog="Example: notewell sessions repair 7f3a")
+@click.argument("session_id", metavar="ID")
+@common_options
+def repair(session_id: str, *, chosen: Chosen) -> None:
+    """Repair a corrupt session.
+
+    Recovers what can be read; the corrupt file is kept in the folder `damaged/` of the session store.
+    """
+    with chosen.memory() as memory:
+        done = memory.conversations.repair(session_id)
+    document = {"sessionId": session_id.lower(), "repaired": bool(done), "notes": list(done)}
+    chosen.print(document, done or [f"{session_id} needs no repair"])

@@ -1,0 +1,107 @@
+"""Prints data to stdout, and notes, errors and progress to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from notewell import NotewellError, Problem, Progress
+    from notewell.agents.documents import Json
+    from notewell.types import ProgressCallback
+
+QUIET_S = 1.0  # work that takes less shows no progress
+LINE_EVERY_S = 5.0
+
+LABELS = {
+    "read": "reading notes",
+    "embed": "embedding chunks",
+    "jobs": "waiting for batch jobs",
+    "download": "downloading the model (MB)",
+}
+
+
+def print_json(document: Json) -> None:
+    """Print one JSON document, with escapes where stdout cannot encode every character."""
+    encoding = (sys.stdout.encoding or "ascii").lower().replace("_", "-")
+    click.echo(json.dumps(document, ensure_ascii=encoding not in {"utf-8", "utf8"}, indent=2, default=str))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines of data."""
+    for line in lines:
+        click.echo(line)
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print remarks on the data to stderr."""
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+
+
+def print_problems(problems: Iterable[Problem]) -> None:
+    """Print what could not be read or indexed to stderr."""
+    print_notes(f"{problem.path or 'a chunk'}: {problem.reason}" for problem in problems)
+
+
+def print_error(error: NotewellError) -> None:
+    """Print to stderr what went wrong and what to do next."""
+    click.echo(f"{click.style('error:', fg='red') if sys.stderr.isatty() else 'error:'} {error.message}", err=True)
+    if error.hint:
+        click.echo(f"       {error.hint}", err=True)
+
+
+@contextmanager
+def shown_progress() -> Iterator[ProgressCallback]:
+    """Yield a callback that shows progress: as a bar on a terminal, as a line now and then elsewhere."""
+    with _bar() if sys.stderr.isatty() else _lines() as callback:
+        yield callback
+
+
+@contextmanager
+def _lines() -> Iterator[ProgressCallback]:
+    shown_at = time.monotonic() + QUIET_S - LINE_EVERY_S
+
+    def show(progress: Progress) -> None:
+        nonlocal shown_at
+        if time.monotonic() - shown_at >= LINE_EVERY_S:
+            shown_at = time.monotonic()
+            click.echo(f"{LABELS[progress.stage]}: {progress.done:,} of {progress.total:,}", err=True)
+
+    yield show
+
+
+@contextmanager
+def _bar() -> Iterator[ProgressCallback]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    started = time.monotonic()
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks = {}
+
+        def show(progress: Progress) -> None:
+            if time.monotonic() - started < QUIET_S:
+                return
+            if progress.stage not in tasks:
+                tasks[progress.stage] = bars.add_task(LABELS[progress.stage], total=progress.total, rate="")
+            speed = bars.tasks[tasks[progress.stage]].speed
+            rate = f"{speed:.1f}/s" if speed else ""
+            bars.update(tasks[progress.stage], completed=progress.done, total=progress.total, rate=rate)
+
+        yield show

@@ -1,0 +1,98 @@
+"""The commands that write the memory: init, remember and forget."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from notewell import QueryError
+from notewell.agents.documents import forget_document, remembered_document
+from notewell.agents.rendering import forget_lines, remembered_lines
+from notewell.cli.options import Chosen, common_options
+from notewell.cli.terminal import print_json, print_lines, print_notes, print_problems
+from notewell.settings.workspace import create_workspace, expanded
+
+
+@click.command("init", epilog="Example: notewell init ~/notes")
+@click.argument("path", default=".", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def init(path: Path, *, as_json: bool) -> None:
+    """Create a workspace in PATH, by default the current folder.
+
+    It gets MEMORY.md and memory/; existing files are kept.
+    """
+    folder = expanded(path).absolute()
+    created = create_workspace(folder)
+    if as_json:
+        print_json({"workspace": str(folder), "made": [str(item) for item in created]})
+        return
+    print_lines([f"created {item}" for item in created] or [f"{folder} is already a workspace"])
+    print_lines(
+        ["", "next: write notes into MEMORY.md and memory/, then", f"  notewell search -w {folder} 'a question'"]
+    )
+
+
+@click.command("remember", epilog='Example: notewell remember "the guest wifi is heron-guest"')
+@click.argument("text")
+@click.option("--to", metavar="NOTE", help="Note to append to.  [default: today's, memory/YYYY-MM-DD.md]")
+@click.option("--by", metavar="NAME", help="Author.  [default: the agent]")
+@click.option("--source", metavar="WHERE", default="the command line", show_default=True, help="Origin of the text.")
+@click.option("--force", is_flag=True, help="Write the text even if a note already says the same.")
+@common_options
+def remember(text: str, *, to: str | None, by: str | None, source: str, force: bool, chosen: Chosen) -> None:
+    """Append TEXT to a note, with its author, time and origin.
+
+    If TEXT is -, it is read from standard input. Text that a note already contains is not written twice. Secrets are
+    redacted.
+    """
+    if text == "-":
+        text = sys.stdin.read()
+    with chosen.memory() as memory:
+        done = memory.remember(text, to=to, who=by, source=source, force=force)
+    chosen.print(remembered_document(done), remembered_lines(done))
+    if not chosen.as_json:
+        print_notes(done.notes)
+
+
+@click.command("forget", epilog="Example: notewell forget --match 'silk gloss' --dry-run")
+@click.option("--session", metavar="ID", help="Delete a conversation of the session store.")
+@click.option("--path", metavar="NOTE", help="Delete a note or transcript, as `search` cites it.")
+@click.option("--match", metavar="TEXT", help="Delete every line of a note and every message containing TEXT.")
+@click.option("--since", metavar="DAY", help="Delete only what is of that day or later; undated notes are kept.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and change nothing.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@common_options
+def forget(
+    *,
+    session: str | None,
+    path: str | None,
+    match: str | None,
+    since: str | None,
+    dry_run: bool,
+    yes: bool,
+    chosen: Chosen,
+) -> int:
+    """Delete notes, lines or conversations permanently.
+
+    They are deleted from the files, the index, the embedding cache and their logs. Copies in git, backups and other
+    programs are not touched.
+    """
+    with chosen.memory() as memory:
+        report = memory.forget(session=session, path=path, match=match, since=since, dry_run=True)
+        if not dry_run:
+            if report.forgotten and not yes:
+                if not sys.stdin.isatty():
+                    raise QueryError(
+                        "forgetting cannot be undone and needs a confirmation",
+                        hint="look with --dry-run, then run the same command with --yes",
+                    )
+                print_notes(forget_lines(report))
+                click.confirm("Delete this permanently?", abort=True, err=True)
+            report = memory.forget(session=session, path=path, match=match, since=since)
+    chosen.print(forget_document(report), forget_lines(report))
+    if not chosen.as_json:
+        print_notes(report.notes)
+        print_problems(report.problems)
+    return 1 if report.problems else 0
