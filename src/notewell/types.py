@@ -105,6 +105,7 @@ class Chunk:
     text: str
     context: str = ""  # heading trail, e.g. "Network > Guest wifi"; searched and embedded, never shown as text
     turn: int = 0  # which message of a conversation, 1-based; 0 in notes
+    label: EntryLabel | None = None  # of the remembered entry that it is, or is a part of
 
     @cached_property
     def text_hash(self) -> str:
@@ -152,7 +153,8 @@ class StoredChunk:
     text: str
     context: str
     turn: int = 0  # which message of a conversation, 1-based; 0 in notes
-    parts: int = 1  # chunks that its message, or its note, is cut into
+    parts: int = 1  # chunks that its message, its entry, or its note, is cut into
+    label: EntryLabel | None = None  # of the remembered entry that it is, or is a part of
 
 
 class ChunkPlace(NamedTuple):
@@ -216,11 +218,12 @@ class Scope:
     public_only: bool = False  # neither private notes nor conversations, but for those named next
     own_transcripts: frozenset[str] = frozenset()  # conversations that may be seen all the same, by path
     undated: bool = False  # documents without a date pass since and until, too
+    category: Category | None = None  # only remembered entries of this one
 
     @property
     def picks_documents(self) -> bool:
         """Whether it is more than a choice of sources."""
-        return self.since is not None or self.until is not None or self.public_only
+        return self.since is not None or self.until is not None or self.public_only or self.category is not None
 
 
 EVERYTHING = Scope()
@@ -260,6 +263,9 @@ class Hit:
     text_score: float | None = None  # how much of the query the text matches, 0 to 1
     relevance: float | None = None  # the score before age counted; None where age does not count
     explanation: Mapping[str, float | str] | None = None  # only when asked for
+    entry: str | None = None  # id of the remembered entry that it is; None in other text
+    category: Category | None = None  # of that entry
+    importance: int | None = None  # of that entry, 1 to 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from notewell.errors import BadVectorError, IndexMismatchError, NotewellError
-from notewell.types import EVERYTHING, Chunk, ChunkPlace, Counts, EmbedderIdentity, PreparedChunk, Scope, Term
+from notewell.types import (
+    EVERYTHING,
+    Chunk,
+    ChunkPlace,
+    Counts,
+    EmbedderIdentity,
+    EntryLabel,
+    PreparedChunk,
+    Scope,
+    Term,
+)
 from tests.store.builders import (
     DIMENSIONS,
     IDENTITY,
@@ -26,6 +36,7 @@ from tests.store.builders import (
     vectors_of,
 )
 
+DECISION = EntryLabel("k3f9a2qx", "decision", 8)
 ONLY_MEMORY = Scope(sources=frozenset({"memory"}))
 BOTH_SOURCES = Scope(sources=frozenset({"memory", "sessions"}))
 ONLY_SESSIONS = Scope(sources=frozenset({"sessions"}))
@@ -115,6 +126,44 @@ def test_a_chunk_knows_its_message_and_the_parts_of_it(store):
         text: (place.turn, place.parts) for text, place in found.items()
     }
     assert places.keys() == set(ids.values())
+
+
+def labels(store) -> dict[str, EntryLabel | None]:
+    with store.reading() as snapshot:
+        return {chunk.text: chunk.label for chunk in snapshot.chunks(ids_by_text(store).values()).values()}
+
+
+def test_an_entry_keeps_its_label_and_a_new_label_costs_no_vector(store):
+    store.set_embedder(IDENTITY, "bits")
+    store.put_document(document(), [prepared("plain"), prepared("tea at five", label=DECISION)], {})
+    embed_pending(store)
+    before = ids_by_text(store)
+    assert labels(store) == {"plain": None, "tea at five": DECISION}
+    relabelled = DECISION._replace(category="fact", importance=2)
+    store.put_document(document(), [prepared("plain", label=DECISION), prepared("tea at five", label=relabelled)], {})
+    assert labels(store) == {"plain": DECISION, "tea at five": relabelled}
+    store.put_document(document(), [prepared("plain"), prepared("tea at five")], {})
+    assert labels(store) == {"plain": None, "tea at five": None}
+    assert ids_by_text(store) == before
+    assert store.pending(limit=5) == []
+    assert store.verify() == []
+
+
+def test_a_category_is_a_scope(store):
+    store.set_embedder(IDENTITY, "bits")
+    fact = DECISION._replace(category="fact")
+    rows = [prepared("tea plain"), prepared("tea decided", label=DECISION), prepared("tea as it is", label=fact)]
+    store.put_document(document(), rows, {})
+    store.put_document(document("memory/old.md", dated="2020-01-01"), [prepared("tea of old", label=DECISION)], {})
+    embed_pending(store)
+    decisions = Scope(category="decision")
+    for ask in (found, nearest):
+        assert set(ask(store, "tea", scope=decisions)) == {"tea decided", "tea of old"}
+        assert ask(store, "tea", scope=replace(decisions, until=date(2021, 1, 1))) == ["tea of old"]
+        assert ask(store, "tea", scope=Scope(category="entity")) == []
+        assert len(ask(store, "tea")) == 4
+    assert newest(store, scope=decisions) == ["tea of old", "tea decided"]
+    assert newest(store, scope=replace(decisions, sources=frozenset({"sessions"}))) == []
 
 
 def test_touching_changes_the_stamp_and_nothing_else(store):

@@ -21,8 +21,8 @@ def document(path="memory/a.md", *, source="memory", dated=None, size=1, text=""
     )
 
 
-def prepared(text, *, context="", line=1, path_terms="", turn=0, parts=1) -> PreparedChunk:
-    chunk = Chunk(line, line + text.count("\n"), text, context, turn)
+def prepared(text, *, context="", line=1, path_terms="", turn=0, parts=1, label=None) -> PreparedChunk:
+    chunk = Chunk(line, line + text.count("\n"), text, context, turn, label)
     return PreparedChunk(chunk, " ".join(text.lower().split()), f"{context} {path_terms}".lower().strip(), parts)
 
 

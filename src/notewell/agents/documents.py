@@ -53,6 +53,8 @@ def hit_document(hit: Hit) -> Json:
     }
     if hit.relevance is not None:
         document["relevance"] = hit.relevance
+    if hit.entry is not None:
+        document |= {"entry": hit.entry, "category": hit.category, "importance": hit.importance}
     return document if hit.explanation is None else document | {"explanation": dict(hit.explanation)}
 
 

@@ -116,7 +116,7 @@ def find_entries(text: str, *, body_first_line: int = 1) -> FoundEntries:
     lines = text.split("\n")
     entries: list[Entry] = []
     comments: set[int] = set()
-    outside, _ = _outside_code(lines, body_first_line - 1)
+    outside = dict.fromkeys(_outside_code(lines, body_first_line - 1)[0])
     top = body_first_line - 1  # no entry begins above the end of the one before it
     for number in outside:
         facts = _facts_of(lines[number])
@@ -125,14 +125,14 @@ def find_entries(text: str, *, body_first_line: int = 1) -> FoundEntries:
         comments.add(number + 1)
         span = _text_above(lines, number, top, _positive(facts.get("blocks")) or 1)
         if span is not None:
-            entries.append(replace(_entry(lines, span, set(outside), facts), comment_line=number + 1))
+            entries.append(replace(_entry(lines, span, outside, facts), comment_line=number + 1))
         top = number + 1
     return FoundEntries(tuple(entries), frozenset(comments))
 
 
-def without_comments(text: str) -> str:
+def without_comments(text: str, found: FoundEntries | None = None) -> str:
     """Return a note with every line that says whose an entry is left blank; all lines keep their number."""
-    comments = find_entries(text).comment_lines
+    comments = (found or find_entries(text)).comment_lines
     if not comments:
         return text
     return "\n".join("" if number in comments else line for number, line in enumerate(text.split("\n"), start=1))

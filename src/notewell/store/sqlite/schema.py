@@ -70,7 +70,19 @@ ALTER TABLE chunks ADD COLUMN parts INTEGER NOT NULL DEFAULT 1;  -- chunks of it
 CREATE INDEX chunks_by_turn ON chunks (document_id, turn) WHERE turn > 0;
 """
 
-MIGRATIONS: tuple[str, ...] = (FIRST_SCHEMA, TURNS)  # the script at position n makes version n + 1 of version n
+# Chunks of remembered entries know their label; all three columns are NULL in other text.
+ENTRIES = """
+ALTER TABLE chunks ADD COLUMN entry TEXT;  -- its short id
+ALTER TABLE chunks ADD COLUMN category TEXT;
+ALTER TABLE chunks ADD COLUMN importance INTEGER;  -- 1 to 10
+CREATE INDEX chunks_by_category ON chunks (category) WHERE category IS NOT NULL;
+"""
+
+MIGRATIONS: tuple[str, ...] = (
+    FIRST_SCHEMA,
+    TURNS,
+    ENTRIES,
+)  # the script at position n makes version n + 1 of version n
 TABLES = frozenset(
     {"meta", "totals", "documents", "chunks", "chunk_texts", "terms", "vectors", "vector_codec", "vector_segments"}
     | {"segment_blobs", "segment_slots", "vocabulary", "cursors"}
