@@ -38,6 +38,8 @@ WRITES_PER_COMPACTION = 64  # 600 writes without any: 1,800 files, 17 MB, 58 ms 
 KEPT_VERSIONS = timedelta(hours=1)  # a search of another process ends long before
 
 _COLUMNS = ("id", "text", "vector", "importance", "category", "created_at")
+# Lance then refuses a second entry of the same id, also when two processes add it at once.
+_PRIMARY_KEY = {b"lance-schema:unenforced-primary-key": b"true"}
 _EMBEDDER = b"notewell.embedder"  # in the metadata of the table's schema; empty: the caller brings the vectors
 # LanceDB's messages name lines of its own source, and bury the reason of an object store in debugging output.
 _SOURCE_LINE = re.compile(r",? (?:location: Location \{.*|/\S+\.rs:\d+:\d+.*)", re.DOTALL)
@@ -288,7 +290,7 @@ class LanceMemory:
         identity = str(self._chosen_embedder().identity) if embedded else ""
         schema = pa.schema(
             [
-                pa.field("id", pa.string(), nullable=False),
+                pa.field("id", pa.string(), nullable=False, metadata=_PRIMARY_KEY),
                 pa.field("text", pa.string(), nullable=False),
                 pa.field("vector", pa.list_(pa.float32(), dimensions), nullable=False),
                 pa.field("importance", pa.int8(), nullable=False),
@@ -306,11 +308,14 @@ class LanceMemory:
         return self._open_table()
 
     def _insert(self, entry: LanceEntry, *, embedded: bool) -> None:
+        import pyarrow as pa
+
         table = self._open_table() or self._create_table(len(entry.vector), embedded=embedded)
         self._check_fit(table, entry.vector, embedded=embedded)
         row = {name: getattr(entry, name) for name in _COLUMNS} | {"vector": list(entry.vector)}
         with _as_store_errors(self._place):
-            done = table.merge_insert("id").when_not_matched_insert_all().execute([row])
+            rows = pa.Table.from_pylist([row], schema=table.schema)
+            done = table.merge_insert("id").when_not_matched_insert_all().execute(rows)
         if not done.num_inserted_rows:
             raise RememberError(f"there is an entry {entry.id!r} already", hint="delete it first, or leave the id out")
         self._compact_sometimes(table)
