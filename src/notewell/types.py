@@ -476,7 +476,8 @@ class Remembered:
     path: str  # the note it was put into, or would have been
     first_line: int | None = None  # of the new entry, 1-based; None when nothing was written
     last_line: int | None = None
-    citation: str = ""  # path#L5-L7 of the new entry, or where it was known
+    citation: str = ""  # path#L5-L7 of the new entry's text, or where it was known
+    entry: str = ""  # the short id of the new entry; empty when nothing was written
     known: tuple[KnownAlready, ...] = ()  # the same or similar statements, the most similar first
     redacted: tuple[str, ...] = ()  # kinds of secrets that were redacted
     notes: tuple[str, ...] = ()

@@ -78,6 +78,7 @@ def remembered_document(done: Remembered) -> Json:
         "startLine": done.first_line,
         "endLine": done.last_line,
         "citation": done.citation,
+        "entry": done.entry or None,
         "known": [asdict(known) for known in done.known],
         "redacted": list(done.redacted),
         "notes": list(done.notes),
