@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notewell.store.chunk_changes import StoredRow, plan_chunks
+from notewell.testing.samples import prepared
 from notewell.types import EntryLabel
-from tests.store.builders import prepared
 
 LABEL = EntryLabel("k3f9a2qx", "decision", 8)
 
