@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from notewell.search.options import SearchOptions
     from notewell.sessions import ConversationStore
     from notewell.settings import Settings
+    from notewell.store.lancedb import LanceEntry, LanceHit, LanceMemory
 
 __version__ = "0.1.0"
 
@@ -114,6 +115,9 @@ __all__ = [
     "IndexState",
     "IndexTooNewError",
     "KnownAlready",
+    "LanceEntry",
+    "LanceHit",
+    "LanceMemory",
     "Memory",
     "MemoryDisabledError",
     "NoteNotFoundError",
@@ -158,6 +162,9 @@ __all__ = [
 _HOMES = {
     "AsyncMemory": "notewell.memory.async_memory",
     "ConversationStore": "notewell.sessions",
+    "LanceEntry": "notewell.store.lancedb",
+    "LanceHit": "notewell.store.lancedb",
+    "LanceMemory": "notewell.store.lancedb",
     "Memory": "notewell.memory.memory",
     "SearchOptions": "notewell.search.options",
     "Settings": "notewell.settings",

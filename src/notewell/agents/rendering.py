@@ -40,7 +40,8 @@ def search_lines(answer: SearchAnswer, *, strong: Style = _plain, faint: Style =
     for number, hit in enumerate(answer.hits, start=1):
         if number > 1:
             yield ""
-        yield f"{strong(hit.citation)}  {faint(f'{_score(hit)} {hit.found_by}')}"
+        label = f", {hit.category}, importance {hit.importance}" if hit.category else ""
+        yield f"{strong(hit.citation)}  {faint(f'{_score(hit)} {hit.found_by}{label}')}"
         for line in hit.snippet.split("\n"):
             yield f"  {line}".rstrip()
         if hit.explanation is not None:

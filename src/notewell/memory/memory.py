@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from notewell.sessions import ConversationStore, Flushed
     from notewell.store.sqlite.cache import SqliteEmbeddingCache
     from notewell.types import (
+        Category,
         Check,
         ForgetReport,
         IndexPreview,
@@ -166,11 +167,14 @@ class Memory:
         to: str | None = None,
         who: str | None = None,
         source: str = "the library",
+        category: Category = "other",
+        importance: int = 5,
         force: bool = False,
         chat: Chat | None = None,
     ) -> Remembered:
-        """Append `text` to today's note, or to the note `to`, with who noted it, when and from where.
+        """Append `text` to today's note, or to the note `to`, as an entry with an id, author, time and origin.
 
+        A category and an importance from 1 to 10 are kept with it, and `search(category=...)` finds it by the former.
         What a note says already is pointed out and not written twice, unless `force` is given. Secrets are redacted,
         recalled text is left out, and the next search finds the entry.
         """
@@ -179,7 +183,15 @@ class Memory:
         self._check_enabled()
         audience = audience_of(chat, None, self.audience)
         return remember(
-            self._components, text, to=to, who=who or self.agent, source=source, force=force, audience=audience
+            self._components,
+            text,
+            to=to,
+            who=who or self.agent,
+            source=source,
+            category=category,
+            importance=importance,
+            force=force,
+            audience=audience,
         )
 
     def forget(
