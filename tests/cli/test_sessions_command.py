@@ -181,3 +181,24 @@ def test_a_session_that_cannot_be_read_is_named_by_search_status_and_doctor(note
     for words in (("index",), ("search", "heron"), ("status",), ("doctor",)):
         told = notewell(*words, "-w", workspace, *SESSIONS)
         assert "cannot be read" not in told.out + told.err, words
+
+
+def test_ids_of_groups_are_taken_as_they_are(notewell, sessions, workspace):
+    groups = workspace / ".notewell" / "main" / "sessions" / "groups"
+    groups.mkdir(parents=True)
+    names = ("120363@g.us", "-1001234567890", "550E8400-E29B-41D4-A716-446655440000")
+    for name in names:
+        text = f'{{version: 2, messages: [{{role: "user", content: "quuxword of {name}", timestamp: 1704067200000}}]}}'
+        (groups / f"{name}.json5").write_text(text, encoding="utf-8")
+    assert {line.split()[0] for line in sessions("list").out.splitlines()} == set(names)
+    for name in names:
+        shown = sessions("show", name)
+        assert (shown.code, f"quuxword of {name}" in shown.out) == (0, True)
+        own = ("--chat", "group", "--session", name, "-w", workspace, *SESSIONS)
+        found = notewell("search", "quuxword", "--json", *own)
+        assert [hit["path"] for hit in found.document["hits"]] == [f"sessions/groups/{name}.json5"]
+        assert f"quuxword of {name}" in notewell("get", f"sessions/groups/{name}.json5", *own).out
+    assert sessions("show", "-1001234567890", "--lst", 1).code == 2
+    assert "No such option '--lst'" in sessions("show", "chat", "--lst", 1).err
+    assert sessions("repair", names[2].lower(), "--json").document["sessionId"] == names[2]
+    assert sessions("delete", "-1001234567890", "--yes").code == 0

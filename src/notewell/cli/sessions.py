@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,24 @@ if TYPE_CHECKING:
 _KINDS = click.Choice(["direct", "group"])
 
 
-@click.group("sessions", epilog="Example: notewell sessions list")
+class _IdCommand(click.Command):
+    """A command whose ID may be a negative number, such as a Telegram group's, and not an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, [*args])
+        except click.NoSuchOption as error:
+            if not error.option_name.removeprefix("-").isdigit():
+                raise
+            ctx.ignore_unknown_options = True
+            return super().parse_args(ctx, args)
+
+
+class _SessionsGroup(click.Group):
+    command_class = _IdCommand
+
+
+@click.group("sessions", cls=_SessionsGroup, epilog="Example: notewell sessions list")
 def sessions() -> None:
     """Manage an agent's conversations.
 
@@ -39,7 +57,9 @@ def list_(*, kind: SessionKind | None, archived: bool, chosen: Chosen) -> None:
         entries = memory.conversations.list(kind=kind, archived=archived)
     chosen.print({"sessions": [entry_document(entry) for entry in entries]}, session_list_lines(entries))
     print_notes(
-        f"{entry.damage}: run `notewell sessions repair {entry.session_id}`" for entry in entries if entry.damage
+        f"{entry.damage}: run `notewell sessions repair {shlex.quote(entry.session_id)}`"
+        for entry in entries
+        if entry.damage
     )
 
 
@@ -210,5 +230,6 @@ def repair(session_id: str, *, chosen: Chosen) -> None:
     """
     with chosen.memory() as memory:
         done = memory.conversations.repair(session_id)
-    document = {"sessionId": session_id.lower(), "repaired": bool(done), "notes": list(done)}
+        name = memory.conversations.path_of(session_id).stem
+    document = {"sessionId": name, "repaired": bool(done), "notes": list(done)}
     chosen.print(document, done or [f"{session_id} needs no repair"])

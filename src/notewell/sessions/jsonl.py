@@ -26,11 +26,12 @@ from notewell.sessions.model import (
     summary_from_json,
     summary_to_json,
 )
-from notewell.sessions.session_folder import checked_id, new_id
+from notewell.sessions.session_folder import new_id
 from notewell.sources.transcripts.formats import Parsed, parse_record
 from notewell.sources.transcripts.json5 import write_json
 from notewell.sources.transcripts.messages import Json, Message, message_to_json, milliseconds, with_id_and_time
 from notewell.sources.transcripts.session_files import FORMAT_VERSION
+from notewell.sources.transcripts.session_ids import checked_id
 
 if TYPE_CHECKING:
     from notewell.sessions.store import ConversationStore

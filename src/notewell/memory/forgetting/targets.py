@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from notewell.errors import NoteNotFoundError, NotewellError, QueryError, SessionDamagedError
 from notewell.search.dates.question import parse_day
+from notewell.sources.transcripts.session_ids import session_at
 from notewell.types import FileStamp, Forgotten, Problem
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _path(
         if not source.may_hold(path):
             continue
         if source.name == "sessions":
-            own = _own_session(path)
+            own = session_at(path)
             if own and conversations is not None:
                 yield from _session(wish, own, conversations, problems)
             else:
@@ -148,11 +149,6 @@ def _path(
 
 def _missing(path: str) -> FileStamp:
     raise NoteNotFoundError(path)
-
-
-def _own_session(path: str) -> str | None:
-    found = re.fullmatch(r"sessions/(?:archive/)?(?:chats|groups)/([a-z0-9][a-z0-9_-]*)\.json5", path)
-    return found[1] if found else None
 
 
 def _line_count(text: str) -> int:
@@ -211,7 +207,5 @@ def _foreign_transcripts(memory: Memory, holds: Callable[[str], object]) -> Iter
     for source in memory.sources():
         if isinstance(source, TranscriptSource):
             for stamp in source.list().files:
-                if _own_session(stamp.path) is None and any(
-                    holds(line.text) for line in source.rendered(stamp.path, 1)
-                ):
+                if session_at(stamp.path) is None and any(holds(line.text) for line in source.rendered(stamp.path, 1)):
                     yield stamp.path

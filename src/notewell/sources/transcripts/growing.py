@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -13,7 +14,6 @@ from datetime import UTC, date, datetime
 from typing import BinaryIO, NamedTuple
 
 from notewell.errors import SessionInputError
-from notewell.sources.transcripts import SESSION_ENDING
 from notewell.sources.transcripts.formats import NotARecord, record_in, spoken_in
 from notewell.sources.transcripts.messages import LeftOut, Message, message_from_json, spoken
 from notewell.sources.transcripts.session_files import (
@@ -23,6 +23,7 @@ from notewell.sources.transcripts.session_files import (
     is_session_file,
     read_messages,
 )
+from notewell.sources.transcripts.session_ids import session_at
 from notewell.types import FileStamp, Piece, Problem, SpokenLine
 
 BLOCK_BYTES = 256 * 1024  # larger reads are no faster; the rest of a block costs memory
@@ -291,9 +292,9 @@ class PieceReader:
         end, _ = end_of_messages(io.BytesIO(data), len(data))
         stop = len(data) if end is None else end
         problem = f"cannot be read as a session: {session.problem}" if session.problem else ""
-        if session.is_corrupt and "@" not in self._path:  # the session store's own
-            name = self._path.rpartition("/")[2].removesuffix(SESSION_ENDING)
-            problem += f"; run `notewell sessions repair {name}`"
+        name = session_at(self._path)
+        if session.is_corrupt and name:
+            problem += f"; run `notewell sessions repair {shlex.quote(name)}`"
         by_line = self._spoken_by_line(session.messages)
         lines = ((line, by_line.get(line.number, [])) for line in lines_of(io.BytesIO(data), ByteCounter(), stop=stop))
         yield from self._gathered(None, lines, tuple, in_array=end is not None, problem=problem)
