@@ -8,12 +8,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from notewell import NoteNotFoundError, PathRefusedError, SessionExistsError, SessionInputError
+from notewell import NoteNotFoundError, PathRefusedError, SessionInputError
 from notewell.agents.tools.prompt import fenced_note, state_line
 
 if TYPE_CHECKING:
     from notewell import Memory
-    from notewell.sessions import Message
     from notewell.types import NoteText
 
 CURATED = ("MEMORY.md", "memory.md")
@@ -55,7 +54,7 @@ def recalled_at_start(memory: Memory, *, today: datetime | None = None) -> str:
 
 def capture_transcript(memory: Memory, event: Mapping[str, Any]) -> Captured:
     """Store the transcript that the event names as a session; of a resumed session only the new messages."""
-    from notewell.sessions import import_lines
+    from notewell.sessions import import_lines, merge
 
     named = event.get("transcript_path")
     if not isinstance(named, str) or not named:
@@ -64,21 +63,8 @@ def capture_transcript(memory: Memory, event: Mapping[str, Any]) -> Captured:
     with Path(named).expanduser().open(encoding="utf-8", errors="replace", newline="\n") as lines:
         session = import_lines(lines, session_id=session_id if isinstance(session_id, str) else "").session
     entry = replace(session.entry, channel=session.entry.channel or "claude-code")
-    store = memory.conversations
-    try:
-        store.restore(replace(session, entry=entry))
-        return Captured(entry.session_id, len(session.messages), 0)
-    except SessionExistsError:
-        known = {_identity(message) for message in store.get(entry.session_id).messages}
-        new = [message for message in session.messages if _identity(message) not in known]
-        if new:
-            store.append(entry.session_id, *new)
-        return Captured(entry.session_id, len(new), len(session.messages) - len(new))
-
-
-def _identity(message: Message) -> tuple[object, ...]:
-    """Return what distinguishes messages; tool results have no id of their own in a transcript."""
-    return (message.role, message.timestamp, message.tool_call_id, message.text)
+    added = merge(memory.conversations, replace(session, entry=entry))
+    return Captured(entry.session_id, added, len(session.messages) - added)
 
 
 def _read(memory: Memory, path: str) -> NoteText | None:

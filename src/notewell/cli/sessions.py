@@ -74,15 +74,16 @@ def show(session_id: str, *, last: int | None, chosen: Chosen) -> None:
     chosen.print(session_document(session, last=last), session_lines(session, last=last))
 
 
-@sessions.command("import", epilog="Example: notewell sessions import ~/.claude/projects/notes/*.jsonl")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@sessions.command("import", epilog="Example: notewell sessions import ~/.openclaw/agents/main/sessions")
+@click.argument("files", nargs=-1, required=True, metavar="PATH...")
 @click.option("--id", "session_id", default="", metavar="ID", help="Id of the session, for a single file.")
 @click.option("--kind", type=_KINDS, help="Kind of conversation.  [default: as the file says, else direct]")
 @common_options
 def import_(files: tuple[str, ...], *, session_id: str, kind: SessionKind | None, chosen: Chosen) -> int:
-    """Import transcripts.
+    """Import transcripts and session files, or all that a folder holds.
 
-    Reads JSONL of OpenClaw, Claude Code, Codex and `notewell sessions export`.
+    Reads JSONL of OpenClaw, Claude Code, Codex and `notewell sessions export`, and session files (JSON5, JSON). Of a
+    conversation that is stored already only the new messages are imported.
     """
     files = _expanded(files)
     if session_id and len(files) > 1:
@@ -107,19 +108,31 @@ def import_(files: tuple[str, ...], *, session_id: str, kind: SessionKind | None
 
 
 def _expanded(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the files that the names and patterns match, for shells that do not expand patterns."""
+    """Return the files that the names and patterns match, also where the shell does not expand them; folders whole."""
+    from notewell.sessions import files_to_import
+
     found: list[str] = []
     for name in names:
         path = Path(name).expanduser()
         is_pattern = glob.has_magic(name) and not path.exists()
-        found += (is_pattern and sorted(glob.glob(str(path)))) or [name]  # noqa: PTH207 - Path.glob takes no absolute one
-    return tuple(found)
+        matches = (is_pattern and sorted(glob.glob(str(path)))) or [name]  # noqa: PTH207 - Path.glob takes no absolute one
+        for match in matches:
+            folder = Path(match).expanduser()
+            files = list(map(str, files_to_import(folder))) if folder.is_dir() else [match]
+            if not files:
+                raise SessionInputError(
+                    f"there are no conversations in {match}", hint="import .jsonl, .json5 or .json files"
+                )
+            found += files
+    return tuple(dict.fromkeys(found))
 
 
 def _imported_line(file: str, imported: Imported, entry: SessionEntry) -> str:
     left_out = ", ".join(f"{count:,} {reason}" for reason, count in sorted(imported.left_out.items()))
     skipped = f"; left out: {left_out}" if left_out else ""
-    return f"{entry.session_id}: {entry.message_count:,} messages of {file}{skipped}"
+    new = "" if imported.added == entry.message_count else "new " if imported.added else "no new "
+    count = f"{imported.added:,} " if imported.added else ""
+    return f"{entry.session_id}: {count}{new}messages of {file}{skipped}"
 
 
 @sessions.command("export", epilog="Example: notewell sessions export 7f3a --output chat.jsonl")

@@ -29,6 +29,7 @@ from notewell.sources.transcripts.session_ids import is_session_name, names_of
 from notewell.sources.walk import listed_name
 
 FOLDERS: dict[SessionKind, str] = {"direct": CHATS, "group": GROUPS}  # the folder decides the kind
+COMPACTED = "compacted"
 STATE_FOLDER = ".notewell"  # in a workspace
 
 
@@ -102,7 +103,7 @@ class SessionFolder:
     def compacted_path(self, session_id: str) -> Path:
         """Return a name for messages that are about to be compacted, after all those before."""
         taken = [int(path.name.split(".")[-2]) for path in self._compacted(session_id)]
-        return self.path / "compacted" / f"{session_id}.{max(taken, default=0) + 1:04}.jsonl"
+        return self.path / COMPACTED / f"{session_id}.{max(taken, default=0) + 1:04}.jsonl"
 
     def set_aside(self, path: Path) -> Path:
         """Keep a corrupt file under another name; returns that name."""
@@ -155,7 +156,7 @@ class SessionFolder:
 
     def _compacted(self, session_id: str) -> list[Path]:
         name = re.compile(re.escape(session_id) + r"\.\d+\.jsonl")
-        return [path for path in _children(self.path / "compacted", ".jsonl") if name.fullmatch(path.name)]
+        return [path for path in _children(self.path / COMPACTED, ".jsonl") if name.fullmatch(path.name)]
 
     def _corrupt_path(self, name: str) -> Path:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")

@@ -20,7 +20,7 @@ from notewell.errors import (
     SessionNotFoundError,
 )
 from notewell.sessions.append_journal import replace_file
-from notewell.sessions.jsonl import export_lines
+from notewell.sessions.import_export import export_lines
 from notewell.sessions.model import (
     SETTABLE,
     Session,
