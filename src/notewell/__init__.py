@@ -62,6 +62,7 @@ from notewell.types import (
     Progress,
     Remembered,
     SearchAnswer,
+    SourceCounts,
     Status,
     Verification,
 )
@@ -127,6 +128,7 @@ __all__ = [
     "SessionTooNewError",
     "Settings",
     "SettingsError",
+    "SourceCounts",
     "Status",
     "StoreError",
     "Verification",

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 from notewell.agents.adapters.shared import index_written
 from notewell.errors import NotewellError, QueryError
 from notewell.files.no_follow import is_link, read_below
-from notewell.memory.remembering import notes_lock
-from notewell.memory.remembering.appending import MOST_BYTES, MOST_TRIES, note_identity
-from notewell.memory.remembering.files import NoteFolder, open_folder
+from notewell.memory.note_folder import NoteFolder, open_folder
+from notewell.memory.note_writing import MOST_BYTES, MOST_TRIES, note_identity, notes_lock
 from notewell.sources.note_paths import (
     ROOT_FILES,
     ROOT_FOLDER,
