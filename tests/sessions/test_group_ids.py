@@ -136,3 +136,11 @@ def test_case_tells_groups_apart_but_not_uuids(tmp_path):
     file.unlink()
     with pytest.raises(SessionNotFoundError):
         store.entry("abc")
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_session_key_of_openclaw_names_the_group(memory, name):
+    from notewell.openclaw import MemoryIndexManager
+
+    found = MemoryIndexManager(memory).search("quuxword", session_key=f"agent:main:whatsapp:group:{name}")
+    assert [result["path"] for result in found] == [f"sessions/groups/{name}.json5"]

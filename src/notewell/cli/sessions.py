@@ -74,7 +74,7 @@ def show(session_id: str, *, last: int | None, chosen: Chosen) -> None:
     chosen.print(session_document(session, last=last), session_lines(session, last=last))
 
 
-@sessions.command("import", epilog="Example: notewell sessions import ~/.openclaw/agents/main/sessions")
+@sessions.command("import", epilog="Example: notewell sessions import ~/.claude/projects/notes")
 @click.argument("files", nargs=-1, required=True, metavar="PATH...")
 @click.option("--id", "session_id", default="", metavar="ID", help="Id of the session, for a single file.")
 @click.option("--kind", type=_KINDS, help="Kind of conversation.  [default: as the file says, else direct]")

@@ -66,6 +66,7 @@ class AsyncMemory:
     files = _in_thread(Memory.files)
     get = _in_thread(Memory.get)
     status = _in_thread(Memory.status)
+    unsearched_conversations = _in_thread(Memory.unsearched_conversations)
     doctor = _in_thread(Memory.doctor)
     verify = _in_thread(Memory.verify)
     flush_session = _in_thread(Memory.flush_session)

@@ -59,6 +59,7 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         notes=(
             *_notes(parts, counts, built_with),
             *(f"{problem.path}: {problem.reason}" for problem in _unreadable_conversations(parts)),
+            *parts.unsearched_conversations(),
             *cache_trouble,
         ),
         provider=in_use.provider if in_use else "none",
