@@ -339,7 +339,8 @@ class PieceReader:
         """Return the message with its secrets marked; none when it is left out."""
         if not isinstance(message, Message):
             return []
-        return [Message(message.role, self._redact(message.text), message.timestamp)]
+        text = self._redact(message.text)
+        return [message if text == message.content else Message(message.role, text, message.timestamp)]
 
     def _gathered(
         self,
@@ -425,7 +426,7 @@ class _GatheredPiece:
         self._began = position
         self._chars = 0
         self._last: Line | None = None
-        self._last_at = position.last_at
+        self._last_time = 0  # of the last message that states one
 
     def add(self, line: Line, said: list[Message]) -> bool:
         """Add a line; say whether it is enough for a piece."""
@@ -433,7 +434,7 @@ class _GatheredPiece:
         for message in said:
             self.said.append(SpokenLine(line.number, message.line, self._began.messages + len(self.said) + 1))
             self._chars += len(self.said[-1].text)
-            self._last_at = _iso(message.timestamp) or self._last_at
+            self._last_time = message.timestamp or self._last_time
         return self._chars >= PIECE_CHARS or line.end - self._began.bytes >= PIECE_BYTES
 
     @property
@@ -448,7 +449,7 @@ class _GatheredPiece:
             chain=self._last.chain,
             ended=self._last.ended,
             messages=self._began.messages + len(self.said),
-            last_at=self._last_at,
+            last_at=_iso(self._last_time) or self._began.last_at,
         )
 
 
