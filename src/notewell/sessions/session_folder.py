@@ -5,7 +5,7 @@ chats/<id>.json5           direct conversations
 groups/<id>.json5          conversations that others read, too
 archive/chats, archive/groups
 compacted/<id>.<n>.jsonl   messages that a summary took the place of
-damaged/                   files that could not be read, kept as they were
+`damaged/`                 files that could not be read, kept as they were
 .locks, .journal           nothing to keep
 """
 
@@ -25,7 +25,7 @@ from notewell.sessions.append_journal import locked, move, replace_file
 from notewell.sessions.model import SessionKind
 from notewell.sessions.session_file import SessionFile
 from notewell.sources.transcripts import ARCHIVE, CHATS, CORRUPT, GROUPS, SESSION_ENDING
-from notewell.sources.transcripts.session_ids import is_session_name, names_of
+from notewell.sources.transcripts.session_ids import is_new_id, is_session_name, names_of
 from notewell.sources.walk import listed_name
 
 FOLDERS: dict[SessionKind, str] = {"direct": CHATS, "group": GROUPS}  # the folder decides the kind
@@ -73,7 +73,11 @@ class SessionFolder:
 
     def find(self, session_id: str) -> SessionFile | None:
         """Return the file of a session that exists; a group is also found by its id in the chat program."""
-        for name in dict.fromkeys((*names_of(session_id), session_id.lower())):
+        if is_new_id(session_id):  # nearly always; every append asks
+            found = next((file for file in self._all(session_id) if file.exists()), None)
+            if found:
+                return found
+        for name in (*names_of(session_id), session_id.lower()):
             for file in self._all(name) if is_session_name(name) else ():
                 if file.exists():
                     spelt = listed_name(str(file.path.parent), file.path.name, file.path.lstat())

@@ -20,10 +20,15 @@ _UNPRINTABLE = frozenset({"Cc", "Cf", "Zl", "Zp"})  # line breaks, and what chan
 _LONGEST_NAME = 200  # bytes; most file systems have 255 for a name, and ours add an ending
 
 
+def is_new_id(name: str) -> bool:
+    """Return whether a new session may have this id: it can be a file name everywhere."""
+    return _NEW_ID.fullmatch(name) is not None and not means_else_on_windows(name)
+
+
 def checked_id(session_id: object) -> str:
     """Return the id of a new session in lower case, or raise SessionInputError if not every system could have it."""
     name = session_id.lower() if isinstance(session_id, str) else ""
-    if not _is_new_id(name):
+    if not is_new_id(name):
         raise SessionInputError(
             f"{session_id!r} is not a session id",
             hint="use 1 to 128 of a-z, 0-9, - and _; `notewell sessions list` shows those there are",
@@ -34,7 +39,7 @@ def checked_id(session_id: object) -> str:
 def id_of_group(group_id: str) -> str:
     """Return the id of a group's session: readable where it can be, and always the same for the same group."""
     readable = re.sub(r"[^a-z0-9_-]+", "-", group_id.lower()).strip("-_")[:80]
-    if readable == group_id and _is_new_id(readable):
+    if readable == group_id and is_new_id(readable):
         return readable
     digest = hashlib.sha256(group_id.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return f"{readable}-{digest}" if readable else f"group-{digest}"
@@ -73,7 +78,3 @@ def session_at(path: str) -> str | None:
     name = file.removesuffix(SESSION_ENDING)
     own = top == TOP and folders in ([CHATS], [GROUPS]) and name != file
     return name if own and is_session_name(name) else None
-
-
-def _is_new_id(name: str) -> bool:
-    return _NEW_ID.fullmatch(name) is not None and not means_else_on_windows(name)
