@@ -363,6 +363,27 @@ def test_another_conversation_of_the_same_name_is_not_mixed_in(store, tmp_path):
     assert texts(store.get("chat")) == ["hello"]
 
 
+@pytest.mark.parametrize("group_id", ["120363@g.us", "-1001234567890", SEEDED.upper()])
+def test_a_group_whose_file_is_in_the_store_already_gets_no_second_session(store, tmp_path, group_id):
+    files = [folder / "groups" / f"{group_id}.json5" for folder in (store.folder, tmp_path / "other")]
+    for path in files:
+        path.parent.mkdir(parents=True)
+        path.write_text(VERSION_2, encoding="utf-8")
+    done, entry = import_file(store, files[1])
+    assert (entry.session_id, done.added) == (group_id, 0)
+    assert len(store.list()) == 1
+
+
+def test_a_direct_conversation_is_not_mixed_into_a_group(store, tmp_path):
+    path = tmp_path / "a.json5"
+    path.write_text(VERSION_2, encoding="utf-8")
+    import_file(store, path, kind="group")
+    path.write_text(VERSION_2.replace("    // ...", '    {role: "user", content: "a secret"},'), encoding="utf-8")
+    with pytest.raises(SessionExistsError):
+        import_file(store, path)
+    assert "a secret" not in texts(store.get(SEEDED))
+
+
 def test_a_folder_holds_conversations_and_other_things(store, chat, tmp_path):
     store.compact(chat, "They spoke.", keep_last=1)
     (store.folder / "damaged").mkdir()

@@ -63,8 +63,8 @@ def capture_transcript(memory: Memory, event: Mapping[str, Any]) -> Captured:
     with Path(named).expanduser().open(encoding="utf-8", errors="replace", newline="\n") as lines:
         session = import_lines(lines, session_id=session_id if isinstance(session_id, str) else "").session
     entry = replace(session.entry, channel=session.entry.channel or "claude-code")
-    added = merge(memory.conversations, replace(session, entry=entry))
-    return Captured(entry.session_id, added, len(session.messages) - added)
+    stored, added = merge(memory.conversations, replace(session, entry=entry))
+    return Captured(stored.session_id, added, len(session.messages) - added)
 
 
 def _read(memory: Memory, path: str) -> NoteText | None:

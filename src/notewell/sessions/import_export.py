@@ -94,28 +94,33 @@ def import_file(
     else:
         with path.open(encoding="utf-8", errors="replace", newline="\n") as lines:
             imported = import_lines(lines, session_id=session_id, fallback_id=id_of_group(path.stem.lower()), kind=kind)
-    added = merge(store, imported.session)
-    return replace(imported, added=added), store.entry(imported.session.entry.session_id)
+    entry, added = merge(store, imported.session)
+    return replace(imported, added=added), entry
 
 
-def merge(store: ConversationStore, session: Session) -> int:
-    """Store a conversation, or append what is new in it where it is stored already; returns how many messages were new.
+def merge(store: ConversationStore, session: Session) -> tuple[SessionEntry, int]:
+    """Store a conversation, or append what is new in it where it is stored already.
 
-    Messages that were compacted since count as stored. Raises SessionExistsError when nothing of it is stored under its
-    id, but another conversation is.
+    Returns the session's entry and how many messages were new. Messages that were compacted since count as stored.
+    Raises SessionExistsError when another conversation has the id.
     """
-    name = session.entry.session_id
-    try:
-        store.restore(session)
-        return len(session.messages)
-    except SessionExistsError:
-        stored = [*store.get(name).messages, *_compacted(store, name)]
-        new = _unknown(session.messages, stored)
-        if stored and session.messages and len(new) == len(session.messages):
-            raise
+    entry = session.entry
+    same_group = entry.group_id if entry.group_id and store.exists(entry.group_id) else None
+    if not same_group:
+        try:
+            return store.restore(session), len(session.messages)
+        except SessionExistsError:
+            pass
+    known = store.entry(same_group or entry.session_id)
+    messages = _complete(store.get(known.session_id).messages, known.created_at)  # a file of others may lack ids, too
+    stored = [*messages, *_compacted(store, known.session_id)]
+    new = _unknown(session.messages, stored)
+    is_other = stored and session.messages and len(new) == len(session.messages)
+    if is_other or known.kind != entry.kind:  # what was said in private must not end up in a group
+        raise SessionExistsError(known.session_id)
     if new:
-        store.append(name, *new)
-    return len(new)
+        store.append(known.session_id, *new)
+    return store.entry(known.session_id), len(new)
 
 
 def _compacted(store: ConversationStore, session_id: str) -> Iterator[Message]:
