@@ -179,7 +179,8 @@ def session_not_found(world):
 
 def session_exists(world):
     path = world.tmp_path / "chat-1.jsonl"
-    path.write_text("\n".join(sessions_of(world).export_jsonl("chat-1")), encoding="utf-8")
+    sessions_of(world)
+    path.write_text('{"role": "user", "content": "another conversation"}\n', encoding="utf-8")
     return sessions_call(world, "import", path)
 
 

@@ -82,6 +82,7 @@ DOCUMENTED_DEFAULTS = {
     "query.rerank.candidates": 20,
     "query.rerank.weight": 0.7,
     "sessions.paths": (),
+    "sessions.offer": True,
     "redaction.notes": False,
     "cache.enabled": True,
     "cache.max_entries": 50_000,
@@ -297,3 +298,10 @@ def test_a_wrong_type_in_code_is_told():
 def test_headers_in_code_are_kept():
     made = Settings(remote=RemoteSettings(headers={"X-Team": "memory"}))
     assert check_settings(made).settings.remote.headers == {"X-Team": "memory"}
+
+
+def test_naming_conversations_includes_them_unless_the_sources_are_set(load):
+    implied = load(flags={"sessions.paths": "talks"})
+    assert (implied.settings.sources, implied.origins["sources"]) == (("memory", "sessions"), "sessions.paths")
+    assert load(flags={"sessions.paths": "talks", "sources": "memory"}).settings.sources == ("memory",)
+    assert load(flags={"sessions.paths": "talks"}, shared='sources = ["memory"]\n').settings.sources == ("memory",)

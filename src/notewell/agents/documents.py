@@ -172,6 +172,7 @@ def imported_document(path: str, done: Imported, entry: SessionEntry) -> Json:
         "sessionId": entry.session_id,
         "kind": entry.kind,
         "messages": entry.message_count,
+        "added": done.added,
         "leftOut": dict(done.left_out),
     }
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import get_args
 
 import click
 
-from notewell import QueryError
+from notewell import Memory, QueryError
 from notewell.agents.documents import forget_document, remembered_document
 from notewell.agents.rendering import forget_lines, remembered_lines
 from notewell.cli.options import Chosen, common_options
@@ -27,13 +28,16 @@ def init(path: Path, *, as_json: bool) -> None:
     """
     folder = expanded(path).absolute()
     created = create_workspace(folder)
+    with Memory.open(folder, agent=os.environ.get("NOTEWELL_AGENT") or "main") as memory:
+        notes = memory.unsearched_conversations()
     if as_json:
-        print_json({"workspace": str(folder), "made": [str(item) for item in created]})
+        print_json({"workspace": str(folder), "made": [str(item) for item in created], "notes": notes})
         return
     print_lines([f"created {item}" for item in created] or [f"{folder} is already a workspace"])
     print_lines(
         ["", "next: write notes into MEMORY.md and memory/, then", f"  notewell search -w {folder} 'a question'"]
     )
+    print_notes(notes)
 
 
 @click.command("remember", epilog='Example: notewell remember "the guest wifi is heron-guest"')

@@ -15,7 +15,7 @@ from notewell.search.tuning import TUNING
 from notewell.types import Fallback, FileStamp, IndexState, SearchAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from notewell.embedding.selection import Embedders, Selection
@@ -45,6 +45,7 @@ class Answering:
         transcripts: TranscriptSource | None,
         embedders: Embedders,
         sync: Sync,
+        unsearched: Callable[[], Iterable[str]],
         tuning: Tuning | None = None,
     ) -> None:
         self._workspace = workspace
@@ -54,6 +55,7 @@ class Answering:
         self._transcripts = transcripts
         self._embedders = embedders
         self._sync = sync
+        self._unsearched = unsearched  # conversations that the settings leave out
         self._tuning = tuning or TUNING  # others are for evaluations
         self._lock = threading.Lock()
         self._queries: QueryEmbedding | None = None
@@ -160,6 +162,8 @@ class Answering:
             yield waiting
         if found.missing_files:
             yield f"the index is stale: {len(found.missing_files)} notes are gone; run `notewell index`"
+        if not found.hits and not request.scope.public_only:
+            yield from self._unsearched()
 
     def _answering_embedder(self, request: SearchRequest, snapshot: Snapshot) -> tuple[Embedder | None, str]:
         return (None, "") if request.mode == "keyword" else self._embedders.answering(snapshot.embedder())

@@ -55,6 +55,10 @@ class Components:
     def sessions_folder(self) -> Path:
         return self.folder.path / SESSIONS_FOLDER
 
+    def unsearched_conversations(self) -> tuple[str, ...]:
+        """Return notes on conversations that the settings leave out of search."""
+        return _unsearched(self.settings, self.agent, self.sessions_folder)
+
     def close(self) -> None:
         """Stop the background work and release everything that is open; the next use opens it again."""
         self.sync.background.stop()
@@ -63,6 +67,12 @@ class Components:
         self.caches.close()
         self.embedders.close()
         self.answering.forget_queries()
+
+
+def _unsearched(settings: Settings, agent: str, sessions_folder: Path) -> tuple[str, ...]:
+    from notewell.sources.transcripts.unsearched import unsearched_conversations  # only answers without hits need it
+
+    return tuple(unsearched_conversations(settings, agent, sessions_folder))
 
 
 class CacheAccess:
@@ -130,6 +140,7 @@ def open_components(
         transcripts=transcripts,
         embedders=embedders,
         sync=sync,
+        unsearched=lambda: _unsearched(settings, agent, folder.path / SESSIONS_FOLDER),
         tuning=tuning,
     )
     return Components(

@@ -68,6 +68,7 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         notes=(
             *_notes(parts, counts, built_with),
             *(f"{problem.path}: {problem.reason}" for problem in _unreadable_conversations(parts)),
+            *parts.unsearched_conversations(),
             *store_notes,
             *cache_trouble,
         ),

@@ -150,7 +150,16 @@ class Memory:
         found = report.added or report.changed or report.renamed or report.unchanged
         if paths is None and source is None and not found:
             notes = [NO_NOTES.format(workspace=self.workspace), *notes]
+        if paths is None and source is None:
+            notes += self._components.unsearched_conversations()
         return replace(report, notes=(*report.notes, *notes))
+
+    def unsearched_conversations(self) -> tuple[str, ...]:
+        """Return notes on conversations of this agent and of OpenClaw that the settings leave out of search.
+
+        Only names of files are looked at. `index`, `status` and a search without hits give the same notes.
+        """
+        return self._components.unsearched_conversations()
 
     def sync(self, *, paths: Collection[str] | None = None) -> IndexReport:
         """Index what changed, or the changed `paths`, as the background sync does.

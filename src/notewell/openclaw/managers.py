@@ -200,9 +200,9 @@ class MemoryIndexManager:
         group = _group_part(session_key)
         if group is None or self.memory.audience.is_group:  # a memory that was opened for a group stays so
             return None, None
-        from notewell.sessions import id_of_group
+        from notewell.sources.transcripts.session_ids import id_of_group, is_session_name
 
-        return "group", id_of_group(group) if group else None
+        return "group", group if is_session_name(group) else id_of_group(group) if group else None
 
 
 def _provider_status(status: Status) -> Json:

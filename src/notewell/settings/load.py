@@ -162,6 +162,9 @@ def _resolve(given: Iterable[Given], root: Path | None, files: tuple[Path, ...])
         origins[each.key] = each.origin
         where[each.key] = each.where
 
+    if origins["sources"] == "default" and values["sessions.paths"]:  # who names conversations wants them searched
+        values["sources"], origins["sources"] = ("memory", "sessions"), "sessions.paths"
+
     store_path = values["store.path"]  # as written: a relative one is another folder in each workspace
     shared_index = Path(absolute(store_path, None)).is_absolute() and "{workspace}" not in store_path
     for key, option in OPTIONS.items():

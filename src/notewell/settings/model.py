@@ -318,8 +318,13 @@ class SessionSettings:
 
     paths: tuple[Path, ...] = option(
         (),
-        "Folders with transcripts (`.jsonl`) of other programs, such as `~/.claude/projects` or `~/.codex/sessions`",
+        "Folders with conversations (`.jsonl`, `.json5`) of other programs, such as `~/.claude/projects`, "
+        "`~/.codex/sessions` or `~/.openclaw/agents/main/sessions`; where `sources` is not set, it then includes "
+        "`sessions`",
         kind="paths",
+    )
+    offer: bool = option(
+        True, "Mention conversations that are not searched: those of this agent, and of OpenClaw", workspace="yes"
     )
 
 
