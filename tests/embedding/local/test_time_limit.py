@@ -24,7 +24,7 @@ def test_a_caller_stops_waiting_and_the_next_call_waits_for_the_end():
         running.append("slow ends")
         return 1
 
-    with pytest.raises(EmbedderError, match="did not finish within 0.1 seconds"):
+    with pytest.raises(EmbedderError, match=r"did not finish within 0\.1 seconds"):
         limit.run(slow, 0.1)
     assert limit.is_overdue
     with pytest.raises(EmbedderError, match="did not finish"):
