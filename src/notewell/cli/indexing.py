@@ -183,6 +183,8 @@ def doctor(*, fix: bool, chosen: Chosen) -> int:
     Checks notes, folder, index, vectors, embedding model and cache. Exits with 0 if all is well, 3 if the index is
     unusable, else 1.
     """
+    from notewell.settings.openclaw_import import ignored_settings
+
     with chosen.memory() as memory:
         if fix:
             with suppress(StoreError):  # the cost of repairing a corrupt index is unknown; its vectors are cached
@@ -190,6 +192,7 @@ def doctor(*, fix: bool, chosen: Chosen) -> int:
         checks = memory.doctor(fix=fix)
     green, red = (lambda text: click.style(text, fg="green")), (lambda text: click.style(text, fg="red"))
     chosen.print(checks_document(checks), check_lines(checks, good=green, bad=red))
+    print_notes(ignored_settings(memory.workspace))
     if any(check.unusable for check in checks):
         return UNUSABLE
     return 0 if all(check.ok for check in checks) else 1

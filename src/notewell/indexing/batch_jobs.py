@@ -58,6 +58,8 @@ def open_batch(
         return None
     waits = (settings.wait and makes_jobs) if policy.wait is None else policy.wait
     jobs = open_jobs(embedder, state_folder)
+    if makes_jobs:
+        jobs.record_failures(0)
     return BatchRun(jobs, replace(settings, wait=waits), makes_jobs=makes_jobs, requested=policy.batch is True)
 
 
@@ -178,6 +180,7 @@ class BatchRun:
     def _failed(self, what: str, tally: Tally, *, for_good: bool = False) -> None:
         """Count a failure; the second one, or one that no other job would escape, turns jobs off for this run."""
         self._failures += 1
+        self._jobs.record_failures(self._failures, what)
         if self._makes_jobs and (for_good or self._failures >= FAILURE_LIMIT):
             self._makes_jobs = False
             tally.notes.append(f"{what}; batch jobs are off for this run, the rest is embedded without them")

@@ -12,7 +12,7 @@ from notewell.search.options import NO_KEYWORDS
 from notewell.search.query_embedding import KEYWORDS_ONLY, QueryEmbedding
 from notewell.search.searcher import Found, find
 from notewell.search.tuning import TUNING
-from notewell.types import FileStamp, IndexState, SearchAnswer
+from notewell.types import Fallback, FileStamp, IndexState, SearchAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,6 +113,9 @@ class Answering:
             hits=found.hits,
             index=IndexState(counts.files, counts.chunks, counts.pending, stale=stale),
             notes=tuple(dict.fromkeys(note for note in notes if note)),
+            fallback=self._provider_fallback() if embedder else None,
+            provider=embedder.identity.provider if embedder and vector is not None else None,
+            model=embedder.identity.model if embedder and vector is not None else None,
         )
 
     def embedder_notes(self) -> list[str]:
@@ -120,6 +123,10 @@ class Answering:
         vectors_wanted = self._settings.store.vector.enabled
         warning = self._embedders.selection.warning if vectors_wanted else ""
         return [warning] if warning else []
+
+    def _provider_fallback(self) -> Fallback | None:
+        selection = self._embedders.selection
+        return Fallback(self._settings.provider, selection.reason) if selection.fell_back else None
 
     def _mode_notes(self, mode: SearchMode) -> list[str]:
         """Return why a mode is not available as requested."""

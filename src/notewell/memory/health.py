@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+from notewell.embedding.batch.ledger import Ledger
 from notewell.embedding.selection import FELL_BACK
 from notewell.errors import NotewellError, StoreError
-from notewell.indexing.batch_jobs import check_jobs, jobs_in_progress
+from notewell.indexing.batch_jobs import FAILURE_LIMIT, check_jobs, jobs_in_progress
 from notewell.search.options import NO_KEYWORDS
-from notewell.types import EVERYTHING, Check, Counts, Status
+from notewell.store.sqlite.connection import has_fts5
+from notewell.types import EVERYTHING, BatchState, CacheState, Check, Counts, Fallback, FtsState, Status, VectorState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +43,7 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
     cache_stats, cache_trouble = _cache_stats(parts)
     answers_by_vector = _answers_by_vector(counts, built_with, parts)
     in_use = selection.embedder.identity if selection.embedder else None
-    index_path = parts.folder.current()
+    db_path = parts.folder.current()
     return Status(
         workspace=str(parts.workspace),
         agent=parts.agent,
@@ -55,8 +57,10 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         index_embedder=str(built_with) if built_with else None,
         sources=parts.settings.sources,
         index_bytes=size,
-        cache_entries=cache_stats.entries if cache_stats else 0,
-        cache_bytes=cache_stats.bytes if cache_stats else 0,
+        cache=_cache_state(parts, cache_stats),
+        vector=_vector_state(parts, built_with, store_notes, opened=db_path is not None),
+        fts=FtsState(enabled=parts.settings.store.fts.enabled, available=has_fts5()),
+        batch=_batch_state(parts),
         read_only=not parts.folder.writable(),
         stale=stale,
         jobs=jobs_in_progress(parts.folder.path),
@@ -67,12 +71,50 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
             *store_notes,
             *cache_trouble,
         ),
+        fallback=Fallback(parts.settings.provider, selection.reason) if selection.fell_back else None,
         provider=in_use.provider if in_use else "none",
         model=in_use.model if in_use else "",
-        fell_back=selection.fell_back,
-        dimensions=built_with.dimensions if built_with else None,
-        index_path=str(index_path) if index_path else None,
+        requested_provider=parts.settings.provider,
+        db_path=str(db_path) if db_path else None,
+        extra_paths=tuple(map(str, parts.settings.extra_paths)),
         source_counts=tuple(source_counts),
+    )
+
+
+def _cache_state(parts: Components, stats: CacheStats | None) -> CacheState:
+    settings = parts.settings.cache
+    entries, size = (stats.entries, stats.bytes) if stats else (0, 0)
+    return CacheState(settings.enabled, entries, settings.max_entries, size)
+
+
+def _vector_state(
+    parts: Components, built_with: EmbedderIdentity | None, store_notes: Sequence[str], *, opened: bool
+) -> VectorState:
+    settings = parts.settings.store.vector
+    loaded = opened or settings.driver == "segments"  # opening an index loads sqlite-vec
+    return VectorState(
+        enabled=settings.enabled,
+        available=settings.enabled if loaded else None,
+        driver=settings.driver,
+        extension_path=settings.extension_path,
+        load_error="; ".join(store_notes),
+        dims=built_with.dimensions if built_with else None,
+    )
+
+
+def _batch_state(parts: Components) -> BatchState:
+    settings = parts.settings.remote.batch
+    failures = Ledger(parts.folder.path).failures()
+    return BatchState(
+        enabled=settings.enabled,
+        failures=failures.count,
+        limit=FAILURE_LIMIT,
+        wait=settings.wait,
+        concurrency=settings.concurrency,
+        poll_interval_ms=settings.poll_interval_ms,
+        timeout_ms=settings.timeout_minutes * 60_000,
+        last_error=failures.last_error,
+        last_provider=failures.last_provider,
     )
 
 

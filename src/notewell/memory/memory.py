@@ -17,7 +17,7 @@ from notewell.memory.reading import read_note, read_transcript
 from notewell.search.options import build_request, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
 from notewell.settings.workspace import checked_workspace, expanded
-from notewell.sources.privacy import Chat, audience_of
+from notewell.sources.privacy import Chat, audience_of, shows_citations
 from notewell.types import Problem
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         ProgressCallback,
         Remembered,
         SearchAnswer,
+        SessionContext,
         SourceName,
         Status,
         Verification,
@@ -344,6 +345,34 @@ class Memory:
         if transcripts and transcripts.may_hold(path):
             return read_transcript(transcripts, path, first_line=first_line, lines=lines, audience=audience)
         return read_note(self._components.notes, path, first_line=first_line, lines=lines, audience=audience)
+
+    def session_context(
+        self,
+        *,
+        max_chars: int | None = None,
+        chat: Chat | None = None,
+        session: str | None = None,
+        today: date | None = None,
+    ) -> SessionContext:
+        """Return what an agent should know at the start of a session: `MEMORY.md` and the notes of today and yesterday.
+
+        It is for the system prompt, fenced as data, and fits into `max_chars`, by default `tools.injected_chars`. To a
+        group, `MEMORY.md` and private notes do not exist. `report()` of the result says what became of each file.
+        """
+        from datetime import datetime
+
+        from notewell.memory.session_context import session_context
+
+        self._check_enabled()
+        audience = audience_of(chat, session, self.audience)
+        return session_context(
+            self._components.notes,
+            self.workspace,
+            audience=audience,
+            cited=shows_citations(self.settings.tools.citations, audience.chat),
+            max_chars=self.settings.tools.injected_chars if max_chars is None else max_chars,
+            today=today or datetime.now().astimezone().date(),
+        )
 
     def status(self, *, deep: bool = False) -> Status:
         """Say where the memory is, what it holds and how it would answer; `deep` also checks that it all works."""

@@ -72,9 +72,6 @@ _LABELS: Mapping[str, str] = {
 }
 
 
-_FAILED_JOB = re.compile(r"(a batch job of .+? (?:failed|could not be made): .+);")  # as `Memory.index` says it
-
-
 class MemoryIndexManager:
     """The builtin backend: a `Memory` behind OpenClaw's interface."""
 
@@ -86,7 +83,6 @@ class MemoryIndexManager:
         self._warmed: set[str] = set()  # sessions that have searched before
         self._last_search: Json = {}
         self._last_sync: Json = {}
-        self._job_failures: tuple[str, ...] = ()  # of the last sync
 
     def search(
         self,
@@ -156,7 +152,6 @@ class MemoryIndexManager:
                 progress({"completed": step.done, "total": step.total, "label": _LABELS[step.stage]})
 
         report = self.memory.index(force=force, progress=told)
-        self._job_failures = tuple(failed[1] for note in report.notes if (failed := _FAILED_JOB.match(note)))
         self._last_sync = {
             "reason": reason,
             "force": force,
@@ -169,13 +164,7 @@ class MemoryIndexManager:
 
     def status(self) -> Json:
         """Return OpenClaw's `MemoryProviderStatus`; optional fields are left out where there is nothing to say."""
-        document = _provider_status(self.memory.status(), self.memory.settings)
-        if self._job_failures:
-            document["batch"] |= {
-                "failures": len(self._job_failures),
-                "lastError": self._job_failures[-1],
-                "lastProvider": document["provider"],
-            }
+        document = _provider_status(self.memory.status())
         custom = {"agent": self.memory.agent, "lastSearch": self._last_search, "lastSync": self._last_sync}
         return document | {"custom": {name: value for name, value in custom.items() if value}}
 
@@ -216,52 +205,48 @@ class MemoryIndexManager:
         return "group", id_of_group(group) if group else None
 
 
-def _provider_status(status: Status, settings: Settings) -> Json:
-    from notewell.indexing.batch_jobs import FAILURE_LIMIT
-
-    vector = settings.store.vector
-    batch = settings.remote.batch
-    opened = vector.driver == "segments" or status.index_path is not None  # reading the index loads sqlite-vec
+def _provider_status(status: Status) -> Json:
+    cache, fts, vector, batch = status.cache, status.fts, status.vector, status.batch
     document: Json = {
-        "backend": MemoryIndexManager.backend,
+        "backend": status.backend,
         "provider": status.provider,
         "model": status.model,
-        "requestedProvider": settings.provider,
+        "requestedProvider": status.requested_provider,
         "files": status.files,
         "chunks": status.chunks,
         "dirty": status.stale,
         "workspaceDir": status.workspace,
-        "dbPath": status.index_path,
-        "extraPaths": [str(path) for path in settings.extra_paths],
+        "dbPath": status.db_path,
+        "extraPaths": list(status.extra_paths),
         "sources": list(status.sources),
         "sourceCounts": [
             {"source": each.source, "files": each.files, "chunks": each.chunks} for each in status.source_counts
         ],
-        "cache": {
-            "enabled": settings.cache.enabled,
-            "entries": status.cache_entries,
-            "maxEntries": settings.cache.max_entries,
-        },
-        "fts": {"enabled": True, "available": True},  # notewell brings a SQLite with FTS5
+        "cache": {"enabled": cache.enabled, "entries": cache.entries, "maxEntries": cache.max_entries},
+        "fts": {"enabled": fts.enabled, "available": fts.available, "error": fts.error},
         "vector": {
             "enabled": vector.enabled,
-            "available": vector.enabled if opened else None,
+            "available": vector.available,
             "extensionPath": vector.extension_path,
-            "dims": status.dimensions,
+            "loadError": vector.load_error,
+            "dims": vector.dims,
         },
         "batch": {
             "enabled": batch.enabled,
-            "failures": 0,
-            "limit": FAILURE_LIMIT,
+            "failures": batch.failures,
+            "limit": batch.limit,
             "wait": batch.wait,
             "concurrency": batch.concurrency,
             "pollIntervalMs": batch.poll_interval_ms,
-            "timeoutMs": batch.timeout_minutes * 60_000,
+            "timeoutMs": batch.timeout_ms,
+            "lastError": batch.last_error,
+            "lastProvider": batch.last_provider,
         },
     }
-    if status.fell_back:
-        document["fallback"] = {"from": settings.provider, "reason": status.embedder_reason}
-    document["vector"] = _without_blanks(document["vector"])
+    if status.fallback:
+        document["fallback"] = {"from": status.fallback.instead_of, "reason": status.fallback.reason}
+    for name in ("fts", "vector", "batch"):
+        document[name] = _without_blanks(document[name])
     return _without_blanks(document)
 
 

@@ -56,6 +56,11 @@ def _translated(error: apsw.Error, path: Path, *, system_errno: int = 0) -> Exce
     return StoreError(what, hint="check that the disk that holds the index is readable and writable")
 
 
+def has_fts5() -> bool:
+    """Say whether this SQLite has the full-text index that keyword search needs."""
+    return "ENABLE_FTS5" in apsw.compile_options
+
+
 class Database:
     """One connection. Statements are run to their end, so every error shows where it happened."""
 
