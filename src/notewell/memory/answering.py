@@ -157,7 +157,8 @@ class Answering:
         if not request.query.strip():
             yield "the query is empty: say what to look for"
         if not counts.files:
-            yield NO_NOTES.format(workspace=self._workspace)
+            there = any(source.list().files for source in self._sync.sources)
+            yield NOT_INDEXED if there else NO_NOTES.format(workspace=self._workspace)
         if waiting:
             yield waiting
         if found.missing_files:

@@ -18,6 +18,7 @@ from notewell.search.options import build_request, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
 from notewell.settings.workspace import checked_workspace, expanded
 from notewell.sources.privacy import Chat, audience_of, shows_citations
+from notewell.types import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -146,12 +147,19 @@ class Memory:
             )
         )
         with self._components.index.use() as store:
-            notes = [*self._components.answering.embedder_notes(), *(store.notes if store else ())]
+            notes = list(store.notes) if store else []
         found = report.added or report.changed or report.renamed or report.unchanged
-        if paths is None and source is None and not found:
+        if paths is None and source is None and not found and not self.files():
             notes = [NO_NOTES.format(workspace=self.workspace), *notes]
         if paths is None and source is None:
             notes += self._components.unsearched_conversations()
+        selection = self._components.embedders.selection
+        named = self.settings.provider not in {"auto", "none"} and self.settings.store.vector.enabled
+        if named and selection.embedder is None:
+            problem = Problem("embedder", f"{selection.reason}; {selection.hint}".rstrip("; "))
+            report = replace(report, complete=False, problems=(*report.problems, problem))
+        else:
+            notes += self._components.answering.embedder_notes()
         return replace(report, notes=(*report.notes, *notes))
 
     def unsearched_conversations(self) -> tuple[str, ...]:
