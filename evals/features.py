@@ -52,13 +52,13 @@ def _says_no(*_: object) -> bool:
 
 SEARCH = "notewell.search"
 OFF: dict[str, dict[str, Any]] = {  # feature -> what takes the place of what
-    "typos": {f"{SEARCH}.spelling:_similar": _nothing},
-    "prefixes": {f"{SEARCH}.spelling:_begun": _nothing},
-    "acronyms": {f"{SEARCH}.acronyms:acronyms_of": _no_terms},
+    "typos": {f"{SEARCH}.word_variants:_as_typo": _nothing},
+    "prefixes": {f"{SEARCH}.word_variants:_as_prefix": _nothing},
+    "acronyms": {f"{SEARCH}.word_variants:acronym_terms": _no_terms},
     "cjk": {f"{SEARCH}.unspaced:content_pieces": _run_as_it_is},
     "identifiers": {f"{SEARCH}.query:_terms_of": _parts_only},
     "phrases": {f"{SEARCH}.query:_QUOTED": re.compile("(?!)")},
-    "dates": {f"{SEARCH}.time_filter:_may_speak_of_time": _says_no, f"{SEARCH}.query:day_phrases": _nothing},
+    "dates": {f"{SEARCH}.dates.filters:_may_name_time": _says_no, f"{SEARCH}.query:day_phrases": _nothing},
 }
 
 

@@ -67,7 +67,7 @@ from notewell.types import (
 )
 
 if TYPE_CHECKING:
-    from notewell.embedding.download import download_model
+    from notewell.embedding.local.download import download_model
     from notewell.memory.async_memory import AsyncMemory
     from notewell.memory.memory import Memory
     from notewell.memory.shared import close_shared_memories, shared_memory
@@ -147,7 +147,7 @@ _HOMES = {
     "Settings": "notewell.settings",
     "close_shared_memories": "notewell.memory.shared",
     "shared_memory": "notewell.memory.shared",
-    "download_model": "notewell.embedding.download",
+    "download_model": "notewell.embedding.local.download",
 }
 
 

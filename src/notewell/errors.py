@@ -13,10 +13,10 @@
     ├── QueryError                  exit 2   a search that cannot be asked (a limit below 1)
     ├── EmbedderError               exit 1   an embedder is missing, broken or gave bad vectors
     │   ├── EmbedderUnavailableError
-    │   ├── ProviderError                    a remote provider cannot be reached, refuses, or answers nonsense
+    │   ├── ProviderError                    a remote provider cannot be reached, or a response is invalid
     │   └── BadVectorError
     ├── CostLimitError              exit 1   embedding would cost more than the settings allow without asking
-    ├── RerankerError               exit 1   a reranker is missing, cannot be reached or answered nonsense
+    ├── RerankerError               exit 1   a reranker is missing, cannot be reached or sent an invalid response
     ├── ConversationError           exit 1   the session store cannot do what was asked
     │   ├── SessionNotFoundError
     │   ├── SessionExistsError
@@ -124,7 +124,7 @@ class QueryError(NotewellError):
 
 
 class EmbedderError(NotewellError):
-    """An embedder is missing, broken or answered nonsense."""
+    """An embedder is missing, broken or returned invalid vectors."""
 
 
 class EmbedderUnavailableError(EmbedderError):
@@ -132,10 +132,10 @@ class EmbedderUnavailableError(EmbedderError):
 
 
 class ProviderError(EmbedderError):
-    """A remote provider cannot be reached, refuses the key or the request, or answers nonsense; `reason` says which.
+    """A remote provider cannot be reached, refuses the key or the request, or sends an invalid response.
 
-    `reason` is a stable word: unreachable, timeout, broken_off, rate_limited, quota, key, refused, missing, server,
-    nonsense or misfit.
+    `reason` is a stable word: unreachable, timeout, connection_lost, rate_limited, quota, key, refused, missing,
+    server, invalid_response or wrong_dimensions.
     """
 
     def __init__(self, message: str, *, hint: str = "", reason: str = "server") -> None:

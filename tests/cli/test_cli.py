@@ -18,7 +18,7 @@ from notewell import Memory, __version__
 from notewell.agents.install import CLIENTS
 from notewell.cli.agents import CLIENT_NAMES
 from notewell.cli.main import COMMANDS, cli
-from notewell.embedding.hub import hub_file
+from notewell.embedding.local.models import hub_file
 
 from .conftest import run_process
 
@@ -278,7 +278,7 @@ def test_keyword_search_loads_no_model(notewell, indexed, words, monkeypatch):
     def refuse(*_):
         raise AssertionError("a model was asked for")
 
-    monkeypatch.setattr("notewell.embedding.embedders.select_embedder", refuse)
+    monkeypatch.setattr("notewell.embedding.selection.select_embedder", refuse)
     (indexed / "memory/new.md").write_text("The zebra protocol.\n", encoding="utf-8")
     found = notewell("search", "zebra", "-w", indexed, *words, "--json").document
     assert (found["mode"], found["notes"], found["index"]["pending"]) == ("keyword", [], 1)
@@ -731,7 +731,7 @@ def test_every_help_ends_with_an_example_that_runs(notewell, example, monkeypatc
         write_test_set(example / "evals/corpus")
     if "download" in words:  # one that is there already is not fetched
         monkeypatch.setenv("NOTEWELL_LOCAL__MODEL_CACHE_DIR", str(tmp_path / "models"))
-        model = hub_file(words[-1]).kept_at(tmp_path / "models")
+        model = hub_file(words[-1]).path_in(tmp_path / "models")
         model.parent.mkdir(parents=True)
         model.write_bytes(b"GGUF")
     if name == "mcp":  # a server: it ends with its client, and the process with it

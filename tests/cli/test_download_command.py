@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.embedding.loopback_hub import Hub, serving
+from tests.embedding.local.loopback_hub import Hub, serving
 
 NAME = "hf:owner/repository/tiny.gguf"
 
@@ -45,7 +45,7 @@ def test_a_model_that_the_hub_does_not_have(notewell, workspace, hub):
     hub.codes = [404]
     done = notewell("download", NAME, "-w", workspace)
     assert done.code == 1
-    assert "the hub has no http://127.0.0.1" in done.err
+    assert "the hub does not have http://127.0.0.1" in done.err
     assert "check the name" in done.err
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import runpy
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import FrozenInstanceError
@@ -12,21 +11,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from notewell.embedding.file_facts import FileFacts
-from notewell.embedding.gguf import GgufEmbedder
-from notewell.embedding.granite import GraniteEmbedder
 from notewell.embedding.hashing import HashingEmbedder
-from notewell.embedding.http.service import missing_packages
-from notewell.embedding.local import packaged_model_file
-from notewell.embedding.onnx_folder import OnnxFolderEmbedder
-from notewell.embedding.providers.openai import open_openai
+from notewell.embedding.http_calls import missing_packages
+from notewell.embedding.local.gguf import FileFacts, GgufEmbedder
+from notewell.embedding.local.granite import GraniteEmbedder
+from notewell.embedding.local.models import packaged_model_file
+from notewell.embedding.local.onnx_folder import OnnxFolderEmbedder
+from notewell.embedding.providers import open_openai
 from notewell.errors import EmbedderUnavailableError
 from notewell.protocols import Embedder
 from notewell.settings import RemoteSettings, Settings
+from tests.embedding.local.tiny_gguf import write_bert
 from tests.fakes.openai import FakeOpenAI
 
-TINY_GGUF = Path(__file__).parent.parent / "embedding" / "tiny_gguf.py"
-SENTENCE_FOLDER = Path(__file__).parent.parent / "embedding" / "sentence_folder.py"
 Opener = Callable[[], Embedder]
 
 TEXTS = [
@@ -58,14 +55,14 @@ def open_granite(_: Path) -> Embedder:
 
 
 def open_onnx_folder(place: Path) -> Embedder:
-    write_sentence_folder = runpy.run_path(str(SENTENCE_FOLDER))["write_sentence_folder"]
+    from tests.embedding.local.sentence_folder import write_sentence_folder  # skips where onnx is missing
+
     return OnnxFolderEmbedder(write_sentence_folder(place / "tiny"))
 
 
 def open_gguf(place: Path) -> Embedder:
     if importlib.util.find_spec("llama_cpp") is None:
         pytest.skip("llama-cpp-python is not installed (the extra `gguf`)")
-    write_bert = runpy.run_path(str(TINY_GGUF))["write_bert"]
     return GgufEmbedder(write_bert(place / "tiny.gguf"), FileFacts(place))
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from notewell.search.rerankers.selection import BUILT_IN, open_reranker
+from notewell.search.rerankers import BUILT_IN, open_reranker
 from notewell.settings import QuerySettings, RerankSettings, Settings
 from tests.search.rerankers.provider import running
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from notewell.embedding.granite import PACK_SHA256, GraniteEmbedder
-from notewell.embedding.local import packaged_model_file
-from notewell.embedding.pack import ModelPack, load_pack
+from notewell.embedding.local.granite import PACK_SHA256, GraniteEmbedder
+from notewell.embedding.local.granite_pack import ModelPack, load_pack
+from notewell.embedding.local.models import packaged_model_file
 from notewell.errors import EmbedderUnavailableError
 
 

@@ -67,7 +67,7 @@ def test_prices_of_your_own_come_first():
 
 @pytest.mark.parametrize("written", ["", "free", "-1", "nan", "inf"])
 def test_a_price_that_is_none(written):
-    with pytest.raises(SettingsError, match=r"the price of openai/text-embedding-3-small must be dollars") as raised:
+    with pytest.raises(SettingsError, match=r"the price of openai/text-embedding-3-small must be in dollars") as raised:
         price(settings("openai", **{"openai__text-embedding-3-small": written}))
     assert '"openai/text-embedding-3-small" = "0.02"' in raised.value.hint
 

@@ -1,20 +1,22 @@
 from __future__ import annotations
 
+import pkgutil
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
-from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
 
-from notewell.embedding import extra
+from notewell.embedding import local
 from notewell.embedding.hashing import HashingEmbedder
-from notewell.embedding.local import open_local
+from notewell.embedding.local.models import open_local
 from notewell.embedding.selection import BUILT_IN, ENTRY_POINT_GROUP, select_embedder
 from notewell.errors import EmbedderUnavailableError
 from notewell.settings import LocalSettings, Settings
 
-from .sentence_folder import write_sentence_folder
+from .local.sentence_folder import write_sentence_folder
 
 
 def asking_for(provider: str, *, fallback: str = "none", model_path: str = "") -> Settings:
@@ -23,7 +25,7 @@ def asking_for(provider: str, *, fallback: str = "none", model_path: str = "") -
 
 @pytest.fixture
 def without_onnxruntime(monkeypatch):
-    monkeypatch.setattr(extra, "PACKAGES", ("onnxruntime_that_is_not_installed", "tokenizers"))
+    monkeypatch.setattr(local, "PACKAGES", ("onnxruntime_that_is_not_installed", "tokenizers"))
 
 
 def test_auto_takes_the_local_model(pack):
@@ -89,8 +91,13 @@ def test_gguf_is_refused(tmp_path):
 
 
 def test_built_ins_are_the_package_s_own_entry_points():
-    registered = {entry.name: entry.value for entry in entry_points(group=ENTRY_POINT_GROUP)}
-    assert {name: registered[name] for name in BUILT_IN} == BUILT_IN
+    project = tomllib.loads(Path(__file__).parents[2].joinpath("pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["entry-points"][ENTRY_POINT_GROUP] == BUILT_IN
+
+
+@pytest.mark.parametrize("target", BUILT_IN.values())
+def test_entry_points_resolve(target):
+    assert callable(pkgutil.resolve_name(target))
 
 
 PLUG_IN = """

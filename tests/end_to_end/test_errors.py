@@ -12,7 +12,7 @@ import pytest
 from notewell import ConversationStore, IndexMismatchError, Memory, RerankerError, Settings, StoreError, errors
 from notewell.embedding.hashing import HashingEmbedder
 from notewell.memory.remembering import notes_lock
-from notewell.search.rerankers.selection import open_reranker
+from notewell.search.rerankers import open_reranker
 from notewell.settings import QuerySettings, RerankSettings
 from notewell.store.state_folder import StateFolder
 from tests.cli.conftest import Outcome
@@ -233,7 +233,7 @@ PROVOCATIONS = {
     errors.EmbedderUnavailableError: Provocation(
         embedder_unavailable,
         0,
-        "no embedding provider is called 'nonesuch'",
+        "there is no embedding provider 'nonesuch'",
         "set provider to one of them",
         beside=True,
     ),
@@ -315,7 +315,7 @@ def test_index_mismatch(workspace):
 def test_reranker_error():
     """A search goes on without a reranker that cannot run, so nothing but opening one raises it."""
     settings = Settings(query=QuerySettings(rerank=RerankSettings(provider="nonesuch")))
-    with pytest.raises(RerankerError, match="no reranker is called 'nonesuch'; available are: cohere, jina") as raised:
+    with pytest.raises(RerankerError, match="there is no reranker 'nonesuch'; available are: cohere, jina") as raised:
         open_reranker(settings)
     assert "query.rerank.provider" in raised.value.hint
     assert (raised.value.kind, raised.value.exit_code) == ("reranker", 1)

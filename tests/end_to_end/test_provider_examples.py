@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.embedding.loopback_hub import Hub, serving
-from tests.embedding.tiny_gguf import write_embedding_gemma
+from tests.embedding.local.loopback_hub import Hub, serving
+from tests.embedding.local.tiny_gguf import write_embedding_gemma
 from tests.end_to_end.test_docs import EXAMPLE, REPOSITORY, Block, PageRun, Shown, blocks_of, prepare_environment
 from tests.fakes.providers import FakeGemini, FakeMistral, FakeOllama, FakeOpenAI, FakeProvider, FakeVoyage, Request
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from evals.features import OFF, without
 
 from notewell.evaluation.runner import evaluate
 from notewell.evaluation.test_sets import load_set
@@ -34,7 +35,7 @@ def ndcg_of(eval_set, work, *, tuning=None):
 
 
 def test_every_feature_set_has_a_floor():
-    assert {folder.name for folder in FEATURES.iterdir() if folder.is_dir()} == set(FLOORS)
+    assert {folder.name for folder in FEATURES.iterdir() if folder.is_dir()} == set(FLOORS) == set(OFF)
 
 
 @pytest.mark.parametrize("name", FLOORS)
@@ -52,6 +53,14 @@ def test_a_feature_set_does_not_fall_below_its_floor(work, name):
 def test_a_rule_wins_on_the_set_of_its_feature(work, name, off):
     eval_set = load_set(FEATURES / name)
     assert ndcg_of(eval_set, work) > ndcg_of(eval_set, work, tuning=replace(TUNING, **off))
+
+
+@pytest.mark.parametrize("feature", OFF)
+def test_a_feature_wins_on_its_own_questions(work, feature):
+    eval_set = load_set(FEATURES / feature)
+    with_it = ndcg_of(eval_set, work)
+    with without(feature):
+        assert ndcg_of(eval_set, work) < with_it
 
 
 def test_quotes_win_over_the_same_questions_without_them(work):

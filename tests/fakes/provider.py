@@ -55,8 +55,8 @@ class FakeProvider:
         self.polls_until_done = 1  # looks at a batch job that still find it at work
         self.hold_jobs = False  # no batch job ends while this is set
         self.on_request: Callable[[str, str], None] = _nothing  # called with "before" or "after", and the route
-        self.peak = 0  # the most requests under way at once so far
-        self._under_way = 0
+        self.peak = 0  # the most concurrent requests so far
+        self._pending = 0
         self._requests: list[Request] = []
         self._faults = Faults()
         self._poisons: list[str] = []
@@ -170,13 +170,13 @@ class FakeProvider:
         route = self.route_of(request)
         with self._lock:
             self._requests.append(replace(request, route=route))
-            self._under_way += 1
-            self.peak = max(self.peak, self._under_way)
+            self._pending += 1
+            self.peak = max(self.peak, self._pending)
         try:
             return self._reply(request, route)
         finally:
             with self._lock:
-                self._under_way -= 1
+                self._pending -= 1
 
     def _reply(self, request: Request, route: str) -> Reply:
         if self.latency:

@@ -232,7 +232,7 @@ def test_vectors_of_two_embedders_are_never_mixed(memory, workspace):
     with Memory.open(workspace, embedder=HashingEmbedder(dimensions=128)) as other:
         answer = other.search("printer")
         assert answer.mode == "keyword"
-        assert any("vectors of" in note for note in answer.notes)
+        assert any("the index was built with hashing" in note for note in answer.notes)
         assert other.index().rebuilt
         assert other.search("printer").mode == "hybrid"
     report = memory.index()
@@ -538,7 +538,7 @@ def test_semantic_search_falls_back_to_keywords_where_nothing_is_embedded(worksp
     with Memory.open(workspace, provider="hashing") as memory:
         answer = memory.search("printer", mode="semantic", sync=False)
     assert (answer.mode, paths(answer)) == ("keyword", ["memory/network.md"])
-    assert answer.notes == ("only keywords were searched: nothing is embedded yet: run `notewell index`",)
+    assert answer.notes == ("keyword search only: nothing is embedded yet; run `notewell index`",)
 
 
 @pytest.mark.parametrize(
@@ -633,7 +633,7 @@ def test_a_reranker_takes_a_second_look(diary):
 def test_a_reranker_that_is_not_configured_is_an_error_with_the_next_step(diary):
     from notewell import RerankerError
 
-    with pytest.raises(RerankerError, match="no reranker is chosen") as caught:
+    with pytest.raises(RerankerError, match="no reranker is configured") as caught:
         diary.search("harbour crane", rerank=True)
     assert "query.rerank.provider" in caught.value.hint
 

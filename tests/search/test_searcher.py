@@ -154,7 +154,7 @@ MEETINGS = {f"memory/2026-{month:02}-14.md": "Met the landlord about the heating
 def test_a_time_in_the_question_is_a_filter_and_the_answer_says_so(opened):
     answer = opened(MEETINGS).search("the landlord in March 2026")
     assert paths(answer) == ["memory/2026-03-14.md"]
-    assert "searched only the time asked for (in March 2026: 2026-03-01 to 2026-03-31)" in answer.notes
+    assert "limited to the time in the question (in March 2026: 2026-03-01 to 2026-03-31)" in answer.notes
 
 
 @pytest.mark.parametrize("provider", ["none", "hashing"])
@@ -174,7 +174,7 @@ def test_where_a_filter_would_leave_nothing_the_answer_says_so_and_searches_with
     answer = opened(MEETINGS).search("what is the cat called, March 2025")
     assert paths(answer) == ["memory/pets.md"]
     meaning = "March 2025: 2025-03-01 to 2025-03-31"
-    assert f"nothing from the time asked for ({meaning}) matches; searched all dates" in answer.notes
+    assert f"no matches from the time in the question ({meaning}); searched all dates" in answer.notes
 
 
 def test_a_note_of_another_day_that_names_the_time_passes_the_filter(opened):

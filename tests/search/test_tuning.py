@@ -13,22 +13,19 @@ import notewell.search
 from notewell.search.tuning import TUNING, Tuning
 
 SEARCH = Path(notewell.search.__file__).parent
-CALENDAR = {"times", "time_words.py", "day_phrases.py"}  # days of a month, months of a year, digits of a date
+CALENDAR = {  # days of a month, months of a year, digits of a date
+    f"dates/{name}.py" for name in ("vocabulary", "european", "east_asian", "phrases", "moments", "question")
+}
 COUNTING = {0, 1, -1, 2}  # first, last, both
 
 REASONS = {
     "rerankers": {10.0: "seconds that a reranking provider may take"},
-    "acronyms.py": {
-        3: "words of the shortest long form in a question",
-        5: "letters of the longest acronym",
-        8: "chunks read for an explanation",
-        60: "runs of words in a question that are tried",
-        100: "characters around an acronym in which its explanation stands",
-    },
-    "decay.py": {0.5: "what is left after a half-life"},
-    "diversity.py": {50: "chunks that MMR puts in order, when it is asked for"},
-    "heading_days.py": {
-        31: "days: a longer time in a heading says nothing",
+    "dates/filters.py": {
+        3: "ways to write a day",
+        4: "days in a question that are also searched for in other ways; digits of a year",
+        12: "months of a year",
+        31: "days of the longest month; a longer period in a heading does not date its chunks",
+        1000: "characters of a question that are read for a time",
         2000: "any year: the day does not matter",
         4096: "headings remembered",
     },
@@ -38,13 +35,14 @@ REASONS = {
         200: "candidates a side at most; OpenClaw's cap",
     },
     "ordering.py": {
+        0.5: "what is left after a half-life; a reranker that gives all texts the same score",
         0.7: "default weight of a reranker; a setting",
         20: "default candidates of a reranker; a setting",
         24: "chunks read at a time",
+        50: "chunks that MMR puts in order, when it is asked for",
     },
     "query.py": {0.5: "of BM25's idf", 1e-06: "floor of FTS5's idf", 4000: "characters of a question that are read"},
     "query_embedding.py": {64: "question vectors remembered"},
-    "reranking.py": {0.5: "a reranker that gives all texts the same score"},
     "scoring.py": {
         0.3: "OpenClaw's text weight; a setting",
         0.5: "of BM25's idf",
@@ -62,14 +60,16 @@ REASONS = {
         160: "characters shown of the beginning of a long message",
         700: "characters of a snippet; OpenClaw's",
     },
-    "spelling.py": {
-        3: "words of one question that are guessed",
+    "word_variants.py": {
+        3: "words of one question that are guessed; words of the shortest long form",
         4: "letters of the shortest word with a typo; letters two typos change",
-        5: "letters from which one may be missing",
+        5: "letters from which one may be missing; letters of the longest acronym",
         6: "letters from which one may be wrong",
         7: "letters of the shortest stem with two typos",
-        8: "letters of the shortest word with two typos",
+        8: "letters of the shortest word with two typos; chunks read for an explanation",
         24: "letters of the longest word",
+        60: "runs of words in a question that are tried as long forms",
+        100: "characters around an acronym in which its explanation stands",
         1000: "chunks counted to choose between guesses",
         20000: "terms compared",
     },
@@ -85,8 +85,9 @@ def numbers_in(source: str) -> set[float]:
 def test_every_other_number_has_a_reason():
     found = defaultdict(set)
     for file in sorted(SEARCH.rglob("*.py")):
-        name = file.relative_to(SEARCH).parts[0]
-        if name not in CALENDAR and name != "tuning.py" and (numbers := numbers_in(file.read_text(encoding="utf-8"))):
+        path = file.relative_to(SEARCH)
+        name = "rerankers" if path.parts[0] == "rerankers" else path.as_posix()
+        if name not in {"tuning.py", *CALENDAR} and (numbers := numbers_in(file.read_text(encoding="utf-8"))):
             found[name] |= numbers
     assert dict(found) == {name: set(reasons) for name, reasons in REASONS.items()}
 

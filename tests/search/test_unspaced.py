@@ -1,4 +1,4 @@
-"""Runs of unspaced writing fall apart at function words and nowhere else, and every substring is still found."""
+"""Unspaced text is split at function words and nowhere else, and every substring is still found."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import click
 from notewell import NotewellError, __version__
 from notewell.agents.documents import error_document
 from notewell.cli.terminal import print_error, print_json
-from notewell.embedding.http.retry_hooks import silence
+from notewell.embedding.http_calls import silence_retries
 from notewell.errors import system_error
 
 COMMANDS = {  # name -> function below notewell.cli; its module is imported only when the command is used
@@ -90,7 +90,7 @@ def main(args: list[str] | None = None) -> None:
     # A single query is too small for several NumPy threads: on a busy machine they wait for each other, and a search of
     # 20 ms takes 300. onnxruntime, which embeds the notes, has threads of its own.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    silence()  # stdout is for data
+    silence_retries()  # stdout is for data
     words = sys.argv[1:] if args is None else args
     sys.exit(run(words))
 

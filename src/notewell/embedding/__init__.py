@@ -1,1 +1,1 @@
-"""Texts in, unit vectors out: the local model, its cache and the choice of an embedder."""
+"""Turns text into unit vectors, on this machine or through a provider."""

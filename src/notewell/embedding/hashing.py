@@ -1,7 +1,7 @@
-"""An embedder without a model: texts come in, signed bags of hashed words go out, the same on every machine.
+"""Embeds without a model, as signed bags of hashed words, the same on every machine.
 
-It serves tests, demonstrations and machines where no model can run; it knows which words two texts share, not what
-they mean.
+It serves tests, demonstrations and machines where no model can run; it compares the words of two texts, not their
+meaning.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DIMENSIONS = 384  # the width of the small sentence models, so that sizes and timings compare
 
-# Measured with questions to a small set of notes: half the pairs share no word, a tenth of the first hits is above.
+# Measured with questions to a small set of notes: half the pairs share no word, a tenth of the first hits are above.
 COSINE_RANGE = (0.0, 0.45)
 
 # Kana, Han, Hangul: written without blanks, so a run of them is not a word.
@@ -54,9 +54,9 @@ class HashingEmbedder:
         return True
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        import numpy as np  # choosing an embedder must not cost the import
+        import numpy as np  # choosing an embedder must not import it
 
-        from notewell.embedding.checks import unit_rows
+        from notewell.embedding.unit_vectors import unit_rows
 
         dimensions = self._identity.dimensions
         counts = np.zeros((len(texts), dimensions), dtype=np.float32)
@@ -77,7 +77,7 @@ class HashingEmbedder:
 
 
 def open_hashing(settings: Settings) -> Embedder:  # noqa: ARG001 - the signature every embedder is opened with
-    """Return the hashing embedder; the entry point `hashing` of the group `notewell.embedders`."""
+    """Return the hashing embedder; the entry point `hashing` of `notewell.embedders`."""
     return HashingEmbedder()
 
 

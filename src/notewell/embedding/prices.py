@@ -1,15 +1,17 @@
-"""What embedding costs: an embedder and the settings come in, the price of a million tokens goes out.
+"""Estimates what embedding costs.
 
-The prices are list prices in US dollars as the providers published them by May 2026, without free allowances, taxes or
-agreements of your own. They change: `cost.prices` in the settings takes their place, model by model.
+The prices are list prices in US dollars as published by May 2026, without free allowances, taxes or agreements of your
+own. They change: `cost.prices` in the settings overrides them, model by model.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
+from notewell.embedding.http_calls import LOOPBACK
+from notewell.embedding.selection import ProbedEmbedder
 from notewell.errors import SettingsError
 from notewell.types import CostEstimate, Price
 
@@ -20,10 +22,9 @@ if TYPE_CHECKING:
 AS_OF = "2026-05"
 _MILLION = 1_000_000
 
-# Who embeds on this machine, or on one of your own.
-FREE = ("local", "hashing", "ollama")
+FREE = ("local", "hashing", "ollama")  # they run on this machine, or on one of your own
 
-# Dollars for a million tokens, at once and by batch job.
+# Dollars per million tokens, by ordinary request and by batch job.
 LIST_PRICES: Mapping[str, tuple[float, float]] = {
     # openai.com/api/pricing: batch jobs at half the price
     "openai/text-embedding-3-small": (0.02, 0.01),
@@ -46,13 +47,13 @@ LIST_PRICES: Mapping[str, tuple[float, float]] = {
 
 
 def price_of(embedder: Embedder, settings: Settings) -> Price:
-    """Return what this embedder costs: by the settings, by the list, nothing on this machine, or unknown."""
+    """Return the embedder's price: from the settings, free on this machine, from the list, or unknown."""
     provider, model = _names(embedder)
     name = f"{provider}/{model}"
     own = _own_price(name, settings.cost.prices)
     if own is not None:
         return Price(own, own, "cost.prices in the settings")
-    if provider in FREE or (provider == settings.provider and _stays_here(settings.remote.base_url)):
+    if provider in FREE or (provider == settings.provider and _is_loopback(settings.remote.base_url)):
         return Price(0.0, 0.0, "runs on this machine or one of your own")
     if name in LIST_PRICES:
         at_once, by_batch = LIST_PRICES[name]
@@ -61,7 +62,7 @@ def price_of(embedder: Embedder, settings: Settings) -> Price:
 
 
 def estimate(embedder: Embedder, settings: Settings, tokens: int) -> CostEstimate:
-    """Return what it would cost to embed that many tokens."""
+    """Return the cost of embedding this many tokens."""
     price = price_of(embedder, settings)
     provider, model = _names(embedder)
     return CostEstimate(
@@ -75,12 +76,9 @@ def estimate(embedder: Embedder, settings: Settings, tokens: int) -> CostEstimat
 
 
 def _names(embedder: Embedder) -> tuple[str, str]:
-    """Return provider and model, without the call that the whole identity of an unknown model costs."""
-    if "notewell.embedding.providers.embedder" in sys.modules:  # else it is none of those: no need to import it
-        from notewell.embedding.providers.embedder import RemoteEmbedder
-
-        if isinstance(embedder, RemoteEmbedder):
-            return embedder.api.name, embedder.model
+    """Return provider and model, without the call that the identity of an unknown model costs."""
+    if isinstance(embedder, ProbedEmbedder):
+        return embedder.provider, embedder.model
     return embedder.identity.provider, embedder.identity.model
 
 
@@ -94,13 +92,11 @@ def _own_price(name: str, prices: Mapping[str, str]) -> float | None:
         price = -1.0
     if not 0 <= price < float("inf"):
         raise SettingsError(
-            f"cost.prices: the price of {name} must be dollars for a million tokens, got {written!r}",
+            f"cost.prices: the price of {name} must be in dollars per million tokens, got {written!r}",
             hint=f'for example "{name}" = "0.02"',
         )
     return price
 
 
-def _stays_here(base_url: str) -> bool:
-    from urllib.parse import urlsplit
-
-    return urlsplit(base_url).hostname in {"localhost", "127.0.0.1", "::1"}
+def _is_loopback(base_url: str) -> bool:
+    return urlsplit(base_url).hostname in LOOPBACK

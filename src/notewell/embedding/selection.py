@@ -1,47 +1,76 @@
-"""Chooses who embeds: settings come in, an embedder that has loaded nothing yet, or the reason for none, goes out."""
+"""Chooses the embedder: the one that the settings ask for, its fallback, or the one that made the stored vectors.
+
+Vectors of two embedders are never compared, so a search may have to use another embedder than the next indexing run.
+"""
 
 from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from notewell.embedding.hub import named_model
-from notewell.errors import EmbedderUnavailableError
+from notewell.embedding.local.models import named_model
+from notewell.errors import EmbedderError, EmbedderUnavailableError, NotewellError
 
 if TYPE_CHECKING:
-    from notewell.protocols import Embedder
+    from notewell.protocols import Embedder, Store
     from notewell.settings import Settings
+    from notewell.types import EmbedderIdentity
 
 ENTRY_POINT_GROUP = "notewell.embedders"
 
-# The same lines as in the package's own entry points. Asking importlib.metadata for them costs 55 ms in a cold process,
-# a quarter of a search, so only names that are not here are looked up; a test keeps the two lists equal.
+# The same lines as in the package's own entry points. Looking those up with importlib.metadata takes 55 ms in a cold
+# process, a quarter of a search, so it is done only for other names; a test keeps the two lists equal.
 BUILT_IN: Mapping[str, str] = {
-    "gemini": "notewell.embedding.providers.gemini:open_gemini",
+    "gemini": "notewell.embedding.providers:open_gemini",
     "hashing": "notewell.embedding.hashing:open_hashing",
-    "local": "notewell.embedding.local:open_local",
-    "mistral": "notewell.embedding.providers.mistral:open_mistral",
-    "ollama": "notewell.embedding.providers.ollama:open_ollama",
-    "openai": "notewell.embedding.providers.openai:open_openai",
-    "voyage": "notewell.embedding.providers.voyage:open_voyage",
+    "local": "notewell.embedding.local.models:open_local",
+    "mistral": "notewell.embedding.providers:open_mistral",
+    "ollama": "notewell.embedding.providers:open_ollama",
+    "openai": "notewell.embedding.providers:open_openai",
+    "voyage": "notewell.embedding.providers:open_voyage",
 }
-BY_KEY: Mapping[str, tuple[str, ...]] = {  # what `auto` looks for after the local model, in this order
+KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {  # what `auto` looks for after the local model, in this order
     "openai": ("OPENAI_API_KEY",),
     "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     "voyage": ("VOYAGE_API_KEY",),
     "mistral": ("MISTRAL_API_KEY",),
 }
+FELL_BACK = "fell_back"  # meta key of an index: why the fallback made its vectors
+OFFLINE = ("local", "hashing")  # these send nothing anywhere, so they may be used without being asked for
+RETRY_AFTER_S = 30.0  # how long searches do without an embedder that could not tell its identity
 
 _AUTO = "auto"
 _NONE = "none"
 
 
+@runtime_checkable
+class ProbedEmbedder(Protocol):
+    """An embedder that may have to call its provider to learn how long its vectors are."""
+
+    @property
+    def provider(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def known_identity(self) -> EmbedderIdentity | None:
+        """The identity, if it is known without a call."""
+        ...
+
+    def recall(self, identity: EmbedderIdentity | None) -> None:
+        """Take the dimensions from a stored identity, if it is this embedder's own."""
+        ...
+
+
 @dataclass(frozen=True)
 class Selection:
-    """The embedder in use and why; without one, or with the fallback, `hint` is what mends it."""
+    """The embedder in use and why; without one, or with the fallback, `hint` says how to fix that."""
 
     embedder: Embedder | None
     reason: str
@@ -60,14 +89,14 @@ class Selection:
 def select_embedder(settings: Settings) -> Selection:
     """Return the embedder that the settings ask for, or their fallback.
 
-    `auto` takes the local model, else the first remote provider whose key is in the environment, and goes without
-    vectors where there is neither. A provider that was named and cannot run raises EmbedderUnavailableError, unless
-    the fallback can.
+    `auto` takes the local model, else the first remote provider whose key is in the environment, and does without
+    vectors if there is neither. A provider that was named and cannot run raises EmbedderUnavailableError, unless the
+    fallback can.
     """
     if settings.provider == _NONE:
         return Selection(None, "provider is none")
     if settings.provider == _AUTO:
-        return _first_of_all(settings)
+        return _select_automatically(settings)
     try:
         embedder = open_provider(settings.provider, settings)
     except EmbedderUnavailableError as error:
@@ -75,46 +104,19 @@ def select_embedder(settings: Settings) -> Selection:
     return Selection(embedder, f"provider is {settings.provider}")
 
 
-def select_fallback(settings: Settings, failed: str, reason: str) -> Selection | None:
-    """Return the fallback in place of a provider that failed while it was used; None when there is none that runs."""
-    if settings.fallback in {_NONE, failed}:
-        return None
-    try:
-        embedder = open_provider(settings.fallback, for_provider(settings, settings.fallback))
-    except EmbedderUnavailableError:
-        return None
-    return Selection(embedder, fallback_reason(settings, failed, reason), fell_back=True)
-
-
-def fallback_reason(settings: Settings, failed: str, reason: str) -> str:
-    """Return why the fallback embeds, in words."""
-    return f"{failed} cannot run ({reason}), so the fallback {settings.fallback} does"
-
-
-def for_provider(settings: Settings, provider: str) -> Settings:
-    """Return the settings under which another provider than the named one is opened.
-
-    Model, address, key and headers are the named provider's: nobody else gets to see them.
-    """
-    if provider == settings.provider:
-        return settings
-    remote = replace(settings.remote, base_url="", api_key="", headers={}, dimensions=0)
-    return replace(settings, provider=provider, model="", remote=remote)
-
-
-def _first_of_all(settings: Settings) -> Selection:
+def _select_automatically(settings: Settings) -> Selection:
     try:
         return Selection(open_provider("local", settings), "the local model is installed")
     except EmbedderUnavailableError as error:
         local_error = error
-    if settings.local.model_path or named_model(settings):  # who chose a model for this machine wants the notes to stay
+    if settings.local.model_path or named_model(settings):  # who chose a local model wants the notes to stay here
         return _fall_back(settings, "local", local_error)
     problems = []
-    for name, variables in BY_KEY.items():
+    for name, variables in KEY_VARIABLES.items():
         variable = next((variable for variable in variables if os.environ.get(variable, "").strip()), None)
         if variable is None:
             continue
-        # The model of the settings is meant for whoever is chosen; address and key could be anybody's.
+        # The model of the settings is meant for whichever provider is chosen; address and key could be anybody's.
         wanted = replace(for_provider(settings, name), model=settings.model)
         try:
             return Selection(open_provider(name, wanted), f"the local model cannot run, and {variable} is set")
@@ -125,44 +127,230 @@ def _first_of_all(settings: Settings) -> Selection:
     return _fall_back(settings, "local", local_error)
 
 
-def open_provider(name: str, settings: Settings) -> Embedder:
-    """Return the embedder registered as `name`; raise EmbedderUnavailableError if there is none or it cannot run."""
-    target = BUILT_IN.get(name) or _plug_ins().get(name)
-    if target is None:
-        available = ", ".join(sorted({*BUILT_IN, *_plug_ins()}))
-        raise EmbedderUnavailableError(
-            f"no embedding provider is called {name!r}; available are: {available}",
-            hint="set provider to one of them, or install the plug-in that offers it",
-        )
-    return _load(name, target)(settings)
-
-
-def _fall_back(settings: Settings, chosen: str, error: EmbedderUnavailableError) -> Selection:
-    if settings.fallback not in {_NONE, chosen}:
-        try:
-            embedder = open_provider(settings.fallback, for_provider(settings, settings.fallback))
-        except EmbedderUnavailableError as second:
-            error.add_note(f"the fallback {settings.fallback} cannot run either: {second.message}")
-        else:
-            return Selection(embedder, fallback_reason(settings, chosen, error.message), error.hint, fell_back=True)
+def _fall_back(settings: Settings, failed: str, error: EmbedderUnavailableError) -> Selection:
+    """Return the fallback for a provider that cannot run; else keyword search for `auto`, and the error for others."""
+    fallback = _open_fallback(settings, failed, error)
+    if fallback is not None:
+        return fallback
     if settings.provider == _AUTO:
         return Selection(None, error.message, error.hint)
     raise error
 
 
-def _plug_ins() -> dict[str, str]:
-    from importlib.metadata import entry_points  # costs 50 ms: see BUILT_IN
+def _open_fallback(settings: Settings, failed: str, error: EmbedderError) -> Selection | None:
+    if settings.fallback in {_NONE, failed}:
+        return None
+    try:
+        embedder = open_provider(settings.fallback, for_provider(settings, settings.fallback))
+    except EmbedderUnavailableError as second:
+        error.add_note(f"the fallback {settings.fallback} cannot run either: {second.message}")
+        return None
+    reason = f"{failed} cannot run ({error.message}), so the fallback {settings.fallback} is used"
+    return Selection(embedder, reason, error.hint, fell_back=True)
 
-    return {entry.name: entry.value for entry in entry_points(group=ENTRY_POINT_GROUP)}
+
+def for_provider(settings: Settings, provider: str) -> Settings:
+    """Return the settings for opening another provider than the named one.
+
+    Model, address, key and headers are the named provider's: no other provider gets to see them.
+    """
+    if provider == settings.provider:
+        return settings
+    remote = replace(settings.remote, base_url="", api_key="", headers={}, dimensions=0)
+    return replace(settings, provider=provider, model="", remote=remote)
 
 
-def _load(name: str, target: str) -> Callable[[Settings], Embedder]:
+def open_provider(name: str, settings: Settings) -> Embedder:
+    """Return the embedder registered as `name`; raise EmbedderUnavailableError if there is none or it cannot run."""
+    opened: Embedder = load_plug_in(
+        name,
+        group=ENTRY_POINT_GROUP,
+        built_in=BUILT_IN,
+        kind="embedding provider",
+        setting="provider",
+        error=EmbedderUnavailableError,
+    )(settings)
+    return opened
+
+
+def load_plug_in(
+    name: str, *, group: str, built_in: Mapping[str, str], kind: str, setting: str, error: type[NotewellError]
+) -> Callable[[Settings], Any]:
+    """Return the function registered as `name`, built in or by an installed package; raise `error` if there is none."""
+
+    def plug_ins() -> dict[str, str]:
+        from importlib.metadata import entry_points  # takes 50 ms: see BUILT_IN
+
+        return {entry.name: entry.value for entry in entry_points(group=group)}
+
+    target = built_in.get(name) or plug_ins().get(name)
+    if target is None:
+        available = ", ".join(sorted({*built_in, *plug_ins()}))
+        raise error(
+            f"there is no {kind} {name!r}; available are: {available}",
+            hint=f"set {setting} to one of them, or install the plug-in that offers it",
+        )
     module_name, _, function_name = target.partition(":")
     try:
-        factory: Callable[[Settings], Embedder] = getattr(importlib.import_module(module_name), function_name)
-    except (ImportError, AttributeError) as error:
-        raise EmbedderUnavailableError(
-            f"the embedding provider {name!r} cannot be loaded from {target}: {error}",
+        found: Callable[[Settings], Any] = getattr(importlib.import_module(module_name), function_name)
+    except (ImportError, AttributeError) as reason:
+        raise error(
+            f"the {kind} {name!r} cannot be loaded from {target}: {reason}",
             hint="update or remove the package that offers it",
-        ) from error
-    return factory
+        ) from reason
+    return found
+
+
+class Embedders:
+    """The embedders of one memory, opened when first needed. Safe to use from several threads."""
+
+    def __init__(
+        self, settings: Settings, given: Embedder | None, stored: Callable[[], EmbedderIdentity | None]
+    ) -> None:
+        self._settings = settings
+        self._given = Selection(given, "given by the caller") if given else None
+        self._stored = stored  # whose vectors the index contains now
+        self._lock = threading.RLock()
+        self._selection: Selection | None = None
+        self._valid_until: float | None = None  # for a temporary selection
+        self._makers: dict[EmbedderIdentity, Embedder | None] = {}
+
+    @property
+    def selection(self) -> Selection:
+        """Which embedder is used, and why; a provider that cannot run leaves keyword search, with the reason."""
+        with self._lock:
+            if self._valid_until is not None and time.monotonic() >= self._valid_until:
+                self._drop()
+            if self._selection is None:
+                self._selection = self._settled(self._select())
+            return self._selection
+
+    def for_indexing(self) -> Embedder | None:
+        """Return the embedder asked for; one that failed before gets another chance."""
+        with self._lock:
+            if self._valid_until is not None:
+                self._drop()
+            return self.selection.embedder
+
+    def fall_back(self, problem: str) -> Embedder | None:
+        """Return the fallback after the embedder asked for failed in a run; None when there is none.
+
+        It stays in use until the next run, which tries the embedder asked for first.
+        """
+        with self._lock:
+            current = self.selection
+            if current.embedder is None or current.fell_back or current is self._given:
+                return None
+            fallback = _open_fallback(self._settings, current.embedder.identity.provider, EmbedderError(problem))
+            settled = self._settled(fallback) if fallback else None
+            if settled is None or settled.embedder is None:
+                return None
+            current.embedder.close()
+            self._selection, self._valid_until = settled, float("inf")
+            return settled.embedder
+
+    def answering(self, built_with: EmbedderIdentity | None) -> tuple[Embedder | None, str]:
+        """Return the embedder for queries against the stored vectors, and what the reader should know about it."""
+        asked = self.selection.embedder
+        if asked is None or built_with is None or asked.identity == built_with:
+            return asked, ""
+        with self._lock:
+            if built_with not in self._makers:
+                self._makers[built_with] = self._maker(built_with)
+            maker = self._makers[built_with]
+        if maker is None:
+            return asked, ""
+        return maker, (
+            f"answered with the vectors of {built_with} until those of {asked.identity} are complete: "
+            "run `notewell index`"
+        )
+
+    def remember_fallback(self, store: Store) -> None:
+        """Write into the index why the fallback made its vectors, or that it did not."""
+        selection = self.selection
+        reason = selection.reason if selection.fell_back else ""
+        with store.reading() as snapshot:
+            known = snapshot.meta(FELL_BACK) or ""
+            mine = selection.embedder is not None and snapshot.embedder() == selection.embedder.identity
+        if mine and known != reason and not store.read_only:
+            store.write_meta({FELL_BACK: reason})
+
+    def close(self) -> None:
+        """Close every embedder; they are opened again when needed."""
+        with self._lock:
+            opened = [self._selection.embedder] if self._selection else []
+            for embedder in (*opened, *self._makers.values()):
+                if embedder is not None:
+                    embedder.close()
+            self._selection, self._valid_until = None, None
+            self._makers.clear()
+
+    def _drop(self) -> None:
+        """Forget a temporary selection."""
+        dropped, self._selection = self._selection, None
+        if dropped and dropped.embedder:
+            dropped.embedder.close()
+
+    def _select(self) -> Selection:
+        if self._given:
+            return self._given
+        if not self._settings.store.vector.enabled:
+            return Selection(None, "vectors are turned off (store.vector.enabled)")
+        try:
+            return select_embedder(self._settings)
+        except EmbedderUnavailableError as error:
+            return Selection(None, error.message, error.hint)
+
+    def _settled(self, selection: Selection) -> Selection:
+        """Return the selection with an embedder whose identity is known, if need be by asking its provider.
+
+        For an unknown model that is one call, ever: afterwards the index knows it.
+        """
+        self._valid_until = None
+        embedder = selection.embedder
+        if embedder is None or _knows_itself(embedder, self._stored):
+            return selection
+        try:
+            embedder.identity  # noqa: B018 - asking for it is what may fail
+        except EmbedderError as error:
+            embedder.close()
+            self._valid_until = time.monotonic() + RETRY_AFTER_S
+            if not selection.fell_back:
+                fallback = _open_fallback(self._settings, self._settings.provider, error)
+                if fallback is not None and fallback.embedder and _knows_itself(fallback.embedder, lambda: None):
+                    return fallback
+            return Selection(None, error.message, error.hint)
+        return selection
+
+    def _maker(self, built_with: EmbedderIdentity) -> Embedder | None:
+        """Return the embedder that made these vectors, if it may be used here without being asked for.
+
+        A remote one may only if the settings still name it: who left a provider does not want it to see queries.
+        """
+        settings, name = self._settings, built_with.provider
+        if self._given or name not in {*OFFLINE, settings.provider, settings.fallback}:
+            return None
+        for wanted in _ways_to_open(settings, built_with):
+            try:
+                embedder = open_provider(name, wanted)
+                if _knows_itself(embedder, lambda: built_with) and embedder.identity == built_with:
+                    return embedder
+            except EmbedderError:
+                continue
+        return None
+
+
+def _knows_itself(embedder: Embedder, stored: Callable[[], EmbedderIdentity | None]) -> bool:
+    """Tell whether the identity is known without a call, if need be from a stored one."""
+    if not isinstance(embedder, ProbedEmbedder):
+        return True
+    if embedder.known_identity is None:
+        embedder.recall(stored())
+    return embedder.known_identity is not None
+
+
+def _ways_to_open(settings: Settings, built_with: EmbedderIdentity) -> Iterator[Settings]:
+    own = for_provider(settings, built_with.provider)
+    yield own
+    for dimensions in (0, built_with.dimensions):
+        yield replace(own, model=built_with.model, remote=replace(own.remote, dimensions=dimensions))

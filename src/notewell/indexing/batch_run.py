@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from notewell.embedding.batch.driver import JobView
-from notewell.embedding.http.failures import RemoteFailure
+from notewell.embedding.batch.jobs import JobView
+from notewell.embedding.http_calls import RemoteFailure
 from notewell.errors import NotewellError
 from notewell.files.faults import reach
 from notewell.types import Problem
 
 if TYPE_CHECKING:
-    from notewell.embedding.batch.jobs import BatchJobs, Harvest
+    from notewell.embedding.batch.jobs import BatchJobs, JobResults
     from notewell.embedding.batch.ledger import JobRecord
     from notewell.indexing.tally import Tally
     from notewell.protocols import Embedder, EmbeddingCache, Store, Vector
@@ -71,11 +71,11 @@ class BatchRun:
 
     @property
     def under_way(self) -> list[JobRecord]:
-        return self._jobs.under_way()
+        return self._jobs.pending()
 
     def left_alone(self, embedder: Embedder) -> Callable[[str], bool]:  # noqa: ARG002 - it is that of the jobs
         """Return which texts, by hash, the ordinary way must leave alone: a job has them, or a later one will."""
-        waited_for = frozenset().union(*(record.wanted for record in self._jobs.under_way()))
+        waited_for = frozenset().union(*(record.wanted for record in self._jobs.pending()))
         if not self._makes_jobs:
             return waited_for.__contains__
         tried = self._tried
@@ -86,14 +86,14 @@ class BatchRun:
     def step(self, store: Store, embedder: Embedder, cache: EmbeddingCache | None, known: Known, tally: Tally) -> None:
         """Collect the jobs that are over and make new ones as far as there is room for them."""
         self._jobs.tidy(FOREIGN_DAYS)
-        for record in self._jobs.under_way():
+        for record in self._jobs.pending():
             try:
                 self._attend(record, store, cache, tally)
             except RemoteFailure as failure:
                 self._missed(record, failure, tally)
         if self._makes_jobs:
             self._make_jobs(store, embedder, known, tally)
-        tally.jobs = len(self._jobs.under_way())
+        tally.jobs = len(self._jobs.pending())
 
     def _attend(self, record: JobRecord, store: Store, cache: EmbeddingCache | None, tally: Tally) -> None:
         if not record.job_id:
@@ -123,7 +123,7 @@ class BatchRun:
     def _collect(
         self, record: JobRecord, view: JobView, tally: Tally, *, store: Store, cache: EmbeddingCache | None, late: str
     ) -> None:
-        harvest = self._jobs.harvest(record, view)
+        harvest = self._jobs.collect(record, view)
         if cache and harvest.vectors:
             reach("embed.remember")
             cache.put_many(self._jobs.identity, harvest.vectors)
@@ -134,7 +134,7 @@ class BatchRun:
         self._watches.pop(record.mark, None)
         self._judge(record, harvest, late or harvest.trouble, tally)
 
-    def _judge(self, record: JobRecord, harvest: Harvest, trouble: str, tally: Tally) -> None:
+    def _judge(self, record: JobRecord, harvest: JobResults, trouble: str, tally: Tally) -> None:
         if trouble:
             self._failed(f"a batch job of {counted(len(record.wanted))} failed: {trouble}", tally)
         elif harvest.failed:
@@ -173,13 +173,13 @@ class BatchRun:
     # --- making jobs -----------------------------------------------------------------------------
 
     def _make_jobs(self, store: Store, embedder: Embedder, known: Known, tally: Tally) -> None:
-        room = self._settings.concurrency - len(self._jobs.under_way())
+        room = self._settings.concurrency - len(self._jobs.pending())
         if room < 1:
             return
         if self._least > 1 and not self._is_worth_it(store, embedder, known):
             self._makes_jobs = False
             return
-        for load in self._jobs.loads(self._texts(store, embedder, known)):
+        for load in self._jobs.batches(self._texts(store, embedder, known)):
             try:
                 record = self._jobs.submit(load)
             except RemoteFailure as failure:
@@ -204,7 +204,7 @@ class BatchRun:
 
     def _texts(self, store: Store, embedder: Embedder, known: Known) -> Iterator[tuple[str, str]]:
         """Yield each text once that waits for a vector, is known nowhere and fits into a job."""
-        taken = self._tried.union(*(record.wanted for record in self._jobs.under_way()))
+        taken = self._tried.union(*(record.wanted for record in self._jobs.pending()))
         for page in _pages(store):
             fresh = [
                 chunk for chunk in page if chunk.embedded_hash not in taken and embedder.knows(chunk.embedded_text)
@@ -214,7 +214,7 @@ class BatchRun:
                 if chunk.embedded_hash in taken or chunk.embedded_hash in vectors:
                     continue
                 taken.add(chunk.embedded_hash)
-                if self._jobs.takes(chunk.embedded_text):
+                if self._jobs.accepts(chunk.embedded_text):
                     yield chunk.embedded_hash, chunk.embedded_text
                 else:
                     self._tried.add(chunk.embedded_hash)
@@ -228,7 +228,7 @@ class BatchRun:
         """
         while not stop.is_set():
             told()
-            watched = [(record, self._watch(record)) for record in self._jobs.under_way()]
+            watched = [(record, self._watch(record)) for record in self._jobs.pending()]
             watched = [(record, watch) for record, watch in watched if watch.missed < MISSED_LOOKS]
             if not watched:
                 return False

@@ -198,7 +198,7 @@ class EmbeddingRun:
         """Embed all at once; if a vector comes out bad, one by one, so that a poisoned text costs only itself."""
         if not texts:
             return {}
-        from notewell.embedding.checks import unit_rows  # imports NumPy, which keyword search does without
+        from notewell.embedding.unit_vectors import unit_rows  # imports NumPy, which keyword search does without
 
         dimensions = self.embedder.identity.dimensions
         try:

@@ -76,5 +76,5 @@ def check_jobs(state_folder: Path) -> Iterator[Check]:
         yield Check(
             "jobs", True, f"{len(jobs)} under way for {waiting:,} chunks", "run `notewell index` to collect them"
         )
-    for name in Ledger(state_folder).damaged():
+    for name in Ledger(state_folder).corrupt():
         yield Check("jobs", False, f"{FOLDER}/{name} cannot be read: its job is not collected", "delete the file")

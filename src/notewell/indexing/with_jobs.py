@@ -38,9 +38,9 @@ class JobsAsked:
         makes_jobs = self.settings.enabled if self.batch is None else self.batch
         if update.embedder is None or not (makes_jobs or _has_left_jobs(update)):
             return update.run(paths=paths, force=force, progress=progress)
-        from notewell.embedding.batch.opening import has_jobs
+        from notewell.embedding.batch.jobs import supports_jobs
 
-        if not has_jobs(update.embedder):
+        if not supports_jobs(update.embedder):
             report = update.run(paths=paths, force=force, progress=progress)
             return replace(report, notes=(*report.notes, NO_JOBS)) if self.batch else report
         return self._run_in_steps(
@@ -57,7 +57,7 @@ class JobsAsked:
         force: bool,
         progress: ProgressCallback | None,
     ) -> IndexReport:
-        from notewell.embedding.batch.opening import open_jobs
+        from notewell.embedding.batch.jobs import open_jobs
         from notewell.indexing.batch_run import NEVER_SET, BatchRun
         from notewell.indexing.batch_steps import run_in_steps
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from notewell.embedding.embedders import FELL_BACK
+from notewell.embedding.selection import FELL_BACK
 from notewell.errors import NotewellError, StoreError
 from notewell.indexing.plan import plan_changes
 from notewell.indexing.waited_for import check_jobs, jobs_under_way

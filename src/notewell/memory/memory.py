@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import date
 
-    from notewell.embedding.embedders import Embedders
-    from notewell.embedding.selection import Selection
+    from notewell.embedding.selection import Embedders, Selection
     from notewell.indexing.deadline import Deadline
     from notewell.indexing.update import IndexUpdate
     from notewell.indexing.watch import Watching

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from notewell.embedding.embedders import Embedders
 from notewell.embedding.prices import estimate, price_of
+from notewell.embedding.selection import Embedders
 from notewell.errors import DiskFullError, StoreError
 from notewell.indexing.deadline import NEVER, Deadline
 from notewell.indexing.fallback import embedder_problem, with_fallback

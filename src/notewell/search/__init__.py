@@ -1,1 +1,1 @@
-"""The only read path: a query in, ranked and cited hits out."""
+"""Searches the index: reads the question, finds and scores chunks, and returns ranked hits with citations."""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar, g
 
 from notewell.errors import QueryError, SettingsError
 from notewell.protocols import Reranker
+from notewell.search.dates.filters import dated_scope, time_reading
 from notewell.search.ordering import Ordering
 from notewell.search.scoring import Fusion, Weights
-from notewell.search.time_filter import dated_scope, time_reading
 from notewell.sources.privacy import DIRECT, Audience, Chat, audience_of
 from notewell.types import EVERYTHING, Scope, SearchMode, SourceName
 
@@ -264,6 +264,6 @@ def _reranker(settings: Settings, wanted: bool | Reranker | None) -> Reranker | 
         return wanted
     if not wanted:
         return None
-    from notewell.search.rerankers.selection import open_reranker
+    from notewell.search.rerankers import open_reranker
 
     return open_reranker(settings)

@@ -1,4 +1,4 @@
-"""Turns a question into the terms to look for; whatever was typed, it never fails."""
+"""Turns a question into the terms to search for; no text is a syntax error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from notewell.search.day_phrases import day_phrases
+from notewell.search.dates.filters import day_phrases
 from notewell.text.lexicon import fold, pairs, stem, words
 from notewell.text.lexicon.function_words import function_words
 from notewell.types import Term
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from notewell.search.tuning import Tuning
     from notewell.text.lexicon import Word
 
-LONGEST_QUERY = 4_000  # characters; what stands after that in a pasted page adds noise, not meaning
+LONGEST_QUERY = 4_000  # characters; the rest of a pasted page adds noise, not meaning
 LEAST_IDF = 1e-6  # FTS5's own floor for terms in more than half of the rows
 
 _QUOTED = re.compile(r'["“„«]([^"”“»]{2,200})["”»]')
-# What stands beside a time in a question for all that is of it: "what happened in August", "notes of last week".
+# Words in questions for everything from a time: "what happened in August", "notes of last week".
 _ASKING_STEMS = frozenset(
     map(
         stem,
@@ -40,10 +40,10 @@ _PLAIN_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 @dataclass(frozen=True, slots=True)
 class WeighedTerm:
-    """A term with the number of chunks that hold it and the weight BM25 gives it."""
+    """A term with the number of chunks that contain it and its weight in BM25."""
 
     term: Term
-    frequency: int  # chunks, counted up to what is very common
+    frequency: int  # chunks, counted until it is very common
     weight: float  # inverse document frequency as FTS5 computes it
 
 
@@ -53,18 +53,18 @@ class KeywordQuery:
 
     terms: tuple[Term, ...] = ()
     full_weight: float = 0.0  # sum of the weights of its words, and of its heaviest phrase
-    led_by: tuple[Term, ...] = ()  # the rarest of the terms: a chunk that holds none of them is no candidate
+    led_by: tuple[Term, ...] = ()  # the rarest of the terms: a chunk without any of them is no candidate
     weights: Mapping[str, float] = field(default_factory=dict)  # of the tokens of the terms
-    pairs: tuple[Term, ...] = ()  # content words that stand next to each other in the question
+    pairs: tuple[Term, ...] = ()  # content words next to each other in the question
     function_words: tuple[str, ...] = ()  # as typed, in lower case
-    only_time: bool = False  # nothing is asked for but a time: "what happened in August"
-    guesses: tuple[tuple[str, str], ...] = ()  # words that no note holds, and how they were understood; not prefixes
+    only_time: bool = False  # the question asks for nothing but a time: "what happened in August"
+    guesses: tuple[tuple[str, str], ...] = ()  # words that no note contains, and how they were understood; not prefixes
 
 
 def keyword_query(snapshot: Snapshot, query: str, tuning: Tuning, *, about_time: str = "") -> KeywordQuery:
-    """Return what to ask the keyword side of this store for.
+    """Return what a keyword search of this snapshot looks for.
 
-    `about_time` are words of the question that the dates of the searched notes answer: they are not looked for.
+    `about_time` are words of the question that the dates of notes answer: they are not searched for.
     """
     typed = query[:LONGEST_QUERY]
     spoken = list(words(typed))
@@ -90,7 +90,7 @@ def keyword_query(snapshot: Snapshot, query: str, tuning: Tuning, *, about_time:
 
 
 def query_terms(query: str) -> tuple[Term, ...]:
-    """Return the terms of the question, without repeats: content words, wholes of identifiers, quoted phrases, days.
+    """Return the terms of the question, without repeats: content words, whole identifiers, quoted phrases, days.
 
     Function words are left out while anything else remains.
     """
@@ -114,7 +114,7 @@ def _asks_only(term: Term) -> bool:
 
 
 def _typed_words(query: str, empty: Collection[Word]) -> tuple[str, ...]:
-    """Return the function words as they stand in texts, in lower case."""
+    """Return the function words as texts have them, in lower case."""
     known = {part for word in empty for part in word.parts}
     typed = dict.fromkeys(match[0].lower() for match in _PLAIN_WORD.finditer(fold(query)))
     return tuple(word for word in typed if all(part in known for part in next(words(word)).parts))
@@ -123,9 +123,9 @@ def _typed_words(query: str, empty: Collection[Word]) -> tuple[str, ...]:
 def _pairs(
     spoken: Sequence[Word], empty: Collection[Word], asked: Mapping[str, float], tuning: Tuning
 ) -> tuple[Term, ...]:
-    """Return content words that stand next to each other, as phrases: "support group" is more than its words.
+    """Return content words next to each other as phrases: "support group" is more than its words.
 
-    Only words that are asked for: pairs of very common ones would cost more than all the rest.
+    Only words that are searched for: pairs of very common ones would cost more than all the rest.
     """
     found = {
         Term((one.parts[-1], other.parts[0])): None
@@ -142,18 +142,16 @@ def _pairs(
 def _guessed(
     snapshot: Snapshot, query: str, weighed: Sequence[WeighedTerm], common: int, chunks: int
 ) -> tuple[list[WeighedTerm], tuple[tuple[str, str], ...]]:
-    """Return terms that stand in for words that no chunk holds, and for acronyms; what is in quotes is meant as is."""
+    """Return terms for acronyms and for words that no chunk contains; quoted text is taken literally."""
     if not chunks:
         return [], ()
-    from notewell.search.acronyms import acronyms_of  # most questions need neither
+    from notewell.search.word_variants import acronym_terms, similar_terms  # an empty memory needs neither
 
     unquoted = _QUOTED.sub(" ", query)
     known = {w.term for w in weighed}
-    guesses: dict[str, list[Term]] = acronyms_of(snapshot, unquoted)
+    guesses: dict[str, list[Term]] = acronym_terms(snapshot, unquoted)
     absent = {w.term.tokens[0] for w in weighed if not w.frequency and len(w.term.tokens) == 1}
     if absent:
-        from notewell.search.spelling import similar_terms  # takes 2 ms to import
-
         guesses |= similar_terms(snapshot, unquoted, absent)
     terms = [term for found in guesses.values() for term in found if term not in known]
     guessed = _weighed(snapshot, tuple(dict.fromkeys(terms)), common, chunks)
@@ -174,12 +172,12 @@ def weigh(terms: Sequence[Term], frequencies: Sequence[int], chunks: int) -> lis
 
 
 def common_from(chunks: int, tuning: Tuning) -> int:
-    """Return in how many chunks of so many a term is very common."""
+    """Return from how many of `chunks` chunks on a term is very common."""
     return min(tuning.common, max(tuning.common_least, round(tuning.common_share * chunks)))
 
 
 def choose_terms(weighed: Sequence[WeighedTerm], tuning: Tuning, *, common: int) -> KeywordQuery:
-    """Return the terms worth asking for: those that occur, without very common ones while rarer ones remain."""
+    """Return the terms worth searching for: those that occur, without very common ones while rarer ones remain."""
     present = [w for w in weighed if w.frequency]
     rare = [w for w in present if w.frequency < common]
     chosen = sorted(rare or present, key=lambda w: w.frequency)[: tuning.most_terms]
@@ -198,11 +196,11 @@ def choose_terms(weighed: Sequence[WeighedTerm], tuning: Tuning, *, common: int)
 
 
 def _full_weight(weighed: Sequence[WeighedTerm], pairs_of_runs: Collection[str], tuning: Tuning) -> float:
-    """Return what a chunk would weigh that holds all of the question's words, and its heaviest phrase.
+    """Return the weight of a chunk with all of the question's words, and its heaviest phrase.
 
-    In a small memory the words there are may be in most chunks and weigh next to nothing. That another word is in none
-    says little there, so it counts no more than they do: `deploy checklist` finds what there is about `deploy`.
-    Of two characters that never stand together, the border between two words often lies between them.
+    In a small memory, words may be in most chunks and weigh next to nothing. That another word is missing says little
+    there, so it counts no more than they do: `deploy checklist` finds what there is about `deploy`. Two characters that
+    are never next to each other often belong to two words.
     """
     single = [w for w in weighed if len(w.term.tokens) == 1]
     present = [w.weight for w in single if w.frequency]
@@ -220,7 +218,7 @@ def _content_terms(word: Word, *, alone: bool) -> list[Term]:
     """Return the terms of a word; a run of unspaced text leaves its function words out."""
     if not word.paired:
         return _terms_of(word)
-    from notewell.search.unspaced import content_pieces  # its tables take 3 ms to prepare: for those who need them
+    from notewell.search.unspaced import content_pieces  # preparing its tables takes 3 ms
 
     run = "".join(pair[0] for pair in word.parts)
     return [term for piece in content_pieces(run, alone=alone) for term in _paired_terms(pairs(piece))]
@@ -233,7 +231,7 @@ def _terms_of(word: Word) -> list[Term]:
 
 
 def _paired_terms(parts: Sequence[str]) -> list[Term]:
-    """Return the pairs; one character alone is any pair that begins with it."""
+    """Return the pairs; a single character means any pair that begins with it."""
     *pairs_of_run, last = parts
     return [Term((pair,)) for pair in pairs_of_run] or [Term((last,), prefix=True)]
 

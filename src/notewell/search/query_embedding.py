@@ -1,4 +1,4 @@
-"""A query and the state of the index in, its vector out, or the reason why only keywords can answer."""
+"""Embeds queries, or says why only keyword search can answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from notewell.errors import EmbedderError
 if TYPE_CHECKING:
     from notewell.protocols import Embedder, Snapshot, Vector
 
-VECTORS_KEPT = 64  # agents ask the same thing again with another limit; 64 x 384 floats is 100 kB
+KEYWORDS_ONLY = "keyword search only"
+VECTORS_KEPT = 64  # agents repeat questions with another limit; 64 x 384 floats are 100 kB
 
 
 class QueryEmbedding:
@@ -23,11 +24,11 @@ class QueryEmbedding:
 
     @property
     def embedder(self) -> Embedder:
-        """Who embeds the queries."""
+        """The embedder of the queries."""
         return self._embedder
 
     def vector_of(self, query: str, snapshot: Snapshot) -> tuple[Vector | None, str]:
-        """Return the vector and nothing, or nothing and what the reader should know."""
+        """Return the vector; or None, and a note for the reader that says why."""
         if not query.strip():
             return None, ""
         if reason := self._reason_against(query, snapshot):
@@ -35,22 +36,23 @@ class QueryEmbedding:
         try:
             return self._embedded(query), ""
         except EmbedderError as error:
-            return None, f"only keywords were searched: {error.message}; {error.hint}".rstrip("; ")
+            return None, f"{KEYWORDS_ONLY}: {error.message}; {error.hint}".rstrip("; ")
 
     def _reason_against(self, query: str, snapshot: Snapshot) -> str:
         counts, built_with, identity = snapshot.counts(), snapshot.embedder(), self._embedder.identity
         if not counts.chunks:
             return "nothing is indexed yet"
         if not counts.embedded:
-            wait = "nothing is embedded yet: run `notewell index`"
-            return f"only keywords were searched: {wait if counts.pending else 'no note is in a writing it knows'}"
+            if counts.pending:
+                return f"{KEYWORDS_ONLY}: nothing is embedded yet; run `notewell index`"
+            return f"{KEYWORDS_ONLY}: {identity.model} does not support the language of any note"
         if built_with != identity:
             return (
-                f"only keywords were searched: the index holds vectors of {built_with}, settings ask for {identity}; "
+                f"{KEYWORDS_ONLY}: the index was built with {built_with}, settings ask for {identity}; "
                 "run `notewell index`"
             )
         if not self._embedder.knows(query):
-            return f"only keywords were searched: {identity.model} does not know this writing"
+            return f"{KEYWORDS_ONLY}: {identity.model} does not support this language"
         return ""
 
     def _embedded(self, query: str) -> Vector:

@@ -4,9 +4,9 @@
     text    = s / (s + half_match)      s: the share of the question's weight that the text matches by BM25
     vector  = 0 for unrelated texts, `answer_level` for a question and its answer, 1 for the same text
 
-Both parts lie on scales that no question moves, so a score means the same from question to question; which cosines are
-those of unrelated texts and of answers, each embedder says. A chunk without a vector is judged by its words alone, and
-the score of a semantic search is the vector part. `weighted` and `rrf` are what other systems use.
+Both parts have fixed scales, so a score means the same in every question; each embedder names the cosines of unrelated
+texts and of answers. The score of a chunk without a vector is its text part, that of a semantic search the vector part.
+`weighted` and `rrf` are what other systems use.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Scale:
 
     @property
     def text_weight(self) -> float:
-        """The share of the words in the mix: the tuned one, moved as far as the weights differ from the usual ones."""
+        """The share of the text part: the tuned one, shifted as far as the weights differ from the default."""
         tuned, usual, asked = self.tuning.text_weight, OPENCLAW_WEIGHTS, self.weights
         for_text = tuned * asked.text / usual.text
         for_vector = (1 - tuned) * asked.vector / usual.vector
@@ -64,7 +64,7 @@ class Scale:
 
 
 class Scored(NamedTuple):
-    """A candidate with its score and what each side brought to it."""
+    """A candidate with its score and what each side contributed."""
 
     candidate: Candidate
     score: float
@@ -80,7 +80,7 @@ def score_all(candidates: Sequence[Candidate], scale: Scale) -> list[Scored]:
 
 
 def _mixed(candidates: Sequence[Candidate], scale: Scale) -> list[Scored]:
-    """Apply the formula at the top of this module; a hundred times in every search, so in one loop."""
+    """Apply the formula at the top of this module, in one loop: every search does so a hundred times."""
     tuning, by_text = scale.tuning, scale.text_weight
     full = scale.full_weight or math.inf
     floor, answer = scale.cosine_range
@@ -109,7 +109,7 @@ def _mixed(candidates: Sequence[Candidate], scale: Scale) -> list[Scored]:
 
 
 def _weighted(candidate: Candidate, weights: Weights) -> Scored:
-    """OpenClaw's formula with the sign of BM25 put right: weight x cosine + weight x bm25 / (1 + bm25)."""
+    """OpenClaw's formula, with the sign of BM25 corrected: weight x cosine + weight x bm25 / (1 + bm25)."""
     bm25 = candidate.bm25 or 0.0
     vector, text = max(0.0, candidate.cosine or 0.0), bm25 / (1 + bm25)
     return Scored(candidate, min(1.0, weights.vector * vector + weights.text * text), vector, text)
@@ -139,14 +139,14 @@ def _reciprocal(rank: int | None, offset: int) -> float:
     return 1 / (offset + rank) if rank else 0.0
 
 
-# --- the best candidates, read -------------------------------------------------------------------
+# --- after reading the best candidates -----------------------------------------------------------
 
 
 def function_word_scores(words: Sequence[str], texts: Sequence[str]) -> list[float]:
-    """Return the BM25 of the function words in each of the texts, which are their own small collection.
+    """Return the BM25 of the function words in each of the texts, counted among these texts only.
 
-    A word that most of them hold tells nothing; "my" in a few of them does. Looking for a word is far cheaper than
-    counting it, so only those that tell something are counted.
+    A word in most of them says nothing; "my" in a few of them does. Only words that say something are counted: finding
+    out whether a text has a word is far cheaper than counting it.
     """
     scores = [0.0] * len(texts)
     if not words or not texts:
@@ -166,19 +166,19 @@ def function_word_scores(words: Sequence[str], texts: Sequence[str]) -> list[flo
 
 
 def _spaced(text: str) -> bytes:
-    """Return the text in lower case with a blank before and after every word; bytes translate five times as fast."""
+    """Return the text in lower case with a space before and after every word; bytes translate five times as fast."""
     return b" %b " % fold(text).lower().encode("utf-8", "replace").translate(_MARKS_TO_BLANKS)
 
 
-_MARKS = b'\n.,?!:;()*"'  # may stand next to a word
+_MARKS = b'\n.,?!:;()*"'  # may be next to a word
 _MARKS_TO_BLANKS = bytes.maketrans(_MARKS, b" " * len(_MARKS))
 _K1, _B = 1.2, 0.75  # of BM25, as in the store
 
 
 def with_neighbours(scored: Sequence[Scored], places: Mapping[int, ChunkPlace], share: float) -> list[Scored]:
-    """Return messages of a conversation with what the messages before and after lend them, best first.
+    """Raise messages of a conversation by the scores of the messages before and after them; best first.
 
-    An answer often stands beside its question: each neighbour is a second chance, `share` as good as its own score.
+    An answer is often next to its question: each neighbour is a second chance, `share` as good as its own score.
     """
     best: dict[tuple[int, int], float] = {}
     for each in scored:

@@ -1,34 +1,32 @@
-"""Answers a question from one snapshot of the store: finds candidates, scores them, puts them in order, shows them."""
+"""Answers a question from one snapshot of the store: finds candidates, scores and orders them, and returns hits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from notewell.search.citations import cite
-from notewell.search.heading_days import days_of, names_days
-from notewell.search.joining import joined_groups, lines_text
+from notewell.search.dates.filters import days_of, names_days
 from notewell.search.ordering import Ranked, missing_chunk, put_in_order, with_chunks
 from notewell.search.query import KeywordQuery, keyword_query
 from notewell.search.scoring import Scale, Scored, function_word_scores, score_all, with_neighbours
-from notewell.search.snippets import make_snippet, message_snippet
+from notewell.search.snippets import Shown, cite, joined_groups, shown_of
 from notewell.search.tuning import TUNING
-from notewell.types import Candidate, Hit, SpokenLine
+from notewell.types import Candidate, Hit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import date
 
     from notewell.protocols import Snapshot, Vector
+    from notewell.search.dates.question import TimeReading
     from notewell.search.options import SearchRequest
-    from notewell.search.time_words import TimeReading
     from notewell.search.tuning import Tuning
     from notewell.types import ChunkPlace, Scope, SearchMode, SourceName, StoredChunk
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The hits, the files that better-ranked chunks named but that are gone, and what the reader should know."""
+    """The hits, the files of better-ranked chunks that are gone, and notes for the reader."""
 
     hits: tuple[Hit, ...]
     missing_files: frozenset[str]
@@ -44,7 +42,7 @@ def find(
     exists: Callable[[SourceName, str], bool],
     tuning: Tuning = TUNING,
 ) -> Found:
-    """Return the best hits. Without a query vector only keywords are asked; a hit never names a missing file."""
+    """Return the best hits; without a query vector, those of a keyword search. A hit never names a missing file."""
     question = _Question(snapshot, request, query_vector, cosine_range, tuning)
     relevant = question.relevant()
     ranked, order_note = put_in_order(snapshot, request.query, request.ordering, relevant.ranked, tuning)
@@ -63,7 +61,7 @@ def _guessed(keywords: KeywordQuery) -> str:
 
 
 class _Relevant(NamedTuple):
-    """The chunks that are relevant enough, best first, and what they were judged by."""
+    """The chunks that are relevant enough, best first, and what they were scored by."""
 
     ranked: list[Ranked]
     keywords: KeywordQuery
@@ -72,7 +70,7 @@ class _Relevant(NamedTuple):
 
 
 class _Candidates(NamedTuple):
-    """The chunks that are scored, and where they stand."""
+    """The chunks to score, and their places."""
 
     candidates: list[Candidate]
     places: Mapping[int, ChunkPlace]
@@ -80,7 +78,7 @@ class _Candidates(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """One question asked of one snapshot."""
+    """One question to one snapshot."""
 
     snapshot: Snapshot
     request: SearchRequest
@@ -89,21 +87,21 @@ class _Question:
     tuning: Tuning
 
     def relevant(self) -> _Relevant:
-        """Return what reaches the threshold. A time in the question is a filter, unless nothing would be left."""
+        """Return what reaches the threshold. A time in the question is a filter unless it would leave nothing."""
         reading = self.request.ordering.reading
         if reading is None or (reading.since is None and reading.until is None):
-            return self._judged(self._keywords(reading.words if reading else ""))
+            return self._scored(self._keywords(reading.words if reading else ""))
         within = self._within_time(reading)
         if within.ranked:
-            return within._replace(note=f"searched only the time asked for ({reading.meaning})")
-        found = self._judged(self._keywords())
-        note = f"nothing from the time asked for ({reading.meaning}) matches; searched all dates"
+            return within._replace(note=f"limited to the time in the question ({reading.meaning})")
+        found = self._scored(self._keywords())
+        note = f"no matches from the time in the question ({reading.meaning}); searched all dates"
         return found._replace(note=note if found.ranked else "")
 
     def _keywords(self, about_time: str = "") -> KeywordQuery:
         return keyword_query(self.snapshot, self.request.query, self.tuning, about_time=about_time)
 
-    def _judged(self, keywords: KeywordQuery) -> _Relevant:
+    def _scored(self, keywords: KeywordQuery) -> _Relevant:
         scale = self._scale(keywords)
         return _Relevant(self._ranked(self._candidates(keywords, self.request.scope), keywords, scale), keywords, scale)
 
@@ -128,7 +126,7 @@ class _Question:
     def _by_function_words(
         self, best: Sequence[Scored], keywords: KeywordQuery, scale: Scale, chunks: Mapping[int, StoredChunk]
     ) -> list[Scored]:
-        """Let function words tell the best apart; they add, so the others stay behind."""
+        """Let function words decide among the best; they only add, so the others stay below."""
         texts = [chunks[each.candidate.chunk_id].text for each in best]
         words = function_word_scores(keywords.function_words, texts)
         return score_all(
@@ -136,7 +134,7 @@ class _Question:
         )
 
     def _candidates(self, keywords: KeywordQuery, *scopes: Scope) -> _Candidates:
-        """Ask both sides in each scope, then complete the score that each side alone would leave out."""
+        """Return the best of both sides in each scope, each with the score that only the other side would give it."""
         limit = self.request.candidates_per_side
         cosine: dict[int, float] = {}
         bm25: dict[int, float] = {}
@@ -166,9 +164,9 @@ class _Question:
     # --- questions about a time ---
 
     def _within_time(self, reading: TimeReading) -> _Relevant:
-        """Return what is of the time asked for, or names it; nothing if none of it is about the rest of the question.
+        """Return what is from the time in the question, or names it; nothing if none of it is about the rest.
 
-        The words that say when are not looked for: the date of a note answers them.
+        The words about time are not searched for: the date of a note answers them.
         """
         scope = self.request.scope
         first, last = _later(scope.since, reading.since), _earlier(scope.until, reading.until)
@@ -176,24 +174,24 @@ class _Question:
         keywords = self._keywords(reading.words)
         scale = self._scale(keywords)
         if keywords.only_time:
-            ranked = self._all_of(narrow, scale)
+            ranked = self._everything(narrow, scale)
         else:
             ranked = self._ranked(self._candidates(keywords, narrow, scope), keywords, scale)
         placed = [r._replace(chunk=chunk) for r, chunk in with_chunks(self.snapshot, ranked)]
         least = self.tuning.about_share * max((r.score for r in placed), default=0.0)
         if not any(r.score >= least and reading.holds(days_of(r.chunk)) for r in placed if r.chunk):
             return _Relevant([], keywords, scale)
-        return _Relevant([r for r in placed if r.chunk and self._is_of_time(r.chunk, reading)], keywords, scale)
+        return _Relevant([r for r in placed if r.chunk and self._is_from_time(r.chunk, reading)], keywords, scale)
 
-    def _all_of(self, scope: Scope, scale: Scale) -> list[Ranked]:
-        """Return all that is in the scope, newest first: the time is the whole question, so each answers it fully."""
+    def _everything(self, scope: Scope, scale: Scale) -> list[Ranked]:
+        """Return all chunks in the scope, newest first: the time is the whole question, so each answers it fully."""
         full = scale.full_match
         if full < self.request.min_score:
             return []
         chunk_ids = self.snapshot.newest_chunks(limit=self.request.candidates_per_side, scope=scope)
         return [Ranked(Scored(Candidate(chunk_id, None, None), full, None, full), full) for chunk_id in chunk_ids]
 
-    def _is_of_time(self, chunk: StoredChunk, reading: TimeReading) -> bool:
+    def _is_from_time(self, chunk: StoredChunk, reading: TimeReading) -> bool:
         today = self.request.ordering.today
         return reading.holds(days_of(chunk)) or names_days(chunk, reading.since, reading.until, today)
 
@@ -222,7 +220,7 @@ def _show(
         if not exists(chunks[0].source, chunks[0].path):
             missing.add(chunks[0].path)
             continue
-        shown = _shown(snapshot, chunks, relevant.keywords.weights)
+        shown = shown_of(snapshot, chunks, relevant.keywords.weights)
         hits.append(_hit(chunks[0], place, shown, explain=request.explain))
         if len(hits) == request.limit:
             break
@@ -230,7 +228,7 @@ def _show(
 
 
 def _joined(snapshot: Snapshot, ranked: Sequence[Ranked], pool: int) -> Iterator[tuple[Ranked, list[StoredChunk]]]:
-    """Yield the ranked chunks; neighbours among the best become one, in the place of the better."""
+    """Yield the ranked chunks; neighbours among the best become one, in the place of the best."""
     best = list(with_chunks(snapshot, ranked[:pool]))
     for members in joined_groups([chunk for _, chunk in best]):
         yield best[members[0]][0], [best[member][1] for member in members]
@@ -238,30 +236,7 @@ def _joined(snapshot: Snapshot, ranked: Sequence[Ranked], pool: int) -> Iterator
         yield place, [chunk]
 
 
-class _Shown(NamedTuple):
-    """What a hit shows, and where that stands."""
-
-    first_line: int
-    last_line: int
-    snippet: str
-
-
-def _shown(snapshot: Snapshot, chunks: Sequence[StoredChunk], weights: Mapping[str, float]) -> _Shown:
-    first_line, last_line = min(chunk.first_line for chunk in chunks), max(chunk.last_line for chunk in chunks)
-    best = chunks[0]
-    if not best.turn:
-        text = (lines_text(chunks) if len(chunks) > 1 else None) or best.text
-        return _Shown(first_line, last_line, make_snippet(text, weights))
-    said: dict[int, SpokenLine] = {}
-    for chunk in chunks:  # of a long message the piece that matches best
-        said.setdefault(chunk.turn, SpokenLine(chunk.first_line, chunk.text, chunk.turn))
-    matching = [said[turn] for turn in sorted(said)]
-    around = snapshot.messages(best.path, (matching[0].turn - 1, matching[-1].turn + 1))
-    shown = message_snippet(matching, around, weights)
-    return _Shown(shown[0].line, shown[-1].line, "\n".join(message.text for message in shown))
-
-
-def _hit(chunk: StoredChunk, place: Ranked, shown: _Shown, *, explain: bool) -> Hit:
+def _hit(chunk: StoredChunk, place: Ranked, shown: Shown, *, explain: bool) -> Hit:
     candidate = place.scored.candidate
     return Hit(
         path=chunk.path,

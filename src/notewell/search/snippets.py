@@ -1,24 +1,112 @@
-"""Picks the part of a chunk that is worth showing: the lines, or the passage of a message, that match most."""
+"""Decides what a hit shows: neighbouring chunks as one hit, the part of them that matches, and the lines to cite."""
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from notewell.text.lexicon import fold, irregular_forms
+from notewell.types import SpokenLine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from notewell.types import SpokenLine
+    from notewell.protocols import Snapshot
+    from notewell.types import StoredChunk
 
-SNIPPET_CHARS = 700  # as OpenClaw shows
-HEAD_CHARS = 160  # of a long message, before the passage that matches: who speaks, and what about
+SNIPPET_CHARS = 700  # as in OpenClaw
+LEAST_SHOWN = SNIPPET_CHARS // 2  # characters of each message in a snippet of several, or all of a shorter one
+HEAD_CHARS = 160  # of a long message, before the passage that matches: who speaks, and about what
 ELLIPSIS = "…"
 TIE = 1e-9  # sums of the same weights in another order
 
 Needles = list[tuple[str, float]]
+
+
+class Shown(NamedTuple):
+    """The lines that a hit cites, and what it shows of them."""
+
+    first_line: int
+    last_line: int
+    snippet: str
+
+
+def shown_of(snapshot: Snapshot, chunks: Sequence[StoredChunk], weights: Mapping[str, float]) -> Shown:
+    """Return what a hit shows of its chunks, the best of which comes first; `weights` are of the question's terms."""
+    best = chunks[0]
+    if not best.turn:
+        text = (lines_text(chunks) if len(chunks) > 1 else None) or best.text
+        first_line, last_line = min(chunk.first_line for chunk in chunks), max(chunk.last_line for chunk in chunks)
+        return Shown(first_line, last_line, make_snippet(text, weights))
+    said: dict[int, SpokenLine] = {}
+    for chunk in chunks:  # of a long message, the piece that matches best
+        said.setdefault(chunk.turn, SpokenLine(chunk.first_line, chunk.text, chunk.turn))
+    matching = [said[turn] for turn in sorted(said)]
+    around = snapshot.messages(best.path, (matching[0].turn - 1, matching[-1].turn + 1))
+    shown = message_snippet(matching, around, weights)
+    return Shown(shown[0].line, shown[-1].line, "\n".join(message.text for message in shown))
+
+
+def cite(path: str, first_line: int, last_line: int) -> str:
+    """Return `memory/x.md#L5-L9`, or `memory/x.md#L5` for a single line."""
+    span = f"L{first_line}" if first_line == last_line else f"L{first_line}-L{last_line}"
+    return f"{path}#{span}"
+
+
+# --- neighbouring chunks -------------------------------------------------------------------------
+
+
+def joined_groups(chunks: Sequence[StoredChunk]) -> list[list[int]]:
+    """Return the positions of the ranked chunks in groups that make one hit each, in the order of their best member.
+
+    Chunks of a note are joined while they touch or overlap and fit into a snippet together; messages of a conversation
+    while they follow one another and a good part of each fits, pieces of one message always. Groups grow in rank order,
+    so a better chunk chooses first.
+    """
+    by_file: defaultdict[tuple[str, str], list[list[int]]] = defaultdict(list)
+    for position, chunk in enumerate(chunks):
+        groups = by_file[chunk.source, chunk.path]
+        for group in groups:
+            if _fits(chunk, [chunks[member] for member in group]):
+                group.append(position)
+                break
+        else:
+            groups.append([position])
+    return sorted((group for groups in by_file.values() for group in groups), key=min)
+
+
+def _fits(chunk: StoredChunk, group: Sequence[StoredChunk]) -> bool:
+    if not chunk.turn:
+        touching = any(c.first_line - 1 <= chunk.last_line and chunk.first_line - 1 <= c.last_line for c in group)
+        return touching and len(lines_text([*group, chunk]) or "") in range(1, SNIPPET_CHARS + 1)
+    if any(chunk.turn == other.turn for other in group):
+        return True
+    if all(abs(chunk.turn - other.turn) > 1 for other in group):
+        return False
+    shown = {c.turn: min(LEAST_SHOWN, len(c.text)) if c.parts == 1 else LEAST_SHOWN for c in (*group, chunk)}
+    return sum(shown.values()) <= SNIPPET_CHARS
+
+
+def lines_text(chunks: Sequence[StoredChunk]) -> str | None:
+    """Return the lines that chunks of one note cover together; None if they do not fit together line by line.
+
+    Pieces of a single long line do not: nothing says what lies between them.
+    """
+    text: dict[int, str] = {}
+    for chunk in sorted(chunks, key=lambda c: (c.first_line, c.last_line)):
+        lines = chunk.text.split("\n")
+        if len(lines) != chunk.last_line - chunk.first_line + 1:
+            return None
+        for number, line in enumerate(lines, start=chunk.first_line):
+            if text.setdefault(number, line) != line:
+                return None
+    numbers = list(text)
+    return "\n".join(text.values()) if numbers == list(range(numbers[0], numbers[-1] + 1)) else None
+
+
+# --- snippets ------------------------------------------------------------------------------------
 
 
 def make_snippet(text: str, weights: Mapping[str, float], *, limit: int = SNIPPET_CHARS) -> str:
@@ -44,10 +132,10 @@ def message_snippet(
     *,
     limit: int = SNIPPET_CHARS,
 ) -> list[SpokenLine]:
-    """Return messages in their order, cut so that they take at most `limit` characters together, a line each.
+    """Return messages in their order, one per line, cut to at most `limit` characters together.
 
-    Short ones that match stay whole, long ones share the room that is left: their beginning and the passage that
-    matches. What room remains is for the message after them, which may be the answer, then for the one before.
+    Short matching ones stay whole; long ones share the remaining room and show their beginning and the passage that
+    matches. What is left goes to the message after them, which may be the answer, then to the one before.
     """
     needles = _needles(weights)
     room = limit - (len(matching) - 1)
@@ -67,7 +155,7 @@ def message_snippet(
 
 
 def _message(text: str, needles: Needles, limit: int) -> str:
-    """Return the beginning of a message and the passage that matches most, or the beginning alone if it holds that."""
+    """Return the beginning of a message and the passage that matches most, or only the beginning if that is in it."""
     if len(text) <= limit:
         return text
     head = text[: max(0, limit - len(ELLIPSIS))].rstrip() + ELLIPSIS
@@ -80,7 +168,7 @@ def _message(text: str, needles: Needles, limit: int) -> str:
 
 
 def _to_word(text: str) -> str:
-    """Return the text without a word that may be cut at its end."""
+    """Return the text without the last word, which may be cut off."""
     cut = text.rfind(" ")
     return text[:cut] if cut > len(text) // 2 else text
 
@@ -105,7 +193,7 @@ def _densest_run(lines: list[str], values: list[float], limit: int) -> tuple[int
 
 
 def _widen(lines: list[str], run: tuple[int, int], limit: int) -> tuple[int, int]:
-    """Let the run take in lines after it, then before it, while they fit: context is free."""
+    """Add lines after the run, then before it, while they fit: context is free."""
     start, stop = run
     size = sum(len(line) + 1 for line in lines[start:stop])
     while stop < len(lines) and size + len(lines[stop]) + 1 <= limit:
@@ -135,7 +223,7 @@ def _passage(line: str, needles: Needles, limit: int) -> str:
 
 
 def _places(folded: str, needle: str) -> list[int]:
-    """Return where the needle stands, the first few times."""
+    """Return the first few positions of the needle."""
     found: list[int] = []
     at = folded.find(needle)
     while at >= 0 and len(found) < 8:
@@ -145,14 +233,14 @@ def _places(folded: str, needle: str) -> list[int]:
 
 
 def _needles(weights: Mapping[str, float]) -> Needles:
-    """Return what of the stemmed terms stands in a text as it is written: `librari` stems `library` and `libraries`.
+    """Return what to look for in a text as written: `librar` for `librari`, the stem of `library` and `libraries`.
 
-    Each counts by the root of its weight: a rare word draws more than common ones, but not more than several.
+    Each counts by the root of its weight: a rare word attracts more than a common one, but not more than several.
     """
     return [(needle, math.sqrt(weight)) for term, weight in weights.items() for needle in _forms(term)]
 
 
-@lru_cache(maxsize=512)  # every hit of a question asks for the same ones
+@lru_cache(maxsize=512)  # every hit for a question needs the same ones
 def _forms(term: str) -> tuple[str, ...]:
     whole = term[:-1] if len(term) > 4 and term.isascii() and term.isalpha() else term
     return whole, *irregular_forms(term)

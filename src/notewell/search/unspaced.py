@@ -1,8 +1,8 @@
-"""A run of writing without blanks between its words in, the pieces of it that a question is after out; pure.
+"""Splits Chinese, Japanese and Korean questions at function words.
 
-Pairs of characters carry function words with them: "X的Y是什么" would look for "的Y", "是什" and "什么" as well. So
-a run falls apart at question words and particles first. Where grammar alone cannot tell a particle from a syllable of
-a word, it stays: a superfluous pair costs little, a missing one loses the note. Thai and other scripts stay whole.
+Pairs of characters would include function words: "X的Y是什么" would also search for "的Y", "是什" and "什么". So a run
+is split at question words and particles first. What may be a particle or a syllable of a word stays: a superfluous pair
+costs little, a missing one loses the note. Thai and other scripts stay whole.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CHINESE = re.compile(
     )
 )
 
-# --- Korean: nDCG@10 on korquad-ko .956 without, .962 with it. Particles and endings cling to the end of a word.
+# --- Korean: nDCG@10 on korquad-ko .956 without, .962 with it. Particles and endings are attached to words.
 _KOREAN_ENDINGS = frozenset(
     """
     은 는 이 가 을 를 의 에 에서 에게 에게서 께서 한테 로 으로 와 과 도 만 까지 부터 나 이나 란 이란 라는 이라는 라고
@@ -42,8 +42,8 @@ _KOREAN_QUESTION_WORDS = frozenset(
     """.split()
 )
 
-# --- Japanese: a stretch of hiragana parts words only if it consists of nothing but these, in an order that grammar
-# allows: 会議の議事録 parts, かに and はと (crab, dove) do not. There is no test set; the tests hold sentences.
+# --- Japanese: a stretch of hiragana separates words only if it consists of these, in a grammatical order: the の of
+# 会議の議事録 does, かに and はと (crab, dove) do not. There is no test set; the tests have sentences.
 _CASE = "が|を|に|へ|と|で|から|まで|より|の|として|による|によって|において|における|について|という|といった"
 _TOPIC = "は|も|の|など|だけ|しか"
 _QUESTION = "いつ|どこ|だれ|なに|なん|なぜ|どうして|どうやって|どう|どの|どれ|どちら|どんな|いくつ"
@@ -62,7 +62,7 @@ _JAPANESE_QUESTION = re.compile("教えて(?:ください|下さい)?|(?<!幾)�
 
 
 def content_pieces(run: str, *, alone: bool = False) -> list[str]:
-    """Return the pieces of `run` between its function words; none if it holds nothing else.
+    """Return the pieces of `run` between its function words; none if there is nothing else.
 
     A Korean word that is `alone` in its query keeps its end: nothing shows that it is a particle.
     """
@@ -87,7 +87,7 @@ def _korean_stem(word: str) -> list[str]:
 
 
 def _japanese_spans(run: str) -> list[tuple[int, int]]:
-    """Return where function words stand: question words, and stretches of hiragana that are nothing else."""
+    """Return the spans of function words: question words, and stretches of hiragana that are nothing else."""
     spans = [match.span() for match in _JAPANESE_QUESTION.finditer(run)]
     asked = {place for start, stop in spans for place in range(start, stop)}
     for stretch in _HIRAGANA.finditer(run):

@@ -20,8 +20,8 @@ MOST_CALLS = 60  # a run of one job that goes wrong in every way makes fewer
 def no_real_waits(monkeypatch):
     """A second look comes at once, and a provider that hangs is given up on soon."""
     monkeypatch.setattr("notewell.embedding.batch.jobs.LOOK_AGAIN_S", 0.01)
-    monkeypatch.setattr("notewell.embedding.batch.calls.ASK_TIMEOUT_S", 0.5)
-    monkeypatch.setattr("notewell.embedding.batch.calls.TRANSFER_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("notewell.embedding.batch.drivers.REQUEST_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("notewell.embedding.batch.drivers.TRANSFER_TIMEOUT_S", 0.5)
 
 
 @pytest.fixture(autouse=True)
@@ -53,12 +53,12 @@ def told(report) -> str:
         pytest.param("batch_expired", None, "a batch job of 6 chunks failed", id="expired"),
         pytest.param("batch_cancelled", NOTES, "a batch job of 6 chunks failed", id="cancelled"),
         pytest.param("batch_failed", NOTES, "a batch job of 6 chunks failed", id="failed"),
-        pytest.param("batch_output_missing", NOTES, "its results are not there", id="no output file"),
-        pytest.param("batch_output_garbled", NOTES, "none of its answers can be used", id="output that is no JSON"),
+        pytest.param("batch_output_missing", NOTES, "its results are missing", id="no output file"),
+        pytest.param("batch_output_garbled", NOTES, "none of its results can be used", id="output that is no JSON"),
         pytest.param("batch_missing_lines", HALF, "3 of 6 chunks failed", id="half of the lines are missing"),
         pytest.param("batch_strange_ids", 0, "", id="lines nobody asked for, and one twice"),
         pytest.param("batch_bad_vectors", HALF, "3 of 6 chunks failed", id="every other vector is NaN"),
-        pytest.param("batch_wrong_dimensions", NOTES, "none of its answers can be used", id="vectors too short"),
+        pytest.param("batch_wrong_dimensions", NOTES, "none of its results can be used", id="vectors too short"),
     ],
 )
 def test_the_fate_of_a_job(harbour, fate, embedded_at_once, note):
@@ -94,7 +94,7 @@ def test_a_poisoned_text_costs_one_line(harbour):
 
 
 def test_two_failures_turn_jobs_off_for_the_run(harbour, monkeypatch):
-    monkeypatch.setattr("notewell.embedding.batch.jobs.MOST_BYTES", 1)  # one text a job
+    monkeypatch.setattr("notewell.embedding.batch.jobs.MAX_BYTES", 1)  # one text a job
     harbour.fake.inject("batch_failed", times=None)
     memory = harbour.open()
     report = memory.index(batch=True)
@@ -108,7 +108,7 @@ def test_two_failures_turn_jobs_off_for_the_run(harbour, monkeypatch):
 
 
 def test_one_failure_does_not(harbour, monkeypatch):
-    monkeypatch.setattr("notewell.embedding.batch.jobs.MOST_BYTES", 1)
+    monkeypatch.setattr("notewell.embedding.batch.jobs.MAX_BYTES", 1)
     harbour.fake.inject("batch_failed")
     memory = harbour.open()
     report = memory.index(batch=True)
@@ -121,7 +121,7 @@ def test_a_job_that_the_provider_has_lost_is_made_up_for(harbour):
     memory.index(batch=True, wait=False)
     harbour.fake.book.jobs.clear()
     report = memory.index()
-    assert "does not know it any more" in told(report)
+    assert "no longer knows it" in told(report)
     harbour.check_complete(memory)
 
 

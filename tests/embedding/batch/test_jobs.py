@@ -10,7 +10,7 @@ import pytest
 
 from notewell import Memory
 from notewell.embedding.batch.jobs import SHORT_HASH
-from notewell.embedding.batch.ledger import Ledger, forget_inputs
+from notewell.embedding.batch.ledger import Ledger
 from notewell.settings import BatchSettings, RemoteSettings, Settings
 from notewell.types import hash_text
 from tests.fakes.providers import FakeOllama
@@ -112,7 +112,7 @@ def test_no_batch_goes_before_the_settings(openai_harbour):
 
 def test_no_more_jobs_at_once_than_the_settings_allow(openai_harbour, monkeypatch):
     """Six jobs' worth of text, two at once: the next is made when one is done."""
-    monkeypatch.setattr("notewell.embedding.batch.jobs.MOST_BYTES", 20_000)  # two texts of 1,536 numbers
+    monkeypatch.setattr("notewell.embedding.batch.jobs.MAX_BYTES", 20_000)  # two texts of 1,536 numbers
     write_notes(openai_harbour.workspace, 12)
     fake, most = openai_harbour.fake, 0
 
@@ -130,7 +130,7 @@ def test_no_more_jobs_at_once_than_the_settings_allow(openai_harbour, monkeypatc
 
 
 def test_the_next_jobs_wait_for_a_later_run_when_nobody_waits(openai_harbour, monkeypatch):
-    monkeypatch.setattr("notewell.embedding.batch.jobs.MOST_BYTES", 20_000)
+    monkeypatch.setattr("notewell.embedding.batch.jobs.MAX_BYTES", 20_000)
     write_notes(openai_harbour.workspace, 12)
     memory = openai_harbour.open()
     openai_harbour.fake.polls_until_done = 0
@@ -149,7 +149,7 @@ def test_the_pause_between_looks_grows(openai_harbour):
             pauses.append(timeout)
             return super().wait(0)
 
-    from notewell.embedding.batch.opening import open_jobs
+    from notewell.embedding.batch.jobs import open_jobs
     from notewell.indexing.batch_run import BatchRun
     from notewell.indexing.batch_steps import run_in_steps
 
@@ -258,8 +258,8 @@ def test_a_forgotten_text_gets_no_vector_from_a_job(harbour):
     (record,) = harbour.ledger
     with memory.store() as store:
         forgotten = next(chunk.embedded_hash for chunk in store.pending(NOTES) if "subject2" in chunk.embedded_text)
-    assert forget_inputs(memory.state.path, [forgotten, "0" * 64]) == 1
-    assert forget_inputs(memory.state.path, [forgotten]) == 0
+    assert Ledger(memory.state.path).forget([forgotten, "0" * 64]) == 1
+    assert Ledger(memory.state.path).forget([forgotten]) == 0
     (harbour.workspace / "memory" / "note2.md").unlink()
     harbour.fake.hold_jobs = False
     harbour.fake.polls_until_done = 0
@@ -277,7 +277,7 @@ def test_a_job_of_which_nothing_is_wanted_is_cancelled(harbour):
     (record,) = harbour.ledger
     for note in (harbour.workspace / "memory").iterdir():
         note.unlink()
-    forget_inputs(memory.state.path, record.hashes)
+    Ledger(memory.state.path).forget(record.hashes)
     memory.index()
     (job,) = harbour.fake.book.jobs.values()
     assert job.state == "cancelled"
@@ -287,7 +287,7 @@ def test_a_job_of_which_nothing_is_wanted_is_cancelled(harbour):
 # --- the ledger ----------------------------------------------------------------------------------
 
 
-def test_a_damaged_record_is_told_by_doctor(openai_harbour):
+def test_a_corrupt_record_is_told_by_doctor(openai_harbour):
     memory = openai_harbour.open()
     openai_harbour.fake.hold_jobs = True
     memory.index(batch=True, wait=False)

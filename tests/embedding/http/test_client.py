@@ -14,10 +14,8 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from notewell.embedding.http.client import Call, RemoteClient
-from notewell.embedding.http.failures import RemoteFailure
-from notewell.embedding.http.patience import HURRIED, Patience
-from notewell.embedding.http.service import Service
+from notewell.embedding.http_calls import INTERACTIVE, RemoteFailure, RetryPolicy, Service
+from notewell.embedding.http_client import Call, RemoteClient
 from tests.fakes.loopback import Reply, json_reply
 
 from .server import serving
@@ -26,11 +24,11 @@ stamina = pytest.importorskip("stamina", reason="the extra `remote` is not insta
 
 KEY = "sk-secret-0451"
 CALL = Call("/things", {"a": 1})
-PATIENT = Patience()
+DEFAULT = RetryPolicy()
 
 
-def asked(client, call=CALL, *, timeout_s=5.0, patience=PATIENT):
-    return client.ask_json(call, timeout_s=timeout_s, patience=patience)
+def asked(client, call=CALL, *, timeout_s=5.0, retries=DEFAULT):
+    return client.ask_json(call, timeout_s=timeout_s, retries=retries)
 
 
 def client_of(url, **headers):
@@ -97,10 +95,10 @@ def test_a_connection_that_breaks_is_tried_again(manner):
 
 
 def test_the_wait_that_the_provider_asks_for_counts_and_not_our_own():
-    very_patient = Patience(first_wait_s=600, longest_wait_s=600)  # the test would not end in time
+    slow = RetryPolicy(first_wait_s=600, max_wait_s=600)  # the test would not end in time
     told_to_come_at_once = json_reply({}, status=429, Retry_After="0")
     with stamina.set_testing(False), serving(told_to_come_at_once) as server, client_of(server.url) as client:
-        assert asked(client, patience=very_patient) == {}
+        assert asked(client, retries=slow) == {}
     assert len(server.requests) == 2
 
 
@@ -123,7 +121,7 @@ def test_silence_is_bounded_and_told(manner):
     with serving() as server, client_of(server.url) as client:
         asked(client, Call("/warm"))  # the connection is there: only the answer is waited for
         server.always = Reply(body=b"{}", manner=manner)
-        found = failing(client, timeout_s=0.5, patience=HURRIED)
+        found = failing(client, timeout_s=0.5, retries=INTERACTIVE)
     assert (found.kind, len(server.requests)) == ("timeout", 2)
     assert "0.5 s" in found.message
 
@@ -156,7 +154,7 @@ def test_an_address_of_somebody_else_is_not_called():
     with serving() as other, serving() as server, client_of(server.url) as client:
         assert asked(client, Call(f"{server.url}/own")) == {}
         found = failing(client, call=Call(f"{other.url}/upload"))
-    assert found.kind == "nonsense"
+    assert found.kind == "invalid_response"
     assert other.requests == []
 
 
@@ -168,10 +166,10 @@ def test_nothing_is_logged_that_holds_the_key(caplog):
     assert KEY not in caplog.text
 
 
-def test_closing_ends_what_is_under_way():
+def test_closing_cancels_pending_calls():
     with serving(always=Reply(manner="hang")) as server:
         client = client_of(server.url)
-        future = client.submit(client.answer(CALL, timeout_s=60, patience=Patience()))
+        future = client.submit(client.answer(CALL, timeout_s=60, retries=RetryPolicy(), read=lambda reply: reply))
         while not server.requests:
             threading.Event().wait(0.01)
         client.close()
@@ -182,12 +180,12 @@ def test_closing_ends_what_is_under_way():
 
 CTRL_C = """
 import sys
-from notewell.embedding.http.client import Call, RemoteClient
-from notewell.embedding.http.patience import Patience
-from notewell.embedding.http.service import Service
+from notewell.embedding.http_client import Call, RemoteClient
+from notewell.embedding.http_calls import RetryPolicy
+from notewell.embedding.http_calls import Service
 with RemoteClient(Service("Acme", sys.argv[1])) as client:
     print("asking", flush=True)
-    client.ask_json(Call("/things", {}), timeout_s=600, patience=Patience())
+    client.ask_json(Call("/things", {}), timeout_s=600, retries=RetryPolicy())
 """
 
 
@@ -208,16 +206,16 @@ def test_ctrl_c_ends_a_call_at_once():
 
 SILENT = """
 import sys
-import notewell.embedding.http.retry_hooks as hooks
+import notewell.embedding.http_calls as hooks
 if sys.argv[2] == "silent":
-    hooks.silence()
-from notewell.embedding.http.client import Call, RemoteClient
-from notewell.embedding.http.patience import Patience
-from notewell.embedding.http.service import Service
+    hooks.silence_retries()
+from notewell.embedding.http_client import Call, RemoteClient
+from notewell.embedding.http_calls import RetryPolicy
+from notewell.embedding.http_calls import Service
 import logging
 logging.basicConfig(level=logging.INFO)
 with RemoteClient(Service("Acme", sys.argv[1])) as client:
-    client.ask_json(Call("/things", {}), timeout_s=60, patience=Patience(first_wait_s=0, jitter_s=0))
+    client.ask_json(Call("/things", {}), timeout_s=60, retries=RetryPolicy(first_wait_s=0, jitter_s=0))
 """
 
 

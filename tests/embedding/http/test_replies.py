@@ -8,15 +8,21 @@ from email.utils import format_datetime
 
 import pytest
 
-from notewell.embedding.http.failures import RemoteFailure
-from notewell.embedding.http.patience import HURRIED, Patience
-from notewell.embedding.http.replies import Reply, failure_of, retry_after_s, sendable, without_secrets
+from notewell.embedding.http_calls import (
+    INTERACTIVE,
+    RemoteFailure,
+    Reply,
+    RetryPolicy,
+    retry_after_s,
+    without_secrets,
+)
+from notewell.embedding.input_text import valid_unicode
 
 KEY = "sk-proj-0451deadbeef0451deadbeef"
 
 
 def failure(status: int, body: object = None, secrets=(), **headers: str) -> RemoteFailure | None:
-    return failure_of("Acme", Reply(status, headers, b"" if body is None else json.dumps(body).encode()), secrets)
+    return Reply(status, headers, b"" if body is None else json.dumps(body).encode()).failure("Acme", secrets)
 
 
 @pytest.mark.parametrize("status", [200, 201, 204])
@@ -91,27 +97,27 @@ def test_retry_after_as_a_date_to_come():
 
 
 def test_the_wait_that_gemini_asks_for_in_the_body():
-    assert failure(429, {"error": {"details": [{"retryDelay": "34.5s"}]}}).wait_s == 34.5
+    assert failure(429, {"error": {"details": [{"retryDelay": "34.5s"}]}}).retry_after_s == 34.5
 
 
 def test_the_header_counts_before_the_body():
-    assert failure(429, {"error": {"details": [{"retryDelay": "34s"}]}}, **{"retry-after": "2"}).wait_s == 2
+    assert failure(429, {"error": {"details": [{"retryDelay": "34s"}]}}, **{"retry-after": "2"}).retry_after_s == 2
 
 
 @pytest.mark.parametrize(
-    ("error", "patient", "hurried"),
+    ("error", "by_default", "interactive"),
     [
         pytest.param(RemoteFailure("rate_limited", "m"), True, True, id="too fast"),
-        pytest.param(RemoteFailure("rate_limited", "m", wait_s=3.0), 3.0, 3.0, id="asked to wait"),
-        pytest.param(RemoteFailure("rate_limited", "m", wait_s=0.0), 0.0, 0.0, id="asked to come at once"),
+        pytest.param(RemoteFailure("rate_limited", "m", retry_after_s=3.0), 3.0, 3.0, id="asked to wait"),
+        pytest.param(RemoteFailure("rate_limited", "m", retry_after_s=0.0), 0.0, 0.0, id="asked to come at once"),
         pytest.param(
-            RemoteFailure("rate_limited", "m", wait_s=30.0), 30.0, False, id="asked to wait for half a minute"
+            RemoteFailure("rate_limited", "m", retry_after_s=30.0), 30.0, False, id="asked to wait for half a minute"
         ),
-        pytest.param(RemoteFailure("rate_limited", "m", wait_s=600.0), False, False, id="asked to wait for long"),
+        pytest.param(RemoteFailure("rate_limited", "m", retry_after_s=600.0), False, False, id="asked to wait long"),
         pytest.param(RemoteFailure("server", "m"), True, True, id="it failed"),
-        pytest.param(RemoteFailure("broken_off", "m"), True, True, id="it broke off"),
+        pytest.param(RemoteFailure("connection_lost", "m"), True, True, id="the connection was lost"),
         pytest.param(RemoteFailure("timeout", "m"), True, False, id="it was silent"),
-        pytest.param(RemoteFailure("nonsense", "m"), True, False, id="it answered nonsense"),
+        pytest.param(RemoteFailure("invalid_response", "m"), True, False, id="invalid response"),
         pytest.param(RemoteFailure("key", "m"), False, False, id="wrong key"),
         pytest.param(RemoteFailure("quota", "m"), False, False, id="nothing left"),
         pytest.param(RemoteFailure("refused", "m"), False, False, id="refused"),
@@ -119,15 +125,15 @@ def test_the_header_counts_before_the_body():
         pytest.param(KeyboardInterrupt(), False, False, id="not a failure of the call"),
     ],
 )
-def test_when_a_call_is_made_again(error, patient, hurried):
-    for patience, verdict in ((Patience(), patient), (HURRIED, hurried)):
-        found = patience.verdict(error)
-        assert (found, type(found)) == (verdict, type(verdict))
+def test_when_a_call_is_retried(error, by_default, interactive):
+    for policy, decision in ((RetryPolicy(), by_default), (INTERACTIVE, interactive)):
+        found = policy.decide(error)
+        assert (found, type(found)) == (decision, type(decision))
 
 
 def test_the_waits_of_openclaw():
-    patience = Patience()
-    assert (patience.tries, patience.first_wait_s, patience.longest_wait_s) == (3, 0.5, 8.0)
+    policy = RetryPolicy()
+    assert (policy.attempts, policy.first_wait_s, policy.max_wait_s) == (3, 0.5, 8.0)
 
 
 @pytest.mark.parametrize(
@@ -168,15 +174,15 @@ def test_the_sentence_in_an_error_body(body):
 
 @pytest.mark.parametrize("content", [b"<html>", b"", b"[1, 2]", b'{"error": {"a": 1}}', b"\xff", b"[" * 100_000])
 def test_a_body_without_a_sentence(content):
-    assert failure_of("Acme", Reply(400, {}, content), ()).detail == ""
+    assert Reply(400, {}, content).failure("Acme", ()).detail == ""
 
 
 @pytest.mark.parametrize("content", [b"<html>", b'{"a": ', b"\xff\xfe", b"[" * 100_000])
 def test_what_is_no_json(content):
-    with pytest.raises(RemoteFailure, match="no JSON") as raised:
+    with pytest.raises(RemoteFailure, match="invalid response from Acme: not JSON") as raised:
         Reply(200, {}, content).json("Acme")
-    assert raised.value.kind == "nonsense"
+    assert raised.value.kind == "invalid_response"
 
 
-def test_lone_surrogates_are_no_text_to_anybody_else():
-    assert sendable("a \ud800 b 中") == "a ? b 中"
+def test_lone_surrogates_are_replaced():
+    assert valid_unicode("a \ud800 b 中") == "a ? b 中"

@@ -7,9 +7,8 @@ import socket
 import pytest
 
 from notewell import Memory
-from notewell.embedding import extra
-from notewell.embedding.http import service
-from notewell.embedding.selection import BY_KEY, for_provider, select_embedder
+from notewell.embedding import http_calls, local
+from notewell.embedding.selection import KEY_VARIABLES, for_provider, select_embedder
 from notewell.errors import EmbedderUnavailableError
 from notewell.settings import RemoteSettings, Settings
 from tests.fakes.providers import PROVIDERS, FakeOpenAI
@@ -26,12 +25,12 @@ VARIABLES = {
 
 @pytest.fixture
 def without_local(monkeypatch):
-    monkeypatch.setattr(extra, "PACKAGES", ("onnxruntime_that_is_not_installed",))
+    monkeypatch.setattr(local, "PACKAGES", ("onnxruntime_that_is_not_installed",))
 
 
 @pytest.fixture
 def without_httpx(monkeypatch):
-    monkeypatch.setattr(service, "PACKAGES", ("httpx_that_is_not_installed",))
+    monkeypatch.setattr(http_calls, "PACKAGES", ("httpx_that_is_not_installed",))
 
 
 # --- auto ---------------------------------------------------------------------------------------
@@ -79,7 +78,7 @@ def test_auto_with_nothing_is_keyword_search(without_local):
 
 
 def test_the_order_is_the_documented_one():
-    assert list(BY_KEY) == ["openai", "gemini", "voyage", "mistral"]
+    assert list(KEY_VARIABLES) == ["openai", "gemini", "voyage", "mistral"]
 
 
 # --- four things that can be wrong, four next steps ----------------------------------------------
@@ -111,7 +110,7 @@ def test_four_messages_with_four_next_steps(name, workspace, monkeypatch):
                 answer = memory.search("guest wifi", sync=False)
                 assert answer.hits
                 assert (answer.mode, bool(answer.notes)) == ("keyword", True)
-        monkeypatch.setattr(service, "PACKAGES", ("httpx_that_is_not_installed",))
+        monkeypatch.setattr(http_calls, "PACKAGES", ("httpx_that_is_not_installed",))
         with Memory.open(workspace, **wrong_key(fake)) as memory:
             found["package"] = list(memory.index().notes)
     told = {case: " ".join(lines) for case, lines in found.items()}
@@ -121,7 +120,7 @@ def test_four_messages_with_four_next_steps(name, workspace, monkeypatch):
     assert f"check {VARIABLES[name]}" in told["wrong_key"]
     assert "cannot be reached" in told["unreachable"]
     assert "check the network and remote.base_url" in told["unreachable"]
-    assert "not installed here" in told["package"]
+    assert "(not installed)" in told["package"]
     assert 'pip install "notewell[remote]"' in told["package"]
     assert "0451" not in str(told)
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from notewell.embedding.http.patience import Patience
+from notewell.embedding.http_calls import RetryPolicy
 from tests.fakes.providers import INDEX_FAULTS, PROVIDERS, STATUS_FAULTS, VECTOR_FAULTS, WIRE_FAULTS
 
 from .opening import open_memory
 
 stamina = pytest.importorskip("stamina", reason="the extra `remote` is not installed")
-PATIENT = Patience()
+DEFAULT = RetryPolicy()
 NOTES = {
     f"memory/n{number}.md": f"# Shed {number}\n\nThe harbour keeps subject{number} there.\n" for number in range(5)
 }
@@ -41,18 +41,18 @@ ALWAYS = {
     "bad_request": (2, "refused the request"),
     "500": (3, "failed (500)"),
     "503": (3, "failed (503)"),
-    "hang": (3, "did not answer within"),
-    "hang_mid_body": (3, "did not answer within"),
-    "reset": (3, "broke off the connection"),
-    "truncated_json": (3, "no JSON"),
-    "html_200": (3, "no JSON"),
+    "hang": (3, "did not respond within"),
+    "hang_mid_body": (3, "did not respond within"),
+    "reset": (3, "closed the connection early"),
+    "truncated_json": (3, "not JSON"),
+    "html_200": (3, "not JSON"),
     "empty": (3, "0 vectors for 5 texts"),
     "wrong_count": (3, "4 vectors for 5 texts"),
     "wrong_dimensions": (1, "dimensions"),
-    "duplicate_index": (3, "an index that is out of range or there twice"),
+    "duplicate_index": (3, "an index is out of range or repeated"),
 }
 TALKATIVE = {"unauthorized", "rate_limited", "reset"}  # the rest would log the same lines, and logging takes time
-PATIENCE_S = 0.8  # for a provider that hangs; an honest answer takes some milliseconds
+HANG_TIMEOUT_S = 0.8  # for a provider that hangs; an honest answer takes some milliseconds
 ONE_CHUNK = {"nan", "inf", "zero", "empty_vector"}  # the first text of a request suffers, the others do not
 
 
@@ -82,7 +82,7 @@ def reasons(report):
 @pytest.mark.parametrize(("name", "fault"), CASES)
 def test_a_fault_that_shows_once(name, fault, notes, caplog):
     caplog.set_level(logging.DEBUG if fault in TALKATIVE else logging.INFO)
-    with PROVIDERS[name]() as fake, open_memory(notes, fake, remote__index_timeout_seconds=PATIENCE_S) as memory:
+    with PROVIDERS[name]() as fake, open_memory(notes, fake, remote__index_timeout_seconds=HANG_TIMEOUT_S) as memory:
         fake.inject(fault, times=1)
         report = memory.index()
         calls, problem = ONCE.get(fault, (2, ""))
@@ -105,7 +105,7 @@ def test_a_fault_that_shows_once(name, fault, notes, caplog):
 @pytest.mark.parametrize(("name", "fault"), CASES)
 def test_a_fault_that_stays(name, fault, notes, caplog):
     caplog.set_level(logging.DEBUG if fault in TALKATIVE else logging.INFO)
-    with PROVIDERS[name]() as fake, open_memory(notes, fake, remote__index_timeout_seconds=PATIENCE_S) as memory:
+    with PROVIDERS[name]() as fake, open_memory(notes, fake, remote__index_timeout_seconds=HANG_TIMEOUT_S) as memory:
         fake.inject(fault, times=None)
         report = memory.index()
         calls = len(fake.requests_to("embed"))
@@ -115,7 +115,7 @@ def test_a_fault_that_stays(name, fault, notes, caplog):
             assert (calls, report.complete, report.embedded, report.pending) == (2, True, 4, 1)
             (problem,) = report.problems
             assert problem.path.startswith("memory/n")
-            assert "no usable vector" in problem.reason
+            assert "returned an invalid vector" in problem.reason
         else:
             most, told = ALWAYS[fault]
             (problem,) = report.problems
@@ -136,7 +136,7 @@ def test_a_fault_that_stays(name, fault, notes, caplog):
 )
 def test_a_query_while_the_fault_stays(name, fault, notes, caplog):
     caplog.set_level(logging.DEBUG if fault in TALKATIVE else logging.INFO)
-    with PROVIDERS[name]() as fake, open_memory(notes, fake, remote__query_timeout_seconds=PATIENCE_S) as memory:
+    with PROVIDERS[name]() as fake, open_memory(notes, fake, remote__query_timeout_seconds=HANG_TIMEOUT_S) as memory:
         memory.index()
         indexed = len(fake.requests_to("embed"))
         fake.inject(fault, times=None)
@@ -146,7 +146,7 @@ def test_a_query_while_the_fault_stays(name, fault, notes, caplog):
             assert (calls, answer.mode) == (1, "hybrid")
         else:
             assert answer.mode == "keyword"
-            assert any(note.startswith("only keywords were searched: ") for note in answer.notes)
+            assert any(note.startswith("keyword search only: ") for note in answer.notes)
             assert 1 <= calls <= 3
         assert answer.hits[0].path == "memory/n3.md"
         assert_no_key(notes, fake.key, caplog.text, str(answer))
@@ -231,7 +231,7 @@ def test_the_text_is_found_by_words_while_nothing_is_embedded(notes):
 @pytest.mark.parametrize("name", sorted(PROVIDERS))
 def test_a_wait_that_is_asked_for_is_kept(name, notes):
     asked = []
-    stamina.instrumentation.set_on_retry_hooks([lambda details: asked.append(PATIENT.verdict(details.caused_by))])
+    stamina.instrumentation.set_on_retry_hooks([lambda details: asked.append(DEFAULT.decide(details.caused_by))])
     try:
         with PROVIDERS[name]() as fake, open_memory(notes, fake) as memory:
             fake.inject("rate_limited", times=2, retry_after="3")

@@ -55,7 +55,7 @@ def test_no_secret_is_in_it():
     assert not any(secret in str(named) + named.key for secret in ("key-one", "0451", "pass"))
 
 
-def test_another_key_or_place_embeds_nothing_anew(workspace, tmp_path):
+def test_another_key_or_place_embeds_nothing_again(workspace, tmp_path):
     with FakeOpenAI() as fake:
         with open_memory(workspace, fake) as memory:
             memory.index()

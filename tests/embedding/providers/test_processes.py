@@ -1,4 +1,4 @@
-"""A remote run in a process of its own that is interrupted or killed: at most what was under way is lost."""
+"""A remote run in a process of its own that is interrupted or killed: at most what was pending is lost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def wait_for_requests(fake, count, process):
 
 
 @pytest.mark.parametrize("after", [1, 6])
-def test_a_killed_run_pays_again_only_for_what_was_under_way(many_notes, after):
+def test_a_killed_run_pays_again_only_for_what_was_pending(many_notes, after):
     with FakeOpenAI(latency=0.05) as fake:
         process = indexing(many_notes, fake)
         wait_for_requests(fake, after + 4, process)
@@ -56,7 +56,7 @@ def test_a_killed_run_pays_again_only_for_what_was_under_way(many_notes, after):
             with memory.store() as store:
                 assert list(store.verify()) == []
         largest = max(len(request.json["input"]) for request in fake.requests_to("embed") if request.json)
-        # Four under way and four that had come but were not stored yet.
+        # Four pending and four that had come but were not stored yet.
         assert status.chunks - report.embedded >= paid - 8 * largest
 
 

@@ -236,7 +236,7 @@ def test_a_terminal_failure_later_on_stops_the_rest():
         with pytest.raises(ProviderError):
             list(parts)
         embedder.close()
-        assert len(fake.requests_to("embed")) <= 2 + 2 * 4  # what was under way or answered when it began
+        assert len(fake.requests_to("embed")) <= 2 + 2 * 4  # what was pending or answered when it began
 
 
 def test_texts_are_drawn_no_faster_than_they_are_sent():
@@ -344,5 +344,5 @@ def test_a_vector_that_is_none_is_asked_for_again_and_then_costs_one_text(fake, 
     (part,) = embedder.stream_documents(TEXTS)
     assert list(part.failed) == [0]
     assert sorted(part.positions) == [1, 2]
-    with pytest.raises(BadVectorError, match="no usable vector"):
+    with pytest.raises(BadVectorError, match="returned an invalid vector"):
         embedder.embed_query("wifi")

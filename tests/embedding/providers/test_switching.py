@@ -100,7 +100,7 @@ def test_a_provider_that_was_left_gets_to_see_no_query(workspace, monkeypatch):
         with Memory.open(workspace, provider="hashing", remote__base_url=fake.base_url) as memory:
             answer = memory.search("guest wifi")
             assert answer.mode == "keyword"
-            assert "the index holds vectors of openai/" in notes_of(answer)
+            assert "the index was built with openai/" in notes_of(answer)
         assert len(fake.requests) == before
 
 
@@ -115,13 +115,13 @@ def test_the_fallback_embeds_when_the_provider_fails_in_a_run(workspace, fault):
             report = memory.index()
             assert (report.complete, report.pending, report.problems) == (True, 0, ())
             assert report.added > 0
-            assert any("so the fallback hashing does" in note for note in report.notes)
+            assert any("so the fallback hashing is used" in note for note in report.notes)
             answer = memory.search("guest wifi", sync=False)
             assert answer.mode == "hybrid"
-            assert "so the fallback hashing does" in notes_of(answer)
+            assert "so the fallback hashing is used" in notes_of(answer)
             status = memory.status()
             assert status.embedder.startswith("hashing/")
-            assert "so the fallback hashing does" in status.embedder_reason
+            assert "so the fallback hashing is used" in status.embedder_reason
             assert any("fallback hashing" in check.detail for check in memory.doctor() if not check.ok)
 
 

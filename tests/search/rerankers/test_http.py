@@ -11,9 +11,9 @@ from email.utils import format_datetime
 
 import pytest
 
-from notewell.embedding.http.patience import HURRIED
+from notewell.embedding.http_calls import INTERACTIVE
 from notewell.errors import RerankerError
-from notewell.search.rerankers.http import APIS, HttpReranker
+from notewell.search.rerankers import APIS, HttpReranker
 
 from .provider import COUNTS, PATHS, RESULTS, Reply, running
 
@@ -35,7 +35,7 @@ def provider(request):
 def waits():
     """What is waited before each other try: the seconds asked for, or True for the usual wait. Nobody really waits."""
     asked = []
-    stamina.instrumentation.set_on_retry_hooks([lambda details: asked.append(HURRIED.verdict(details.caused_by))])
+    stamina.instrumentation.set_on_retry_hooks([lambda details: asked.append(INTERACTIVE.decide(details.caused_by))])
     with stamina.set_testing(True, attempts=3, cap=True):
         yield asked
     stamina.instrumentation.set_on_retry_hooks(None)
@@ -72,7 +72,7 @@ def test_the_request_is_what_the_provider_documents(provider, reranker):
     reranker.rerank(QUERY, TEXTS)
     assert provider.paths == [PATHS[provider.name]]
     assert provider.requests == [
-        {"model": APIS[provider.name].model, "query": QUERY, "documents": TEXTS, COUNTS[provider.name]: 3}
+        {"model": APIS[provider.name].default_model, "query": QUERY, "documents": TEXTS, COUNTS[provider.name]: 3}
     ]
     assert provider.headers[0]["Authorization"] == f"Bearer {KEY}"
     assert provider.headers[0]["Content-Type"] == "application/json"
@@ -111,7 +111,7 @@ def test_several_threads_at_once(provider, reranker):
     assert [len(found[number]) for number in range(6)] == [1, 2, 3, 1, 2, 3]
 
 
-# --- what another try may mend -----------------------------------------------------------------
+# --- what a retry may fix -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503])
@@ -178,7 +178,7 @@ def test_an_answer_that_breaks_off_is_tried_again(provider, reranker):
         (401, "refused the API key"),
         (403, "refused the API key"),
         (400, "refused the request"),
-        (404, "no such model"),
+        (404, "no such endpoint or model"),
         (302, "refused the request"),
     ],
 )
@@ -191,7 +191,7 @@ def test_a_refusal_is_one_call(provider, reranker, waits, status, message):
 
 def test_a_provider_that_hangs_costs_the_timeout_once(provider):
     provider.held = threading.Event()
-    failing(HttpReranker(provider.name, base_url=provider.url, key=KEY, timeout_s=0.1), "did not answer within 0.1 s")
+    failing(HttpReranker(provider.name, base_url=provider.url, key=KEY, timeout_s=0.1), "did not respond within 0.1 s")
     assert len(provider.requests) <= 1
 
 
@@ -210,18 +210,18 @@ def test_an_address_that_is_none(address):
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        pytest.param(b"<html>gateway</html>", "no JSON", id="a page"),
-        pytest.param(b'{"results": [{"index": 0', "no JSON", id="truncated"),
-        pytest.param(b"\xff\xfe{}", "no JSON", id="not UTF-8"),
-        pytest.param(b"[" * 100_000, "no JSON", id="nested without end"),
-        pytest.param(b"[]", "no list of", id="a list"),
-        pytest.param(b"{}", "no list of", id="empty"),
-        pytest.param(b'{"results": [1, 2, 3], "data": [1, 2, 3]}', "no list of", id="numbers alone"),
+        pytest.param(b"<html>gateway</html>", "not JSON", id="a page"),
+        pytest.param(b'{"results": [{"index": 0', "not JSON", id="truncated"),
+        pytest.param(b"\xff\xfe{}", "not JSON", id="not UTF-8"),
+        pytest.param(b"[" * 100_000, "not JSON", id="nested without end"),
+        pytest.param(b"[]", "no list in", id="a list"),
+        pytest.param(b"{}", "no list in", id="empty"),
+        pytest.param(b'{"results": [1, 2, 3], "data": [1, 2, 3]}', "no list in", id="numbers alone"),
     ],
 )
 def test_an_answer_that_cannot_be_read(provider, reranker, body, message):
     provider.planned = [Reply(body=body)]
-    failing(reranker, f"answered nonsense: {message}")
+    failing(reranker, rf"invalid response from \w+: {message}")
     assert len(provider.requests) == 1
 
 
@@ -230,22 +230,22 @@ def test_an_answer_that_cannot_be_read(provider, reranker, body, message):
     [
         pytest.param([(0, 0.5), (1, 0.5)], "2 scores for 3 texts", id="too few"),
         pytest.param([(0, 0.5), (1, 0.5), (2, 0.5), (0, 0.5)], "4 scores for 3 texts", id="too many"),
-        pytest.param([(0, 0.5), (1, 0.5), (1, 0.5)], "an index", id="one twice"),
-        pytest.param([(0, 0.5), (1, 0.5), (3, 0.5)], "an index", id="beyond the last"),
-        pytest.param([(0, 0.5), (1, 0.5), (-1, 0.5)], "an index", id="negative"),
-        pytest.param([(0, 0.5), (True, 0.5), (2, 0.5)], "an index", id="true for an index"),
-        pytest.param([(0, 0.5), ("1", 0.5), (2, 0.5)], "an index", id="text for an index"),
-        pytest.param([(0, 0.5), (1, float("nan")), (2, 0.5)], "a score", id="NaN"),
-        pytest.param([(0, 0.5), (1, float("inf")), (2, 0.5)], "a score", id="infinity"),
-        pytest.param([(0, 0.5), (1, 10**400), (2, 0.5)], "a score", id="larger than any float"),
-        pytest.param([(0, 0.5), (1, None), (2, 0.5)], "a score", id="null"),
-        pytest.param([(0, 0.5), (1, "0.5"), (2, 0.5)], "a score", id="text for a score"),
-        pytest.param([(0, 0.5), (1, True), (2, 0.5)], "a score", id="true for a score"),
+        pytest.param([(0, 0.5), (1, 0.5), (1, 0.5)], "an index is out of range or repeated", id="one twice"),
+        pytest.param([(0, 0.5), (1, 0.5), (3, 0.5)], "an index is out of range or repeated", id="beyond the last"),
+        pytest.param([(0, 0.5), (1, 0.5), (-1, 0.5)], "an index is out of range or repeated", id="negative"),
+        pytest.param([(0, 0.5), (True, 0.5), (2, 0.5)], "an index is out of range or repeated", id="true for an index"),
+        pytest.param([(0, 0.5), ("1", 0.5), (2, 0.5)], "an index is out of range or repeated", id="text for an index"),
+        pytest.param([(0, 0.5), (1, float("nan")), (2, 0.5)], "a score is not a number", id="NaN"),
+        pytest.param([(0, 0.5), (1, float("inf")), (2, 0.5)], "a score is not a number", id="infinity"),
+        pytest.param([(0, 0.5), (1, 10**400), (2, 0.5)], "a score is not a number", id="larger than any float"),
+        pytest.param([(0, 0.5), (1, None), (2, 0.5)], "a score is not a number", id="null"),
+        pytest.param([(0, 0.5), (1, "0.5"), (2, 0.5)], "a score is not a number", id="text for a score"),
+        pytest.param([(0, 0.5), (1, True), (2, 0.5)], "a score is not a number", id="true for a score"),
     ],
 )
 def test_scores_are_checked(provider, reranker, pairs, message):
     provider.planned = [results(provider, *pairs)]
-    failing(reranker, f"answered nonsense: .*{message}")
+    failing(reranker, rf"invalid response from \w+: .*{message}")
 
 
 def test_whole_numbers_are_scores_too(provider, reranker):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import pkgutil
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
-from notewell.embedding.http import service
+from notewell.embedding import http_calls
 from notewell.errors import RerankerError, SettingsError
-from notewell.search.rerankers.http import APIS
-from notewell.search.rerankers.selection import BUILT_IN, ENTRY_POINT_GROUP, open_reranker
+from notewell.search.rerankers import APIS, BUILT_IN, ENTRY_POINT_GROUP, open_reranker
 from notewell.settings import QuerySettings, RemoteSettings, RerankSettings, Settings, load_settings, to_public_dict
 
 from .provider import running
@@ -42,7 +44,7 @@ def key_sent(settings_for):
 @pytest.mark.parametrize("provider", sorted(APIS))
 def test_a_built_in_by_name(provider, monkeypatch):
     monkeypatch.setenv(APIS[provider].key_variable, "key")
-    assert open_reranker(asking_for(provider)).name == f"{provider}/{APIS[provider].model}"
+    assert open_reranker(asking_for(provider)).name == f"{provider}/{APIS[provider].default_model}"
 
 
 @pytest.mark.parametrize("provider", sorted(APIS))
@@ -75,13 +77,13 @@ def test_no_provider_gets_another_s_key(embedder):
 
 @pytest.mark.parametrize("key", ["schlüssel", "two\nlines"])
 def test_a_key_that_cannot_be_sent_is_not_quoted(key):
-    with pytest.raises(RerankerError, match="characters that no key has") as raised:
+    with pytest.raises(RerankerError, match="contains characters that cannot be sent") as raised:
         open_reranker(asking_for("cohere", api_key=key))
     assert key not in raised.value.message + raised.value.hint
 
 
 def test_nothing_chosen():
-    with pytest.raises(RerankerError, match="no reranker is chosen") as raised:
+    with pytest.raises(RerankerError, match="no reranker is configured") as raised:
         open_reranker(asking_for(""))
     assert "cohere, jina, voyage" in raised.value.hint
 
@@ -92,10 +94,16 @@ def test_a_name_nobody_offers():
 
 
 def test_without_httpx_it_is_said_how_to_install_it(monkeypatch):
-    monkeypatch.setattr(service, "PACKAGES", ("httpx_that_is_not_installed",))
+    monkeypatch.setattr(http_calls, "PACKAGES", ("httpx_that_is_not_installed",))
     with pytest.raises(RerankerError, match="needs httpx") as raised:
         open_reranker(asking_for("cohere", api_key="key"))
     assert 'pip install "notewell[remote]"' in raised.value.hint
+
+
+def test_built_ins_are_the_package_s_own_entry_points():
+    project = tomllib.loads(Path(__file__).parents[3].joinpath("pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["entry-points"][ENTRY_POINT_GROUP] == BUILT_IN
+    assert all(callable(pkgutil.resolve_name(target)) for target in BUILT_IN.values())
 
 
 PLUG_IN = """
@@ -136,7 +144,7 @@ def test_a_plug_in_that_does_not_load_is_named(plug_in):
 def test_choosing_loads_nothing():
     program = f"""
 import os, sys
-from notewell.search.rerankers.selection import open_reranker
+from notewell.search.rerankers import open_reranker
 from notewell.settings import QuerySettings, RerankSettings, Settings
 for name in {sorted(BUILT_IN)!r}:
     open_reranker(Settings(query=QuerySettings(rerank=RerankSettings(provider=name, api_key="key"))))

@@ -1,1 +1,1 @@
-"""Batch jobs of remote providers: many texts come in, jobs that outlive the process are made, vectors go out."""
+"""Embeds large amounts of text through providers' batch jobs, which outlive the process and cost less."""

@@ -1,6 +1,6 @@
-"""The jobs that were begun and not yet collected, as files: a record comes in, and is still there after a crash.
+"""Records pending batch jobs on disk, so that they survive a crash.
 
-One file a job, replaced as a whole. It names the texts by their hashes; the texts themselves stay in the index.
+There is one file per job. It names the texts by their hashes; the texts themselves stay in the index.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -24,54 +24,52 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """One job, from the intention to make it until its vectors are stored."""
+    """One job, from the intention to create it until its vectors are stored."""
 
-    mark: str  # ours; the job carries it, so that it is found even if its id could not be written down
+    mark: str  # ours; the job carries it, so that it is found even if its id could not be recorded
     identity: EmbedderIdentity
     hashes: tuple[str, ...]  # of the texts
     begun_at: float  # seconds since 1970
-    file_id: str = ""  # the uploaded input; empty until it is there
-    job_id: str = ""  # empty until the provider has told it
+    file_id: str = ""  # the uploaded input; empty until it is uploaded
+    job_id: str = ""  # empty until the provider has returned it
     forgotten: frozenset[str] = field(default_factory=frozenset)  # hashes whose vectors are no longer wanted
 
     @property
     def wanted(self) -> frozenset[str]:
-        """The hashes whose vectors are still waited for."""
+        """The hashes whose vectors are still wanted."""
         return frozenset(self.hashes) - self.forgotten
 
 
 def new_record(identity: EmbedderIdentity, hashes: Collection[str]) -> JobRecord:
-    """Return the record of a job that is about to be made."""
+    """Return the record of a job that is about to be created."""
     return JobRecord(uuid4().hex, identity, tuple(hashes), time.time())
 
 
 class Ledger:
-    """Every job of one agent that is under way."""
+    """The pending jobs of one agent."""
 
     def __init__(self, state_folder: Path) -> None:
         self._folder = state_folder / FOLDER
 
     def records(self) -> list[JobRecord]:
-        """Return the jobs, oldest first; `damaged` names the files that are no records."""
+        """Return the jobs, oldest first; `corrupt` names the files that are not records."""
+        found = [record for path in self._files() if (record := _read(path)) is not None]
+        return sorted(found, key=lambda record: (record.begun_at, record.mark))
+
+    def corrupt(self) -> list[str]:
+        """Return the names of records that cannot be read: their jobs are not collected."""
+        return [path.name for path in self._files() if _read(path) is None]
+
+    def _files(self) -> list[Path]:
         try:
-            names = sorted(entry for entry in self._folder.iterdir() if entry.suffix == _ENDING)
+            return sorted(entry for entry in self._folder.iterdir() if entry.suffix == _ENDING)
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
             raise system_error(error) from error
-        found = [record for path in names if (record := _read(path)) is not None]
-        return sorted(found, key=lambda record: (record.begun_at, record.mark))
-
-    def damaged(self) -> list[str]:
-        """Return the names of files that should be records and cannot be read: their jobs are not collected."""
-        try:
-            paths = sorted(entry for entry in self._folder.iterdir() if entry.suffix == _ENDING)
-        except OSError:
-            return []
-        return [path.name for path in paths if _read(path) is None]
 
     def write(self, record: JobRecord) -> None:
-        """Keep a record, in place of an older one of the same job; it is on the disk when this returns."""
+        """Store a record, in place of an older one of the same job; it is durable when this returns."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             write_atomically(self._path(record), json.dumps(_as_json(record)))
@@ -88,9 +86,9 @@ class Ledger:
             self._folder.rmdir()
 
     def tidy(self) -> None:
-        """Delete drafts that a killed process has left, and the folder when nothing is in it.
+        """Delete drafts that a killed process has left, and the folder when it is empty.
 
-        Only for the holder of the write lock: a draft of somebody at work looks the same.
+        Only for the holder of the write lock: a draft that is being written looks the same.
         """
         with suppress(OSError):
             for entry in self._folder.iterdir():
@@ -99,10 +97,10 @@ class Ledger:
             self._folder.rmdir()
 
     def forget(self, hashes: Collection[str]) -> int:
-        """Let the vectors of these texts be wanted no longer; return how many were waited for.
+        """Stop waiting for the vectors of these texts; return how many were pending.
 
-        Only for the holder of the write lock. The job itself goes on: the next run takes no vector of these texts from
-        it, and cancels it if nothing else is wanted of it.
+        Only for the holder of the write lock. The job itself continues: the next run stores no vector of these texts,
+        and cancels the job if nothing else is wanted from it.
         """
         dropped = frozenset(hashes)
         count = 0
@@ -116,18 +114,12 @@ class Ledger:
         return self._folder / f"{record.mark}{_ENDING}"
 
 
-def forget_inputs(state_folder: Path, hashes: Collection[str]) -> int:
-    """Drop texts, by their embedded hashes, from the batch jobs under way; see `Ledger.forget`."""
-    return Ledger(state_folder).forget(hashes)
-
-
 def _as_json(record: JobRecord) -> dict[str, object]:
-    values = {each.name: getattr(record, each.name) for each in fields(record)}
-    return {**values, "version": _VERSION, "identity": asdict(record.identity), "forgotten": sorted(record.forgotten)}
+    return {**asdict(record), "version": _VERSION, "forgotten": sorted(record.forgotten)}
 
 
 def _read(path: Path) -> JobRecord | None:
-    """Return a record; None for a file that is gone, damaged or written by a newer release."""
+    """Return a record; None for a file that is gone, corrupt or written by a newer release."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
         if value["version"] != _VERSION:

@@ -1,38 +1,39 @@
-"""A provider behind HTTP as an embedder: texts come in, several requests at once go out, unit vectors come back."""
+"""Embeds texts through a provider, with several requests at a time."""
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import queue
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from notewell.embedding.http.failures import RemoteFailure
-from notewell.embedding.latin import is_mostly_latin
-from notewell.embedding.providers.api import Model
-from notewell.embedding.providers.messages import provider_error
-from notewell.embedding.providers.naming import provider_key
+from notewell.embedding.http_calls import RemoteFailure
+from notewell.embedding.input_text import is_mostly_latin
+from notewell.embedding.providers.apis import Model
 from notewell.errors import BadVectorError, ProviderError
 from notewell.protocols import EmbeddedPart
-from notewell.types import EmbedderIdentity
+from notewell.settings.masking import is_secret_header
+from notewell.types import EmbedderIdentity, hash_text
 
 if TYPE_CHECKING:
-    from notewell.embedding.http.service import Service
-    from notewell.embedding.providers.api import Api, Side
-    from notewell.embedding.providers.exchange import Exchange
-    from notewell.embedding.providers.packing import Bundle
+    from notewell.embedding.http_calls import Service
+    from notewell.embedding.providers.apis import Api, Side
+    from notewell.embedding.providers.requests import Bundle, Exchange
     from notewell.protocols import Matrix, Vector
 
 COSINE_RANGE = (0.2, 0.7)  # no provider could be measured here; between what Granite and small OpenAI models show
-STORED_AT_ONCE = 4  # answers: a kill loses no more than those and what is under way
-POLL_S = 0.05  # how late a deadline or Ctrl-C is seen
-REST_S = 30.0  # a provider that failed a search is left alone by the next ones for so long: they answer at once
+STORED_AT_ONCE = 4  # responses: a kill loses no more than those and what is pending
+POLL_S = 0.05  # how late a deadline or Ctrl-C is noticed
+COOLDOWN_S = 30.0  # after a lasting failure, searches do not call the provider again for this long
 _LASTING = {"unreachable", "timeout", "key", "quota", "missing"}
+_QUOTED = {"refused", "missing", "quota"}  # what the provider says about these is what the user needs to know
 PROBE = "How many dimensions?"
-UNKNOWN_MODEL = Model(0, 2048)  # the shortest limit among the models that are known
+UNKNOWN_MODEL = Model(0, 2048)  # the shortest limit among the known models
 
 
 class RemoteEmbedder:
@@ -45,52 +46,62 @@ class RemoteEmbedder:
         *,
         model: str = "",
         dimensions: int = 0,
-        named_headers: Mapping[str, str] | None = None,
+        extra_headers: Mapping[str, str] | None = None,
         concurrency: int = 4,
         query_timeout_s: float = 60.0,
         index_timeout_s: float = 120.0,
     ) -> None:
         self.api = api
         self.service = service
+        self.provider = api.name
         self.model = model or api.default_model
         self.facts = api.model(self.model) or UNKNOWN_MODEL
         self.asked_dimensions = 0 if dimensions == self.facts.dimensions else dimensions
-        self._key = provider_key(
-            api, service, self.model, self.facts, dimensions=self.asked_dimensions, headers=named_headers or {}
-        )
+        self._key = self._identity_key(extra_headers or {})
         self._dimensions = dimensions or self.facts.dimensions  # 0: not known yet
         self._concurrency = concurrency
         self._timeouts_s: Mapping[Side, float] = {"query": query_timeout_s, "document": index_timeout_s}
         self._lock = threading.Lock()
         self._opened: Exchange | None = None
-        self._pid = 0  # whose process `_opened` belongs to
+        self._pid = 0  # the process that `_opened` belongs to
         self._failed: tuple[float, ProviderError] | None = None  # when, and how
+
+    def _identity_key(self, headers: Mapping[str, str]) -> str:
+        """Return the hash of everything that changes a vector.
+
+        Neither the API key nor the path of the workspace is part of it: with another key or on another machine the
+        vectors are the same.
+        """
+        public = {name.lower(): value for name, value in headers.items() if not is_secret_header(name, value)}
+        named = {
+            "provider": self.api.name,
+            "address": self.service.address,
+            "model": self.model,
+            "dimensions": self.asked_dimensions,
+            "prefixes": [self.facts.query_prefix, self.facts.document_prefix],
+            "headers": public,
+        }
+        return hash_text(json.dumps(named, sort_keys=True))
 
     @property
     def known_identity(self) -> EmbedderIdentity | None:
-        """The identity if it can be told without a call."""
+        """The identity, if it is known without a call."""
         if not self._dimensions:
             return None
-        return EmbedderIdentity(self.api.name, self.model, self._key, self._dimensions)
+        return EmbedderIdentity(self.provider, self.model, self._key, self._dimensions)
 
     @property
     def identity(self) -> EmbedderIdentity:
-        """The identity; for a model that nobody knows the first time costs a call. Raises ProviderError."""
-        known = self.known_identity
-        if known is None:
-            self._dimensions = len(self._embedded_alone(PROBE, dimensions=0))
-            known = self.known_identity
-        assert known is not None
-        return known
+        """The identity; for an unknown model the first time costs a call. Raises ProviderError."""
+        if not self._dimensions:
+            self._dimensions = len(self._embed_alone(PROBE, dimensions=0))
+        return EmbedderIdentity(self.provider, self.model, self._key, self._dimensions)
 
     def recall(self, identity: EmbedderIdentity | None) -> None:
-        """Take the length of the vectors from an identity that was stored, if it is this embedder's own."""
-        if identity and not self._dimensions and self.is_named_by(identity):
+        """Take the dimensions from a stored identity, if it is this embedder's own."""
+        own = (self.provider, self.model, self._key)
+        if identity and not self._dimensions and (identity.provider, identity.model, identity.key) == own:
             self._dimensions = identity.dimensions
-
-    def is_named_by(self, identity: EmbedderIdentity) -> bool:
-        """Say whether a stored identity is this embedder's, as far as that can be told without a call."""
-        return (identity.provider, identity.model, identity.key) == (self.api.name, self.model, self._key)
 
     @property
     def quantization(self) -> Literal["bits", "int8"]:
@@ -114,57 +125,53 @@ class RemoteEmbedder:
         return rows
 
     def embed_query(self, text: str) -> Vector:
-        return self._embedded_alone(text, dimensions=self.identity.dimensions)
+        return self._embed_alone(text, dimensions=self.identity.dimensions)
 
     def stream_documents(
         self, texts: Iterable[str], *, is_over: Callable[[], bool] | None = None, hurried: bool = False
     ) -> Generator[EmbeddedPart]:
         """Yield vectors as they come in; see `StreamingEmbedder`.
 
-        Before the first answer only one request is under way: a wrong key or a used-up quota costs one call, not four.
+        Until the first response there is only one request: a wrong key or a used-up quota costs one call, not four.
         """
         if hurried:
-            self._check_rested()
+            self._check_cooldown()
         exchange = self._exchange()
-        run = exchange.run("document", self._timeouts_s["document"], self.identity.dimensions, hurried=hurried)
+        run = exchange.run("document", self._timeouts_s["document"], self.identity.dimensions, interactive=hurried)
         bundles = self._bundles(texts)
         arrived: queue.SimpleQueue[Future[EmbeddedPart]] = queue.SimpleQueue()
-        under_way: set[Future[EmbeddedPart]] = set()
+        pending: set[Future[EmbeddedPart]] = set()
         try:
             while True:
-                # Twice as many as can be sent: the next ones are ready when an answer comes while we are storing.
+                # Twice as many as can be sent: the next ones are ready when a response comes while we are storing.
                 room = 2 * self._concurrency if exchange.proven else 1
-                while len(under_way) < room and (bundle := next(bundles, None)):
+                while len(pending) < room and (bundle := next(bundles, None)):
                     future = exchange.begin(bundle, run)
-                    under_way.add(future)
+                    pending.add(future)
                     future.add_done_callback(arrived.put)
-                if not under_way:
-                    return
-                done = _next_of(arrived, is_over)
+                done = _next_of(arrived, is_over) if pending else []
                 if not done:
                     return
-                under_way.difference_update(done)
+                pending.difference_update(done)
                 yield from self._results(done)
         finally:
             run.stopped = True
-            for future in under_way:
+            for future in pending:
                 future.cancel()
 
     def close(self) -> None:
-        """End what is under way and close the connections; a later call opens them again."""
+        """Cancel pending requests and close the connections; a later call opens them again."""
         with self._lock:
             opened, self._opened = self._opened, None
         if opened:
             opened.close()
 
     def _exchange(self) -> Exchange:
+        from notewell.embedding.providers.requests import Exchange  # imports asyncio and NumPy
+
         with self._lock:
             if self._opened is None or self._pid != os.getpid():  # a forked child has no thread to wait for
                 self._pid = os.getpid()
-                from notewell.embedding.providers.exchange import (
-                    Exchange,  # asyncio and NumPy: not before they are used
-                )
-
                 self._opened = Exchange(
                     self.api,
                     self.service,
@@ -176,26 +183,26 @@ class RemoteEmbedder:
             return self._opened
 
     def _bundles(self, texts: Iterable[str]) -> Iterator[Bundle]:
-        from notewell.embedding.providers.packing import bundled
+        from notewell.embedding.providers.requests import pack_texts
 
-        return bundled(
+        return pack_texts(
             texts,
             inputs=self.api.inputs_a_request,
             input_tokens=self.facts.input_tokens,
             request_tokens=self.api.tokens_a_request,
         )
 
-    def _embedded_alone(self, text: str, *, dimensions: int) -> Vector:
-        self._check_rested()
+    def _embed_alone(self, text: str, *, dimensions: int) -> Vector:
+        self._check_cooldown()
         exchange = self._exchange()
-        run = exchange.run("query", self._timeouts_s["query"], dimensions, hurried=True)
+        run = exchange.run("query", self._timeouts_s["query"], dimensions, interactive=True)
         (bundle,) = self._bundles([text])
         part = self._outcome(exchange.begin(bundle, run))
         self._failed = None
         for reason in part.failed.values():
-            raise BadVectorError(reason, hint="the query can be answered by its words")
-        vector: Any = part.vectors[0]
-        return vector  # type: ignore[no-any-return]
+            raise BadVectorError(reason, hint="keyword search can still answer the query")
+        vector: Vector = part.vectors[0]
+        return vector
 
     def _results(self, done: Sequence[Future[EmbeddedPart]]) -> Iterator[EmbeddedPart]:
         """Yield what came in as one part; a failure is raised after what was paid for is handed on."""
@@ -203,37 +210,54 @@ class RemoteEmbedder:
         if parts:
             self._failed = None
             yield _joined(parts)
-        for future in sorted(done, key=Future.cancelled):  # those were given up because of one that failed
+        for future in sorted(done, key=Future.cancelled):  # those were cancelled because of one that failed
             self._outcome(future)
 
     def _outcome(self, future: Future[EmbeddedPart]) -> EmbeddedPart:
-        """Return the result, or raise what went wrong as an error of ours."""
-        from notewell.embedding.http.background import waited
+        """Return the result, or raise the failure as a ProviderError."""
+        from notewell.embedding.http_client import result_of
 
         try:
-            return waited(future)
+            return result_of(future)
         except RemoteFailure as failure:
-            raise self._error(failure) from None
+            error = provider_error(self.api, self.model, failure)
+            if failure.kind in _LASTING:
+                self._failed = (time.monotonic(), error)
+            raise error from None
         except CancelledError:
-            raise ProviderError(f"{self.api.title} was closed while it embedded", hint="try again") from None
+            raise ProviderError(f"{self.api.title} was closed while embedding", hint="try again") from None
 
-    def _error(self, failure: RemoteFailure) -> ProviderError:
-        error = provider_error(self.api, self.model, failure)
-        if failure.kind in _LASTING:
-            self._failed = (time.monotonic(), error)
-        return error
-
-    def _check_rested(self) -> None:
-        """Raise what the last call ended with, if that was a moment ago and would be no different now."""
-        if self._failed is not None and time.monotonic() - self._failed[0] < REST_S:
+    def _check_cooldown(self) -> None:
+        """Raise the error of the last call, if that was a moment ago and is unlikely to be different now."""
+        if self._failed is not None and time.monotonic() - self._failed[0] < COOLDOWN_S:
             error = self._failed[1]
             raise ProviderError(error.message, hint=error.hint, reason=error.reason)
+
+
+def provider_error(api: Api, model: str, failure: RemoteFailure) -> ProviderError:
+    """Return the error for a failed call; each kind of failure has its own next step."""
+    when = "later" if failure.retry_after_s is None else f"in {math.ceil(failure.retry_after_s)} s"
+    hints = {
+        "unreachable": api.unreachable_hint,
+        "timeout": "try again later, or raise remote.query_timeout_seconds or remote.index_timeout_seconds",
+        "connection_lost": "try again later; `notewell index` continues where it stopped",
+        "rate_limited": f"run `notewell index` again {when}, or lower remote.concurrency",
+        "quota": "check the plan and billing of the account, or choose another provider",
+        "key": f"check {' or '.join((*api.key_variables, 'remote.api_key'))}",
+        "refused": "check model, remote.dimensions and remote.base_url",
+        "missing": api.missing_hint.format(model=model),
+        "server": f"try again {when}; `notewell index` continues where it stopped",
+        "invalid_response": "check remote.base_url: another kind of server may be listening there",
+        "wrong_dimensions": "set remote.dimensions to the length that the model returns, then run `notewell index`",
+    }
+    quoted = f": {failure.detail}" if failure.kind in _QUOTED and failure.detail else ""
+    return ProviderError(f"{failure.message}{quoted}", hint=hints[failure.kind], reason=failure.kind)
 
 
 def _next_of(
     arrived: queue.SimpleQueue[Future[EmbeddedPart]], is_over: Callable[[], bool] | None
 ) -> list[Future[EmbeddedPart]]:
-    """Return those that are done, at least one, a few if storing is slower than the provider; none when time is up."""
+    """Return what is done: at least one, several if storing is slower than the provider, none when time is up."""
     while is_over is None or not is_over():
         try:
             done = [arrived.get(timeout=POLL_S)]

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 from notewell.errors import NoteNotFoundError, NotewellError, QueryError, SessionDamagedError
-from notewell.search.time_words import parse_day
+from notewell.search.dates.question import parse_day
 from notewell.types import FileStamp, Forgotten, Problem
 
 if TYPE_CHECKING:

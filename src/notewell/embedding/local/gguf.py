@@ -1,0 +1,237 @@
+"""Embeds with a sentence model in a GGUF file, llama.cpp's format.
+
+The header of the file says how the model pools and how long texts may be; the model is loaded with the first text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import json
+import re
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from notewell.embedding.local.gguf_header import GgufHeader, read_header, unreadable
+from notewell.errors import EmbedderUnavailableError
+from notewell.files.atomic import write_atomically
+from notewell.types import EmbedderIdentity, hash_text
+
+if TYPE_CHECKING:
+    from notewell.embedding.local.llama_runtime import LlamaRuntime
+    from notewell.protocols import Matrix, Vector
+
+PACKAGE = "llama_cpp"
+INSTALL_HINT = 'run `pip install "notewell[gguf]"`; it compiles llama.cpp, which needs a C++ compiler and CMake'
+MAX_TOKENS = 2048  # embeddinggemma's own limit; memory for attention grows with the square
+MAX_UNKNOWN_TOKENS = 0.3  # as for models in a folder: a script that the vocabulary lacks is unknown nearly throughout
+FACTS_FILE = "facts.json"
+YOUNG_S = 4.0  # some file systems stamp whole seconds or two: a younger file may change again and keep its stamp
+_MAX_FACTS = 64  # files; a record has some hundred bytes, and nobody keeps more models than that
+
+
+class Prefixes(NamedTuple):
+    """What a model was trained to see before a query and before a document."""
+
+    query: str = ""
+    document: str = ""
+
+
+# By the architecture or the name in the file, first match wins; from the model cards.
+_BGE_QUERY = "Represent this sentence for searching relevant passages: "
+PREFIXES: tuple[tuple[str, Prefixes], ...] = (
+    (r"gemma-embedding|embedding-?gemma", Prefixes("task: search result | query: ", "title: none | text: ")),
+    (r"nomic-bert|nomic-embed", Prefixes("search_query: ", "search_document: ")),
+    (
+        r"qwen3-embedding",
+        Prefixes(
+            "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:",
+        ),
+    ),
+    (r"\be5-(small|base|large)(?!-instruct)", Prefixes("query: ", "passage: ")),
+    (r"bge-(small|base|large)-en|mxbai-embed-large|arctic-embed-(xs|s|m|l)\b(?!-v2)", Prefixes(_BGE_QUERY)),
+)
+
+
+class GgufEmbedder:
+    """A sentence model in one GGUF file. Safe to call from several threads."""
+
+    def __init__(self, path: Path, facts: FileFacts) -> None:
+        """Read the header; raise EmbedderUnavailableError when the package is missing or the file cannot be used."""
+        if importlib.util.find_spec(PACKAGE) is None:
+            raise EmbedderUnavailableError(
+                f"the GGUF model {path.name} needs llama-cpp-python (not installed)", hint=INSTALL_HINT
+            )
+        self._path = path.absolute()
+        self._facts = facts
+        self._header = read_header(self._path)
+        self._pooling = _pooling(self._path, self._header)
+        self._prefixes = prefixes_of(self._header)
+        self._max_tokens = min(MAX_TOKENS, self._header.context)
+        self._lock = threading.Lock()
+        self._runtime: LlamaRuntime | None = None
+        self._known_identity: EmbedderIdentity | None = None
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        """Covers the file's content; the hash is kept between runs, so that only a new file is read for it."""
+        if self._known_identity is None:
+            facts = {
+                "weights": self._facts.sha256(self._path),
+                "header": asdict(self._header),
+                "pooling": self._pooling,
+                "prefixes": self._prefixes,
+                "max_tokens": self._max_tokens,
+            }
+            self._known_identity = EmbedderIdentity(
+                provider="local",
+                model=self._path.stem,
+                key=hash_text(json.dumps(facts, sort_keys=True)),
+                dimensions=self._header.dimensions,
+            )
+        return self._known_identity
+
+    @property
+    def quantization(self) -> Literal["bits", "int8"]:
+        return "bits"
+
+    @property
+    def cosine_range(self) -> tuple[float, float]:
+        """Measured once per file, with a few questions and answers: models differ too much for fixed numbers."""
+        name = f"cosines {self.identity.key}"
+        known = self._facts.get(self._path).get(name)
+        if isinstance(known, list) and len(known) == 2:
+            return float(known[0]), float(known[1])
+        from notewell.embedding.unit_vectors import measure_cosine_range
+
+        measured = measure_cosine_range(self)
+        self._facts.put(self._path, {name: list(measured)})
+        return measured
+
+    def knows(self, text: str) -> bool:
+        return text.isascii() or self._loaded().unknown_share(text) <= MAX_UNKNOWN_TOKENS
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        return self._embed(self._prefixes.document, texts)
+
+    def embed_query(self, text: str) -> Vector:
+        vector: Vector = self._embed(self._prefixes.query, [text])[0]
+        return vector
+
+    def close(self) -> None:
+        """Release the model; a later call loads it again."""
+        with self._lock:
+            if self._runtime:
+                self._runtime.close()
+            self._runtime = None
+
+    def _embed(self, prefix: str, texts: Sequence[str]) -> Matrix:
+        from notewell.embedding.unit_vectors import (  # choosing an embedder must not import NumPy
+            embed_windows,
+            unit_rows,
+        )
+
+        rows: Any = ()
+        if texts:
+            runtime = self._loaded()
+            rows = embed_windows([runtime.windows(prefix, text) for text in texts], runtime.vectors)
+        return unit_rows(rows, count=len(texts), dimensions=self._header.dimensions)
+
+    def _loaded(self) -> LlamaRuntime:
+        from notewell.embedding.local.llama_runtime import LlamaRuntime
+
+        with self._lock:
+            if self._runtime is None:
+                runtime = LlamaRuntime(self._path, pooling=self._pooling, max_tokens=self._max_tokens)
+                if runtime.dimensions != self._header.dimensions:
+                    runtime.close()
+                    raise EmbedderUnavailableError(
+                        f"{self._path} returns vectors of {runtime.dimensions} dimensions, its header says "
+                        f"{self._header.dimensions}",
+                        hint="use a GGUF file of a sentence model",
+                    )
+                self._runtime = runtime
+            return self._runtime
+
+
+def prefixes_of(header: GgufHeader) -> Prefixes:
+    """Return the prefixes that the model was trained with; empty for an unknown model."""
+    known_as = f"{header.architecture} {header.name}".lower().replace(" ", "-").replace("_", "-")
+    return next((prefixes for pattern, prefixes in PREFIXES if re.search(pattern, known_as)), Prefixes())
+
+
+def _pooling(path: Path, header: GgufHeader) -> str:
+    if header.pooling == "rank":
+        raise EmbedderUnavailableError(
+            f"{path} is a reranking model, not an embedding model",
+            hint="set local.model_path to the GGUF file of an embedding model",
+        )
+    return header.pooling if header.pooling in {"mean", "cls", "last"} else "mean"
+
+
+class FileFacts:
+    """Remembers facts about model files between runs, in one JSON file of the given folder.
+
+    A fact holds while the size and modification time of the file stay the same: hashing a model of 300 MB at every
+    start would take longer than a search. If the facts cannot be written, they are determined again.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / FACTS_FILE
+
+    def sha256(self, path: Path) -> str:
+        """Return the SHA-256 of the file's content, in hex."""
+        known = self.get(path).get("sha256")
+        if isinstance(known, str):
+            return known
+        try:
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise unreadable(path, error) from error
+        self.put(path, {"sha256": digest})
+        return digest
+
+    def get(self, path: Path) -> dict[str, Any]:
+        """Return what is known about the file as it is now."""
+        record = self._read().get(str(path), {})
+        return dict(record.get("facts", {})) if record.get("stamp") == _stamp(path) else {}
+
+    def put(self, path: Path, facts: dict[str, Any]) -> None:
+        """Remember facts about the file as it is now, in addition to those that still hold."""
+        stamp = _stamp(path)
+        if stamp is None or time.time() - stamp[1] / 1e9 < YOUNG_S:
+            return
+        known = self._read()
+        merged = self.get(path) | facts
+        known.pop(str(path), None)
+        known[str(path)] = {"stamp": stamp, "facts": merged}
+        self._write(dict(list(known.items())[-_MAX_FACTS:]))
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            content = json.loads(self._path.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        if not isinstance(content, dict):
+            return {}
+        return {path: record for path, record in content.items() if isinstance(record, dict)}
+
+    def _write(self, content: dict[str, Any]) -> None:
+        """Replace the file atomically; without permission to, the next run determines the facts again."""
+        with contextlib.suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self._path, json.dumps(content, indent=1), mode=0o600)
+
+
+def _stamp(path: Path) -> list[int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return [status.st_size, status.st_mtime_ns]

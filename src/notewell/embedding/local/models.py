@@ -1,0 +1,129 @@
+"""Finds the local model that the settings ask for, and opens it.
+
+A model is the packaged one, a folder, a GGUF file, or the name of a file on a hub that was downloaded before.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from notewell.embedding.local import INSTALL_HINT, missing_packages
+from notewell.embedding.local.granite import MODEL, PACK_FILE, PACKAGE, GraniteEmbedder
+from notewell.errors import EmbedderUnavailableError
+
+if TYPE_CHECKING:
+    from notewell.protocols import Embedder
+    from notewell.settings import Settings
+
+SCHEME = "hf:"
+DEFAULT_MODEL = "embeddinggemma-300m"
+KNOWN_MODELS = {DEFAULT_MODEL: "hf:ggml-org/embeddinggemma-300M-GGUF/embeddinggemma-300M-Q8_0.gguf"}
+DEFAULT_REVISION = "main"
+
+_WORD = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
+_REFERENCE = rf"hf:({_WORD}/{_WORD})(?:@({_WORD}))?/((?:{_WORD}/)*{_WORD}\.gguf)"
+
+
+@dataclass(frozen=True, slots=True)
+class HubFile:
+    """A file in a repository on a hub."""
+
+    repository: str  # "owner/name"
+    revision: str
+    file: str  # within the repository, "/" between folders
+
+    def path_in(self, folder: Path) -> Path:
+        """Return where the file is kept in the folder for models; another revision is another file."""
+        return folder.joinpath(self.repository.replace("/", "--"), self.revision, *self.file.split("/"))
+
+    def __str__(self) -> str:
+        revision = "" if self.revision == DEFAULT_REVISION else f"@{self.revision}"
+        return f"{SCHEME}{self.repository}{revision}/{self.file}"
+
+
+def hub_file(name: str) -> HubFile:
+    """Return the file that a reference or a known name means; raise EmbedderUnavailableError for anything else."""
+    found = re.fullmatch(_REFERENCE, KNOWN_MODELS.get(name.lower(), name))
+    if not found:
+        raise EmbedderUnavailableError(
+            f"{name!r} is not the name of a model that can be downloaded",
+            hint=f"use {' or '.join(KNOWN_MODELS)}, or hf:owner/repository/file.gguf",
+        )
+    repository, revision, file = found.groups()
+    return HubFile(repository, revision or DEFAULT_REVISION, file)
+
+
+def named_model(settings: Settings) -> str:
+    """Return the name of the hub model that the settings ask for; empty when they name none."""
+    for name in (settings.local.model_path, settings.model):
+        if name.startswith(SCHEME) or name.lower() in KNOWN_MODELS:
+            return name
+    return ""
+
+
+def models_folder(settings: Settings) -> Path:
+    """Return the folder for downloaded models."""
+    if settings.local.model_cache_dir:
+        return Path(settings.local.model_cache_dir)
+    from platformdirs import user_cache_path
+
+    return user_cache_path("notewell", appauthor=False) / "models"
+
+
+def open_local(settings: Settings) -> Embedder:
+    """Return the model that the settings name, or the packaged one; the entry point `local` of `notewell.embedders`.
+
+    `local.model_path` is a GGUF file or a folder with an ONNX model; a name such as `hf:owner/repository/file.gguf`
+    there or in `model` is a downloaded model.
+    """
+    if name := named_model(settings):
+        downloaded = hub_file(name).path_in(models_folder(settings))
+        if not downloaded.is_file():
+            raise EmbedderUnavailableError(f"the model {name} is not downloaded yet", hint="run `notewell download`")
+        return _open_gguf(downloaded, settings)
+    path = Path(settings.local.model_path).expanduser() if settings.local.model_path else None
+    if path is not None and path.suffix.lower() == ".gguf":
+        return _open_gguf(path, settings)
+    if settings.provider == "local" and settings.model not in {"", MODEL} and path is None:
+        raise EmbedderUnavailableError(
+            f"there is no local model named {settings.model!r}",
+            hint="leave model empty for the packaged one, use embeddinggemma-300m, or set local.model_path",
+        )
+    if missing := missing_packages():
+        if path is None and (instead := _downloaded_default(settings)):
+            return instead
+        raise EmbedderUnavailableError(
+            f"the local model needs {' and '.join(missing)} (not installed)", hint=INSTALL_HINT
+        )
+    if path is None:
+        return GraniteEmbedder(packaged_model_file())
+    from notewell.embedding.local.onnx_folder import OnnxFolderEmbedder  # the packaged model does not need it
+
+    return OnnxFolderEmbedder(path)
+
+
+def _open_gguf(path: Path, settings: Settings) -> Embedder:
+    from notewell.embedding.local.gguf import FileFacts, GgufEmbedder
+
+    return GgufEmbedder(path, FileFacts(models_folder(settings)))
+
+
+def _downloaded_default(settings: Settings) -> Embedder | None:
+    """Return the default GGUF model if its package is installed and the file was downloaded."""
+    from notewell.embedding.local.gguf import PACKAGE as LLAMA
+
+    path = hub_file(DEFAULT_MODEL).path_in(models_folder(settings))
+    return _open_gguf(path, settings) if importlib.util.find_spec(LLAMA) and path.is_file() else None
+
+
+def packaged_model_file() -> Path:
+    """Return the file in the data-only model package, without running code of that package."""
+    spec = importlib.util.find_spec(PACKAGE)
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        if (path := Path(folder) / PACK_FILE).is_file():
+            return path
+    raise EmbedderUnavailableError("the packaged model is not installed", hint=INSTALL_HINT)

@@ -1,0 +1,1 @@
+"""Reads dates in questions, headings and notes, in eight languages and in digits."""
