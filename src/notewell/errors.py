@@ -16,6 +16,7 @@
     │   ├── ProviderError                    a remote provider cannot be reached, or a response is invalid
     │   └── BadVectorError
     ├── CostLimitError              exit 1   embedding would cost more than the settings allow without asking
+    ├── BackendError                exit 1   the search program that the settings name cannot answer
     ├── RerankerError               exit 1   a reranker is missing, cannot be reached or sent an invalid response
     ├── ConversationError           exit 1   the session store cannot do what was asked
     │   ├── SessionNotFoundError
@@ -149,6 +150,10 @@ class BadVectorError(EmbedderError):
 
 class CostLimitError(NotewellError):
     """Embedding would cost more than may be spent without asking, and there is nobody to ask."""
+
+
+class BackendError(NotewellError):
+    """The search program that the settings name is missing, broken or too slow; the builtin index answers instead."""
 
 
 class RerankerError(NotewellError):

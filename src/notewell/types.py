@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 SourceName = Literal["memory", "sessions"]
 SearchMode = Literal["hybrid", "semantic", "keyword"]
+Backend = Literal["builtin", "qmd"]
 
 
 def hash_text(text: str) -> str:
@@ -264,6 +265,14 @@ class IndexState:
 
 
 @dataclass(frozen=True, slots=True)
+class Fallback:
+    """Something else answers than the settings ask for."""
+
+    instead_of: str  # "qmd", or an embedding provider; JSON calls it `from`
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class SearchAnswer:
     """What was found, how, and what the reader should know about it."""
 
@@ -272,6 +281,8 @@ class SearchAnswer:
     hits: tuple[Hit, ...]
     index: IndexState
     notes: tuple[str, ...] = ()
+    backend: Backend = "builtin"  # which gave this answer
+    fallback: Fallback | None = None  # why it was not the one that the settings ask for
 
 
 @dataclass(frozen=True, slots=True)
