@@ -131,8 +131,11 @@ def search(command, flags, query, config, index):
 
 def misbehave(how, output):  # noqa: C901 - a table of branches
     """Print a good answer badly, or none at all."""
-    if how == "random":
-        how = random.choice(["", "", "crash", "hang", "noise", "partial", "garbage", "flood", "killed"])
+    if how.startswith("random"):
+        calls = Path(os.environ["XDG_CACHE_HOME"] + ".calls").read_text().count("\n")
+        how = random.Random(f"{how} {calls}").choice(
+            ["", "", "crash", "hang", "noise", "partial", "garbage", "flood", "killed"]
+        )
     if how == "crash":
         sys.exit("Error: database disk image is malformed")
     elif how == "hang":
@@ -170,9 +173,9 @@ def main():
         print("qmd 1.0.7" if how == "old" else "qmd 2.8.3 (facd35e)")
         sys.exit(how == "old" and not flags.get("--version"))
     sys.stderr.write("Cannot find package 'sqlite-vec-linux-x64' imported from sqlite-vec/index.mjs\n")
-    if ":" in how and command not in {"search", "vsearch", "query"}:
-        how = how.partition(":")[2] if how.startswith(f"{command}:") else ""
-    elif ":" in how or command not in {"search", "vsearch", "query"}:
+    if how.startswith(f"{command}:"):
+        how = how.partition(":")[2]
+    elif (":" in how and not how.startswith("random")) or command not in {"search", "vsearch", "query"}:
         how = ""
     config, index = places(flags)
     known = collections(config)

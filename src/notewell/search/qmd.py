@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from notewell.errors import BackendError, StoreError
 from notewell.files.atomic import write_atomically
 from notewell.search.qmd_output import Result, hit_of, parse_results, plain
+from notewell.search.query import LONGEST_QUERY
 from notewell.sources.note_paths import ROOT_FILES, ROOT_FOLDER, roots_of
 from notewell.text.redaction import redact
 from notewell.types import Fallback, FileStamp, IndexState, SearchAnswer, hash_text
@@ -36,11 +37,10 @@ MODES: dict[str, SearchMode] = {"search": "keyword", "vsearch": "semantic", "que
 COMMANDS = {mode: command for command, mode in MODES.items()}
 SUPPORTED = ((2, 6), (3, 0))  # from, below: before 2.6 it changed the names of files; 2.8.3 is tested
 MARKDOWN = "*.[mM][dD]"
-COMMAND_S = UPDATE_S = EMBED_S = 120.0  # OpenClaw's limits of update and embed
+UPDATE_S = EMBED_S = 120.0  # OpenClaw's limits
 CLOSE_WAIT_S = 2.0  # for an update in progress: a command that ends right after its answer must finish some
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 300.0  # before QMD is searched again after a failure; doubled each time
 FIRST_EMBED_PAUSE_S, LONGEST_EMBED_PAUSE_S = 60.0, 3600.0  # OpenClaw's
-LONGEST_QUERY = 4_000  # characters, as for the builtin index; a system limits the length of an argument
 _VERSION = re.compile(r"\bqmd (\d+)\.(\d+)\S*")
 _UNEMBEDDED = re.compile(r"(\d+) documents (?:\(\d+%\) )?need embeddings")
 _TYPED = re.compile(r"\s*(?:lex|vec|hyde|intent):\s*\S", re.IGNORECASE)
@@ -154,7 +154,7 @@ class Qmd:
         done = self._run(words, timeout_s=timeout_s)
         parsed = parse_results(done.stdout)
         if parsed is None:
-            said = _last_line(done.stdout) or "nothing"
+            said = _complaint(done.stdout) or "nothing"
             raise BackendError(f"`qmd {command}` printed no results but {said!r}", hint=f"run `qmd {command}` yourself")
         results, complete = parsed
         notes = [] if complete else [f"QMD's output was cut off after {len(results)} results"]
@@ -233,7 +233,8 @@ class Qmd:
                 return False
             began, files = time.time(), _identity_of(self._notes.list())
             try:
-                self._checked_version(COMMAND_S)
+                self._checked_version(UPDATE_S)
+                self._share_models()
                 if not self._set_collections(stop):
                     self._run(("update",), timeout_s=UPDATE_S, stop=stop)
             except BackendError as error:
@@ -253,9 +254,16 @@ class Qmd:
                 raise BackendError("another process is updating QMD's index", hint="try again when it has finished")
             for file in (self.folder / "xdg-cache" / "qmd").glob("index.sqlite*"):
                 file.unlink(missing_ok=True)
-            with suppress(FileNotFoundError):
-                (self.folder / "xdg-config" / "qmd" / "index.yml").unlink()
             self._remember(updated_at=0.0, files="", problem="", embedding=None)
+
+    def _share_models(self) -> None:
+        """Use the models that the user's own QMD has downloaded, if there are any: 2 GB."""
+        downloaded = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "qmd" / "models"
+        link = self.folder / "xdg-cache" / "qmd" / "models"
+        if downloaded.is_dir() and not link.exists():
+            link.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(OSError):  # QMD downloads its own
+                link.symlink_to(downloaded)
 
     def _set_collections(self, stop: threading.Event | None) -> bool:
         """Tell QMD which folders to index, and return whether it has just indexed them all for that."""
@@ -263,7 +271,7 @@ class Qmd:
         known = set(_OWN_COLLECTION.findall(config.read_text(encoding="utf-8"))) if config.exists() else set()
         wanted = {collection.name: collection for collection in self._collections()}
         for name in sorted(known - wanted.keys()):
-            self._run(("collection", "remove", name), timeout_s=COMMAND_S, stop=stop)
+            self._run(("collection", "remove", name), timeout_s=UPDATE_S, stop=stop)
         new = sorted(wanted.keys() - known)
         for name in new:
             add = ("collection", "add", str(wanted[name].folder), "--name", name, "--mask", wanted[name].mask)
@@ -355,7 +363,7 @@ class Qmd:
         except OSError as error:
             raise BackendError(f"`{called}` cannot be run: {error.strerror or error}") from error
         if done.code:
-            said = _last_line(done.stderr) or _last_line(done.stdout)
+            said = _complaint(done.stderr) or _complaint(done.stdout)
             raise BackendError(f"`{called}` failed with exit code {done.code}: {said}", hint=f"run `{called}` yourself")
         return done
 
@@ -454,6 +462,7 @@ def _one_line(query: str) -> str:
     return "\n".join(lines) if all(map(_TYPED.match, lines)) else " ".join(query.split())
 
 
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in plain(text).splitlines() if line.strip()]
-    return lines[-1][:200] if lines else ""
+def _complaint(text: str) -> str:
+    """Return the line that says what is wrong: the first that names an error, else the last."""
+    lines = [line.strip()[:200] for line in plain(text).splitlines() if line.strip()]
+    return next((line for line in lines if "Error:" in line), lines[-1] if lines else "")

@@ -1,0 +1,75 @@
+"""A workspace whose memory is searched by QMD: the stand-in, and in the slow lane the real program from npm."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from notewell import Memory
+from tests.end_to_end.clients import node
+from tests.fakes.qmd import install_stand_in
+
+if sys.platform == "win32":
+    pytest.skip("the QMD backend does not run on Windows", allow_module_level=True)
+
+OpenMemory = Callable[..., Memory]
+
+
+@pytest.fixture
+def stand_in(tmp_path) -> str:
+    return str(install_stand_in(tmp_path))
+
+
+@pytest.fixture(params=["stand-in", pytest.param("real", marks=pytest.mark.slow)])
+def program(request, tmp_path, monkeypatch) -> str:
+    """Either program; what is asked of one is asked of the other."""
+    return real_program(monkeypatch, node.QMD) if request.param == "real" else str(install_stand_in(tmp_path))
+
+
+def real_program(monkeypatch, package: str) -> str:
+    """Return QMD from npm, with its Node on the PATH, or skip with the reason."""
+    try:
+        folder = node.install(package)
+    except node.Unavailable as reason:
+        pytest.skip(str(reason))
+    monkeypatch.setenv("PATH", node.environment()["PATH"])
+    return str(folder / "qmd")
+
+
+@pytest.fixture
+def open_memory(workspace) -> Iterator[OpenMemory]:
+    opened: list[Memory] = []
+
+    def open_with(program: str, *, index: bool = True, **options: object) -> Memory:
+        defaults = {"provider": "none", "qmd__on_start": False, "qmd__timeout_ms": 20_000}
+        memory = Memory.open(workspace, backend="qmd", qmd__command=program, **(defaults | options))
+        opened.append(memory)
+        if index:
+            memory.index()
+        return memory
+
+    yield open_with
+    for memory in opened:
+        memory.close()
+
+
+@pytest.fixture
+def state(workspace) -> Path:
+    """The folder of everything that is QMD's."""
+    return workspace / ".notewell" / "main" / "qmd"
+
+
+@pytest.fixture
+def calls(state) -> Callable[[], list[list[str]]]:
+    """Return a function that lists what the stand-in was called with, without the words that are always there."""
+
+    def listed() -> list[list[str]]:
+        log = state / "xdg-cache.calls"
+        lines = log.read_text().splitlines() if log.exists() else []
+        return [json.loads(line)["words"][2:] for line in lines]
+
+    return listed
