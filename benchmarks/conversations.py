@@ -82,7 +82,7 @@ _HOLD = """
 import sys, time
 from notewell.sessions import ConversationStore
 store = ConversationStore(sys.argv[1])
-with store._places.locked(sys.argv[2]):
+with store._files.locked(sys.argv[2]):
     print("held", flush=True)
     time.sleep(600)
 """

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.contestant import Ground, Place
 from notewell import Memory, Settings
+from notewell.memory.components import open_components
 from notewell.search.query import keyword_query
 from notewell.search.tuning import TUNING
 from notewell.types import EVERYTHING
@@ -28,6 +29,7 @@ class Notewell:
     def __init__(self, ground: Ground) -> None:
         self.embedder = ground.embedder(local_identity())
         self._memory = Memory(ground.workspace, Settings(), embedder=self.embedder)
+        self._parts = open_components(ground.workspace, Settings(), "main")  # for single legs of a search
 
     def build(self) -> None:
         report = self._memory.index()
@@ -57,7 +59,7 @@ class Notewell:
         return [(hit.path, hit.first_line, hit.last_line) for hit in answer.hits]
 
     def keyword_leg(self, query: str) -> list[Place]:
-        with self._memory.store() as store:
+        with self._parts.index.use() as store:
             assert store is not None
             with store.reading() as snapshot:
                 keywords = keyword_query(snapshot, query, TUNING)
@@ -67,7 +69,7 @@ class Notewell:
                 return [(str(match.chunk_id), 0, 0) for match in matches]
 
     def vector_leg(self, vector: Vector) -> list[Place]:
-        with self._memory.store() as store:
+        with self._parts.index.use() as store:
             assert store is not None
             with store.reading() as snapshot:
                 matches = snapshot.vector_matches(vector, limit=EVERY_SIDE, scope=EVERYTHING)
@@ -75,7 +77,7 @@ class Notewell:
 
     def chunks(self) -> Iterator[tuple[Place, str]]:
         """Yield every chunk under its id, as the legs name it."""
-        with self._memory.store() as store:
+        with self._parts.index.use() as store:
             assert store is not None
             with store.reading() as snapshot:
                 count = snapshot.counts().chunks
@@ -87,13 +89,14 @@ class Notewell:
                         yield (str(chunk_id), 0, 0), text
 
     def disk_bytes(self) -> tuple[int, int]:
-        self._memory.close()
-        files = [path for path in self._memory.state.path.rglob("*") if path.is_file()]
+        self.close()
+        files = [path for path in self._parts.folder.path.rglob("*") if path.is_file()]
         whole = sum(path.stat().st_size for path in files)
-        cache = sum(path.stat().st_size for path in files if path.name.startswith(self._memory.state.cache_path.name))
+        cache = sum(path.stat().st_size for path in files if path.name.startswith(self._parts.folder.cache_path.name))
         return whole - cache, whole
 
     def close(self) -> None:
+        self._parts.close()
         self._memory.close()
 
 

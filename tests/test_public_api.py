@@ -23,11 +23,18 @@ def test_an_unknown_name_is_an_attribute_error():
 
 def test_async_memory_has_the_same_methods_with_the_same_parameters():
     for name, method in inspect.getmembers(notewell.Memory, inspect.isfunction):
-        if name.startswith("_") or name in {"store", "sources", "update"}:
+        if name.startswith("_"):
             continue
         twin = getattr(notewell.AsyncMemory, name)
         assert inspect.iscoroutinefunction(twin), name
-        assert list(inspect.signature(twin).parameters) == list(inspect.signature(method).parameters), name
+        assert inspect.signature(twin) == inspect.signature(method), name
+        assert twin.__doc__ == method.__doc__, name
+    assert inspect.signature(notewell.AsyncMemory.open) == inspect.signature(notewell.Memory.open)
+
+
+def test_a_memory_shows_what_its_users_need_and_no_parts():
+    shown = {name for name in dir(notewell.Memory) if not name.startswith("_")}
+    assert shown.isdisjoint({"store", "state", "sources", "update", "selection", "parts", "embedders", "components"})
 
 
 def test_every_error_is_public_drawn_and_tells_its_exit_code():

@@ -7,18 +7,18 @@
     │   └── WorkspaceNotFoundError
     ├── PathRefusedError            exit 1   a path that is not part of the memory
     ├── NoteNotFoundError           exit 1   a path that could be a note, but there is none
-    ├── NoteUnreadableError         exit 1   a note that the system does not let us read
-    ├── NotesBusyError              exit 1   another process writes notes for longer than we were willing to wait
+    ├── NoteUnreadableError         exit 1   a note that cannot be read
+    ├── NotesBusyError              exit 1   another process kept writing notes for too long
     ├── RememberError               exit 2   a text that cannot be remembered
-    ├── QueryError                  exit 2   a search that cannot be asked (a limit below 1)
-    ├── EmbedderError               exit 1   an embedder is missing, broken or gave bad vectors
+    ├── QueryError                  exit 2   an invalid search (a limit below 1)
+    ├── EmbedderError               exit 1   an embedder is missing, broken or returned invalid vectors
     │   ├── EmbedderUnavailableError
-    │   ├── ProviderError                    a remote provider cannot be reached, or a response is invalid
+    │   ├── ProviderError                    a remote provider is unreachable, refuses, or sends an invalid response
     │   └── BadVectorError
-    ├── CostLimitError              exit 1   embedding would cost more than the settings allow without asking
-    ├── BackendError                exit 1   the search program that the settings name cannot answer
-    ├── RerankerError               exit 1   a reranker is missing, cannot be reached or sent an invalid response
-    ├── ConversationError           exit 1   the session store cannot do what was asked
+    ├── CostLimitError              exit 1   embedding would cost more than the settings allow without confirmation
+    ├── BackendError                exit 1   the configured search program cannot answer
+    ├── RerankerError               exit 1   a reranker is missing, unreachable or sent an invalid response
+    ├── ConversationError           exit 1   the session store cannot do what was requested
     │   ├── SessionNotFoundError
     │   ├── SessionExistsError
     │   ├── SessionBusyError
@@ -99,10 +99,10 @@ class NoteNotFoundError(NotewellError):
 
 
 class NoteUnreadableError(NotewellError):
-    """The note is there, but the system does not let us read it."""
+    """The note exists, but cannot be read."""
 
     def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"cannot read {path!r}: {reason}", hint="check who may read the file")
+        super().__init__(f"cannot read {path!r}: {reason}", hint="check the permissions of the file")
 
 
 class NotesBusyError(NotewellError):
@@ -113,13 +113,13 @@ class NotesBusyError(NotewellError):
 
 
 class RememberError(NotewellError):
-    """The text cannot be remembered like this."""
+    """The text cannot be remembered."""
 
     exit_code = 2
 
 
 class QueryError(NotewellError):
-    """The search cannot be asked like this."""
+    """The search is invalid."""
 
     exit_code = 2
 
@@ -129,11 +129,11 @@ class EmbedderError(NotewellError):
 
 
 class EmbedderUnavailableError(EmbedderError):
-    """The embedder asked for cannot run here: a package, model file or key is missing."""
+    """The configured embedder cannot run here: a package, model file or key is missing."""
 
 
 class ProviderError(EmbedderError):
-    """A remote provider cannot be reached, refuses the key or the request, or sends an invalid response.
+    """A remote provider is unreachable, refuses the key or the request, or sends an invalid response.
 
     `reason` is a stable word: unreachable, timeout, connection_lost, rate_limited, quota, key, refused, missing,
     server, invalid_response or wrong_dimensions.
@@ -149,7 +149,7 @@ class BadVectorError(EmbedderError):
 
 
 class CostLimitError(NotewellError):
-    """Embedding would cost more than may be spent without asking, and there is nobody to ask."""
+    """Embedding would cost more than the spending limit, and nobody is there to confirm it."""
 
 
 class BackendError(NotewellError):
@@ -157,11 +157,11 @@ class BackendError(NotewellError):
 
 
 class RerankerError(NotewellError):
-    """A reranker is missing, cannot be reached or answered nonsense; a search then keeps its own order."""
+    """A reranker is missing, unreachable or sent an invalid response; a search then keeps its own order."""
 
 
 class ConversationError(NotewellError):
-    """The session store cannot do what was asked."""
+    """The session store cannot do what was requested."""
 
 
 class SessionNotFoundError(ConversationError):
@@ -179,7 +179,7 @@ class SessionExistsError(ConversationError):
 
 
 class SessionBusyError(ConversationError):
-    """Another process held the session for longer than we were willing to wait."""
+    """Another process held the session for too long."""
 
 
 class SessionDamagedError(ConversationError):
@@ -220,7 +220,7 @@ class IndexTooNewError(StoreError):
 
 
 class IndexMismatchError(StoreError):
-    """The index holds vectors of a different embedder than the one asked for."""
+    """The index holds vectors of another embedder than the configured one."""
 
     def __init__(self, built_with: str, asked_for: str) -> None:
         super().__init__(
@@ -236,7 +236,7 @@ class IndexReadOnlyError(StoreError):
 
 
 class IndexBusyError(StoreError):
-    """Another process held the index for longer than we were willing to wait."""
+    """Another process held the index for too long."""
 
     exit_code = 1
 

@@ -1,6 +1,6 @@
-"""The seams: what a source of documents, an embedder, a store and a vector index must be able to do.
+"""The protocols that sources, embedders, rerankers, stores and caches implement.
 
-Every protocol has a contract suite in `tests/contracts/` that runs against each implementation.
+Contract suites for embedders, rerankers, stores, vector indexes and caches run against each implementation.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from notewell.types import (
 )
 
 if TYPE_CHECKING:  # NumPy costs 0.1 s to import: keyword search must not pay for it
+    from pathlib import Path
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -61,6 +63,10 @@ class Source(Protocol):
 
     def exists(self, path: str) -> bool:
         """Say whether the path still names a file of this source."""
+        ...
+
+    def stored_path(self, file: Path) -> str | None:
+        """Return the path under which a file on disk is stored and cited; None when it is not of this source."""
         ...
 
 
@@ -106,7 +112,7 @@ class Embedder(Protocol):
         ...
 
     def knows(self, text: str) -> bool:
-        """Say whether the model was trained on the writing of `text`; if not, its opinion of it is noise."""
+        """Return whether the model supports the script of `text`; if not, its vectors are noise."""
         ...
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix: ...
@@ -128,15 +134,15 @@ class EmbeddedPart:
 
 @runtime_checkable
 class StreamingEmbedder(Protocol):
-    """An embedder that keeps several requests under way: vectors can be stored while others are still awaited."""
+    """An embedder that keeps several requests in progress: vectors are stored while others are still awaited."""
 
     def stream_documents(
         self, texts: Iterable[str], *, is_over: Callable[[], bool] | None = None, hurried: bool = False
     ) -> Generator[EmbeddedPart]:
-        """Yield the vectors in the order in which they come in; closing the iterator ends what is under way.
+        """Yield the vectors in the order in which they come in; closing the iterator cancels what is in progress.
 
         `texts` is drawn from only as fast as requests are made. Once `is_over` says so, nothing more is yielded.
-        `hurried` says that somebody waits. Raises EmbedderError when no more can be embedded.
+        `hurried` says that a caller waits. Raises EmbedderError when no more can be embedded.
         """
         ...
 
@@ -243,7 +249,7 @@ class Rewrite(Protocol):
 
 
 class Store(Protocol):
-    """Keeps documents, their chunks, terms and vectors in step. All SQL lives behind it."""
+    """Keeps documents with their chunks, terms and vectors consistent. All SQL lives behind it."""
 
     @property
     def read_only(self) -> bool: ...
@@ -330,6 +336,18 @@ class Store(Protocol):
     def size_bytes(self) -> int: ...
 
     def close(self) -> None: ...
+
+
+class StoreAccess(Protocol):
+    """Hands out the store in use, to any number of threads, and follows when a rebuild replaces it."""
+
+    def use(self) -> AbstractContextManager[Store | None]:
+        """Lend the store; None when nothing has been indexed yet."""
+        ...
+
+    def close(self) -> None:
+        """Close what is open, once its users are done; the next use opens it again."""
+        ...
 
 
 class EmbeddingCache(Protocol):

@@ -170,8 +170,8 @@ class Counts:
 
     files: int
     chunks: int
-    pending: int  # chunks that wait for a vector
-    embedded: int  # chunks with a vector; the rest is in a writing that the embedder does not know
+    pending: int  # chunks without a vector yet
+    embedded: int  # chunks with a vector; the rest is keyword-only: the embedder does not support its script
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ class Match(NamedTuple):
     """A chunk that one leg found. Scores of a leg compare only with each other; higher is better."""
 
     chunk_id: int
-    score: float  # BM25 with its sign put right, or cosine similarity
+    score: float  # BM25 with its sign flipped, or cosine similarity
 
 
 class Candidate(NamedTuple):
@@ -251,7 +251,7 @@ class Hit:
     vector_score: float | None = None  # cosine similarity
     text_score: float | None = None  # how much of the query the text matches, 0 to 1
     relevance: float | None = None  # the score before age counted; None where age does not count
-    explanation: Mapping[str, float | str] | None = None  # only when asked for
+    explanation: Mapping[str, float | str] | None = None  # only with `explain`
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +260,8 @@ class IndexState:
 
     files: int
     chunks: int
-    pending: int  # chunks that only keywords can find yet
-    stale: bool | None  # some file changed and the index does not know yet; None when nobody looked
+    pending: int  # chunks that only keyword search finds yet
+    stale: bool | None  # some file changed since it was indexed; None when that was not checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +325,7 @@ class IndexReport:
     reused: int = 0  # chunks whose vector was known already
     unknown: int = 0  # chunks in a script that the embedder does not support: keyword-only
     pending: int = 0  # chunks still without a vector
-    jobs: int = 0  # batch jobs under way at the provider: some of the pending chunks wait for them
+    jobs: int = 0  # batch jobs in progress at the provider: some of the pending chunks are in them
     rebuilt: bool = False
     postponed: int = 0  # transcripts that grew, but by too little to be indexed yet (sync.sessions)
     bytes_read: int = 0  # of transcripts
@@ -358,7 +358,7 @@ class CostEstimate:
 
 @dataclass(frozen=True, slots=True)
 class IndexPreview:
-    """What an indexing run would do, found out without writing anything."""
+    """What an indexing run would do."""
 
     added: tuple[str, ...]
     changed: tuple[str, ...]
@@ -367,8 +367,8 @@ class IndexPreview:
     chunks: int  # in the added and changed files
     tokens: int  # about, in those chunks
     known: int  # of those chunks, how many have their vector already
-    pending: int  # chunks indexed earlier that still wait for a vector
-    rebuild_reason: str = ""  # why everything would be indexed anew; empty when it would not
+    pending: int  # chunks indexed earlier that have no vector yet
+    rebuild_reason: str = ""  # why the index would be rebuilt; empty when it would not
     problems: tuple[Problem, ...] = ()
     to_embed: int = 0  # different texts without a vector, those of earlier runs included
     cost: CostEstimate | None = None  # of embedding them; None without an embedder
@@ -376,7 +376,7 @@ class IndexPreview:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The index held against the files and against a fresh index of them."""
+    """How the index compares with the files and with a fresh index of them."""
 
     findings: tuple[str, ...]  # how they differ
     files: int  # as indexed
@@ -391,13 +391,13 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line of `doctor` or `status --deep`: what was looked at, whether it is well, and what to do."""
+    """One line of `doctor` or `status --deep`: what was checked, whether it passed, and what to do."""
 
     name: str
     ok: bool
     detail: str
     hint: str = ""
-    unusable: bool = False  # the index cannot answer until this is mended
+    unusable: bool = False  # the index cannot answer until this is fixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,7 +407,7 @@ class BatchJob:
     provider: str
     model: str
     id: str  # the provider's; empty while it is being made
-    chunks: int  # whose vectors are waited for
+    chunks: int  # that it embeds
     since: str  # ISO 8601, UTC
 
 
@@ -433,7 +433,7 @@ class Status:
     stale: bool
     checks: tuple[Check, ...] = ()  # with deep=True
     notes: tuple[str, ...] = ()
-    jobs: tuple[BatchJob, ...] = ()  # under way at a provider
+    jobs: tuple[BatchJob, ...] = ()  # in progress at a provider
 
 
 # --- remembering -------------------------------------------------------------------------------
@@ -441,25 +441,25 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class KnownAlready:
-    """A statement of a note that is like a text that was to be remembered."""
+    """A statement of a note that is similar to a text to be remembered."""
 
     citation: str  # path#L5
     text: str
     likeness: float  # share of words in common, 0 to 1
-    same: bool  # says the same, so that the text was not written a second time
+    same: bool  # states the same, so the text was not written again
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What became of a text that was to be remembered."""
+    """The outcome of remembering a text."""
 
     written: bool  # False: it is known already
     path: str  # the note it was put into, or would have been
     first_line: int | None = None  # of the new entry, 1-based; None when nothing was written
     last_line: int | None = None
     citation: str = ""  # path#L5-L7 of the new entry, or where it was known
-    known: tuple[KnownAlready, ...] = ()  # what says the same or nearly so, the most alike first
-    redacted: tuple[str, ...] = ()  # kinds of secrets that were hidden
+    known: tuple[KnownAlready, ...] = ()  # the same or similar statements, the most similar first
+    redacted: tuple[str, ...] = ()  # kinds of secrets that were redacted
     notes: tuple[str, ...] = ()
 
 

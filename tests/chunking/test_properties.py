@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from notewell.chunking import chunk_document, chunk_lines, chunk_markdown
-from notewell.sources.decoding import decode_note
+from notewell.sources.notes import decode_note
 
 from .documents import (
     assert_covers_body,

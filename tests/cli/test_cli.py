@@ -58,7 +58,7 @@ REPORT_KEYS = {
 def ruin(workspace: Path, content: bytes = b"not a database, but somebody's notes. " * 200) -> Path:
     """Overwrite the current index."""
     with Memory.open(workspace, provider="none") as memory:
-        path = memory.state.current()
+        path = memory._components.folder.current()
     for suffix in ("-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     path.write_bytes(content)
@@ -131,7 +131,7 @@ def test_index_in_words(notewell, workspace):
 def test_index_force_builds_anew_and_embeds_nothing_again(notewell, indexed):
     report = notewell("index", "-w", indexed, "--force", "--json").document
     assert (report["rebuilt"], report["embedded"], report["added"]) == (True, 0, 7)
-    assert report["notes"] == ["rebuilt: asked for"]
+    assert report["notes"] == ["rebuilt: requested"]
 
 
 def test_index_dry_run_writes_nothing(notewell, workspace):
@@ -768,7 +768,7 @@ COMMANDS_WITH_JSON = [
 
 def state_folder_is_a_file(workspace: Path) -> None:
     with Memory.open(workspace, provider="none") as memory:
-        top = memory.state.path.parent
+        top = memory._components.folder.path.parent
     shutil.rmtree(top)
     top.write_text("not a folder", encoding="utf-8")
 

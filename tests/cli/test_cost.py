@@ -121,7 +121,7 @@ def test_nobody_to_ask(notewell, paid, provider, workspace):
 def test_other_commands_that_would_embed_do_not_do_so_unasked_either(notewell, paid, provider, words):
     sessions = ("--set", "sources=memory,sessions")
     told = notewell("search", "printer", *paid, *sessions).err
-    assert "7 chunks wait for their vectors" in told
+    assert "7 chunks have no vector yet" in told
     done = notewell(*words, "--json", *paid, *sessions)
     assert (done.code, done.document["error"]["kind"]) == (1, "cost_limit")
     assert provider.requests == []

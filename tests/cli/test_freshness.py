@@ -28,14 +28,14 @@ def test_verify_is_0_only_when_index_and_notes_are_equal(notewell, indexed):
 
 def test_verify_says_what_is_damaged(notewell, indexed):
     with Memory.open(indexed, provider="hashing") as memory:
-        memory.state.current().write_bytes(b"not a database " * 1000)
+        memory._components.folder.current().write_bytes(b"not a database " * 1000)
     done = notewell("verify", "-w", indexed, "--json")
     assert (done.code, done.document["equal"]) == (1, False)
 
 
 def test_doctor_fix_mends_and_says_what_it_did(notewell, indexed):
     with Memory.open(indexed, provider="hashing") as memory:
-        path = memory.state.current()
+        path = memory._components.folder.current()
     database = apsw.Connection(str(path))
     database.execute("DELETE FROM terms WHERE rowid = 2")
     database.close()
@@ -50,7 +50,10 @@ def test_doctor_fix_mends_and_says_what_it_did(notewell, indexed):
 def test_doctor_fix_takes_in_what_changed(notewell, indexed):
     (indexed / "memory/new.md").write_text("# New\n\nAbout a quokka.\n", encoding="utf-8")
     done = notewell("doctor", "--fix", "-w", indexed)
-    assert (done.code, done.out.splitlines()[0]) == (0, "ok   mended    the index caught up with the notes")
+    assert (done.code, done.out.splitlines()[0]) == (
+        0,
+        "ok   repaired  the index was brought up to date",
+    )
 
 
 def test_watch_for_a_while_tells_what_it_did(notewell, workspace):

@@ -156,3 +156,28 @@ def test_agents_do_not_see_each_others_sessions(sessions, chat):
 
 def test_conversations_are_kept_out_of_git(workspace, chat):
     assert (workspace / ".notewell" / ".gitignore").read_text(encoding="utf-8") == "*\n"
+
+
+def test_a_session_that_an_editor_reformatted_is_still_found(notewell, sessions, workspace, chat):
+    import pyjson5
+
+    path = workspace / ".notewell/main/sessions/chats/chat-1.json5"
+    values = pyjson5.decode(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(values, indent=4), encoding="utf-8")
+    assert "And the heron?" in sessions("show", chat).out
+    found = notewell("search", "heron", "-w", workspace, "--source", "sessions", "--json", *SESSIONS).document
+    assert (found["hits"][0]["path"], found["notes"]) == ("sessions/chats/chat-1.json5", [])
+    assert "User: And the heron?" in found["hits"][0]["snippet"]
+
+
+def test_a_session_that_cannot_be_read_is_named_by_search_status_and_doctor(notewell, sessions, workspace, chat):
+    path = workspace / ".notewell/main/sessions/chats/chat-1.json5"
+    path.write_bytes(path.read_bytes().replace(b'"content":"Where', b'"content":Where'))
+    reason = "cannot be read as a session: line 10: not valid JSON5; run `notewell sessions repair chat-1`"
+    for words in (("index",), ("index",), ("search", "heron"), ("status",), ("doctor",)):
+        told = notewell(*words, "-w", workspace, *SESSIONS)
+        assert f"sessions/chats/chat-1.json5: {reason}" in told.out + told.err, words
+    assert "1 lines could not be read" in sessions("repair", chat).out
+    for words in (("index",), ("search", "heron"), ("status",), ("doctor",)):
+        told = notewell(*words, "-w", workspace, *SESSIONS)
+        assert "cannot be read" not in told.out + told.err, words

@@ -22,7 +22,7 @@ def talks(tmp_path, monkeypatch):
 def test_search_get_and_index(notewell, workspace, talks):
     first = notewell("index", "-w", workspace, "--json").document
     assert (first["added"], first["bytesRead"]) == (8, first["bytesRead"])
-    assert first["problems"] == [{"path": "sessions/@talks/a.jsonl", "reason": "left out: line 7 is no JSON record"}]
+    assert first["problems"] == [{"path": "sessions/@talks/a.jsonl", "reason": "left out: line 7 is not a JSON record"}]
     found = notewell("search", "subject3", "-w", workspace, "--source", "sessions", "--json").document
     assert [(hit["source"], hit["citation"]) for hit in found["hits"]] == [
         ("sessions", "sessions/@talks/a.jsonl#L4-L6")

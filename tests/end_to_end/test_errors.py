@@ -11,7 +11,7 @@ import pytest
 
 from notewell import ConversationStore, IndexMismatchError, Memory, RerankerError, Settings, StoreError, errors
 from notewell.embedding.hashing import HashingEmbedder
-from notewell.memory.remembering import notes_lock
+from notewell.memory.note_writing import notes_lock
 from notewell.search.rerankers import open_reranker
 from notewell.settings import QuerySettings, RerankSettings
 from notewell.store.state_folder import StateFolder
@@ -117,7 +117,7 @@ def bad_vector(world):
 def index_path(world):
     world.notewell("index", "-w", world.workspace)
     with Memory.open(world.workspace, provider="none") as memory:
-        return memory.state.current()
+        return memory._components.folder.current()
 
 
 def index_too_new(world):
@@ -144,8 +144,8 @@ def index_read_only(world):
 def index_busy(world):
     world.notewell("index", "-w", world.workspace)
     with Memory.open(world.workspace, provider="none") as memory:
-        folder = StateFolder(memory.state.path)
-    world.monkeypatch.setattr("notewell.indexing.update.PATIENCE_S", 0.05)
+        folder = StateFolder(memory._components.folder.path)
+    world.monkeypatch.setattr("notewell.indexing.sync.LOCK_WAIT_S", 0.05)
     with folder.write_lock(0):
         return world.notewell("index", "-w", world.workspace, "--json")
 
@@ -186,7 +186,7 @@ def session_exists(world):
 def session_busy(world):
     store = sessions_of(world)
     world.monkeypatch.setitem(ConversationStore.__init__.__kwdefaults__, "lock_timeout_s", 0.05)
-    with store._places.locked("chat-1"):
+    with store._files.locked("chat-1"):
         return sessions_call(world, "archive", "chat-1")
 
 
@@ -225,7 +225,9 @@ PROVOCATIONS = {
     errors.NoteNotFoundError: Provocation(
         note_not_found, 1, "no such note: 'memory/none.md'", "search for its content"
     ),
-    errors.NoteUnreadableError: Provocation(note_unreadable, 1, "cannot read 'MEMORY.md'", "who may read the file"),
+    errors.NoteUnreadableError: Provocation(
+        note_unreadable, 1, "cannot read 'MEMORY.md'", "the permissions of the file"
+    ),
     errors.NotesBusyError: Provocation(notes_busy, 1, "another process is writing notes", "try again"),
     errors.RememberError: Provocation(remember_error, 2, "nothing to remember", "say what to remember"),
     errors.QueryError: Provocation(query_error, 2, "at least 1, got 0", "1 or more results"),
@@ -304,7 +306,7 @@ def test_index_mismatch(workspace):
     with Memory.open(workspace, provider="hashing") as memory:
         memory.index()
         with (
-            memory.store() as store,
+            memory._components.index.use() as store,
             pytest.raises(IndexMismatchError, match=r"was built with .*:384, .*:128") as raised,
         ):
             store.set_embedder(other.identity, other.quantization)
@@ -325,7 +327,7 @@ def test_store_error(workspace):
     """A store that somebody holds on to after its memory was closed says so, instead of answering from nowhere."""
     with Memory.open(workspace, provider="hashing") as memory:
         memory.index()
-        with memory.store() as store:
+        with memory._components.index.use() as store:
             pass
     with pytest.raises(StoreError, match="the store is closed") as raised, store.reading():
         pass

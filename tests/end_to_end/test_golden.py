@@ -44,7 +44,7 @@ def found(memory, query, **options):
 
 def test_the_same_files_are_indexed(golden, memory):
     theirs = json.loads((golden / "openclaw-2026.2/files.json").read_text(encoding="utf-8"))
-    with memory.store() as store, store.reading() as snapshot:
+    with memory._components.index.use() as store, store.reading() as snapshot:
         ours = {path: document.content_hash for (_, path), document in snapshot.documents().items()}
     assert ours == {file["path"]: file["hash"] for file in theirs}
     assert not {"notes-outside.md", "USER.md"} & set(ours)

@@ -50,7 +50,7 @@ def folder(tmp_path_factory):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(f"{fronts.get(canary, '')}# Note\n\nthe shared word harbour and {canary}\n")
     with Memory.open(folder, embedder=HashingEmbedder(), **SESSIONS) as memory:
-        store = ConversationStore(memory.state.path / "sessions")
+        store = ConversationStore(memory._components.folder.path / "sessions")
         for name, kind, canary in (
             ("mine", "direct", "quuxsession"),
             ("team", "group", "quuxteam"),
@@ -158,7 +158,7 @@ def test_one_agent_sees_nothing_of_another_s_conversations(folder, capsys):
             assert second.search(canary, min_score=0.0).hits == ()
             with pytest.raises(NoteNotFoundError):
                 second.get(PLACES[canary][0])
-        assert not (second.state.path / "sessions").exists()
+        assert not (second._components.folder.path / "sessions").exists()
         assert second.search("quuxopen").hits
     assert run(["sessions", "list", "--agent", "second", "-w", str(folder), "--json"]) == 0
     assert "mine" not in capsys.readouterr().out

@@ -34,7 +34,7 @@ def contents_of(memory: Memory) -> set[IndexedChunk]:
     """
     embedder = HashingEmbedder()
     probe = embedder.embed_query(PROBE)
-    with memory.store() as store:
+    with memory._components.index.use() as store:
         assert store is not None, "nothing is indexed"
         with store.reading() as snapshot:
             chunks = snapshot.chunks(range(1, MOST_CHUNK_IDS))
@@ -65,5 +65,5 @@ def fresh_contents(workspace: Path, state: Path) -> set[IndexedChunk]:
 
 def faults_of(memory: Memory) -> list[str]:
     """Return what is out of step in the index; empty when nothing has been indexed yet."""
-    with memory.store() as store:
+    with memory._components.index.use() as store:
         return [] if store is None else list(store.verify())

@@ -6,7 +6,7 @@ import pytest
 
 from notewell import BadVectorError, EmbedderError, Memory
 from notewell.files.faults import planted
-from notewell.indexing import text_run
+from notewell.indexing import indexer
 from notewell.indexing.embedding_run import EMBED_BATCH
 
 from .contents import contents_of, faults_of, fresh_contents
@@ -50,7 +50,7 @@ def test_a_poisoned_chunk_costs_one_chunk(many_notes):
         assert faults_of(memory) == []
 
 
-def test_a_poisoned_chunk_is_tried_again_alone_and_embedded_once_it_is_mended(many_notes):
+def test_a_poisoned_chunk_is_tried_again_alone_and_embedded_once_it_is_fixed(many_notes):
     (many_notes / "memory/n7.md").write_text(f"# Note 7\n\nThe {POISON} shed.\n")
     with Memory.open(many_notes, embedder=WatchedEmbedder(refuse_poison)) as memory:
         memory.index()
@@ -128,7 +128,7 @@ def test_a_stopped_rebuild_goes_on_where_it_stopped(many_notes, batches):
         assert (report.rebuilt, report.pending) == (True, 0)
         assert resumed.embedded == 100 - batches * EMBED_BATCH
         assert memory.search("subject42").mode == "hybrid"
-        assert len(list(memory.state.path.glob("index-*.sqlite"))) == 1
+        assert len(list(memory._components.folder.path.glob("index-*.sqlite"))) == 1
 
 
 def test_a_stopped_rebuild_takes_in_what_changed_meanwhile(many_notes):
@@ -185,7 +185,7 @@ def test_a_cache_that_is_cleared_between_runs_breaks_nothing(many_notes, tmp_pat
 def test_a_damaged_cache_is_replaced_and_the_index_is_right(many_notes, tmp_path):
     with Memory.open(many_notes, provider="hashing") as memory:
         memory.index()
-        path = memory.state.cache_path
+        path = memory._components.folder.cache_path
     path.write_bytes(b"not a cache" * 1000)
     for suffix in ("-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
@@ -213,12 +213,12 @@ def stop_at_read(number):
 @pytest.mark.parametrize(
     ("text_at_once", "kept"),
     [
-        pytest.param(text_run.TEXT_AT_ONCE, 64, id="a transaction of notes"),
+        pytest.param(indexer.TEXT_AT_ONCE, 64, id="a transaction of notes"),
         pytest.param(1, 89, id="large notes one by one"),
     ],
 )
 def test_ctrl_c_costs_only_the_notes_that_are_not_yet_written(many_notes, tmp_path, monkeypatch, text_at_once, kept):
-    monkeypatch.setattr(text_run, "TEXT_AT_ONCE", text_at_once)
+    monkeypatch.setattr(indexer, "TEXT_AT_ONCE", text_at_once)
     with Memory.open(many_notes, provider="hashing") as memory:
         with stop_at_read(90), pytest.raises(KeyboardInterrupt):
             memory.index()

@@ -83,7 +83,7 @@ def test_some_paths(memory):
 def test_everything_anew(memory):
     memory.index()
     said = memory.preview(force=True)
-    assert (said.rebuild_reason, said.to_embed, said.known) == ("asked for", 0, said.chunks)
+    assert (said.rebuild_reason, said.to_embed, said.known) == ("requested", 0, said.chunks)
 
 
 def test_texts_that_occur_twice_are_sent_once(memory, workspace):

@@ -30,7 +30,7 @@ def index(workspace, provider, **more):
     before = len(provider.requests_to("embed"))
     with Memory.open(workspace, **options(provider, **more)) as memory:
         report = memory.index()
-        identity = memory.selection.embedder.identity
+        identity = memory._components.embedders.selection.embedder.identity
     assert report.complete, report
     assert report.pending == 0
     return report, identity, len(provider.requests_to("embed")) - before

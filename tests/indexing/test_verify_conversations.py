@@ -59,7 +59,7 @@ def test_what_is_not_taken_in_yet_is_named(memory, talks):
     ],
 )
 def test_rows_of_conversations_changed_behind_our_back(memory, damage, told):
-    path = memory.state.current()
+    path = memory._components.folder.current()
     memory.close()
     database = apsw.Connection(str(path))
     database.execute(damage)

@@ -42,7 +42,7 @@ def until(memory, wanted) -> None:
     """Wait until the index holds exactly these notes beside those of the workspace."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        with memory.store() as store:
+        with memory._components.index.use() as store:
             if store is not None:
                 with store.reading() as snapshot:
                     paths = {path for _, path in snapshot.documents()}
@@ -149,8 +149,8 @@ def test_the_interval_starts_runs_by_itself(workspace):
     with Memory.open(workspace, provider="hashing") as memory:
         watching = watch.Watching(
             lambda: watched_places(workspace, ()),
-            memory.sources(),
-            memory._behind,
+            memory._components.sources,
+            memory._components.sync.background,
             quiet_s=30,
             interval_s=0.05,
             on_sync=lambda outcome: runs.release(),

@@ -45,13 +45,13 @@ def open_memory(workspace: Path, talks: Path, *, provider: str = "hashing", **op
 
 def documents_of(memory: Memory) -> dict[str, tuple[int, str, object]]:
     """Return size, hash and date of every transcript, as remembered."""
-    with memory.store() as store, store.reading() as snapshot:
+    with memory._components.index.use() as store, store.reading() as snapshot:
         stored: dict[tuple[str, str], StoredDocument] = dict(snapshot.documents("sessions"))
     return {path: (each.stamp.size, each.content_hash, each.dated) for (_, path), each in stored.items()}
 
 
 def position_of(memory: Memory, path: str) -> int:
     """Return the byte up to which a transcript is taken in."""
-    with memory.store() as store, store.reading() as snapshot:
+    with memory._components.index.use() as store, store.reading() as snapshot:
         cursor = snapshot.cursor("sessions", path)
     return json.loads(cursor)["bytes"] if cursor else 0

@@ -85,7 +85,7 @@ def test_an_index_that_cannot_be_used_is_told_in_the_instructions(workspace):
 
     with Memory.open(workspace, provider="none") as memory:
         memory.index()
-        database = apsw.Connection(str(memory.state.current()))
+        database = apsw.Connection(str(memory._components.folder.current()))
         database.execute("PRAGMA user_version = 999")
         database.close()
     with Memory.open(workspace, provider="none", sync__watch=False) as memory:

@@ -54,7 +54,7 @@ def traces(folder, *texts) -> list[str]:
 
 def embedded_texts(memory) -> list[str]:
     """Return what was embedded of every chunk that says the canary."""
-    with memory.store() as store, store.reading() as snapshot:
+    with memory._components.index.use() as store, store.reading() as snapshot:
         ids = [row[0] for row in snapshot._db.rows("SELECT id FROM chunks")]
         chunks = snapshot.chunks(ids).values()
         return [
@@ -79,7 +79,7 @@ def notes(workspace):
 @pytest.fixture
 def memory(notes):
     with Memory.open(notes, embedder=HashingEmbedder(), **SESSIONS) as opened:
-        sessions = ConversationStore(opened.state.path / "sessions")
+        sessions = ConversationStore(opened._components.folder.path / "sessions")
         sessions.create("chat-1", title=f"about the {CANARY}")
         sessions.append(
             "chat-1", {"role": "user", "content": SENTENCE}, {"role": "assistant", "content": "noted, thanks"}
@@ -117,7 +117,7 @@ def test_a_match_takes_lines_and_messages_and_leaves_no_trace(memory, notes):
     assert memory.search(CANARY).hits == ()
     assert memory.search("printer jams").hits
     assert memory.verify().findings == ()
-    kept = ConversationStore(memory.state.path / "sessions").get("chat-1")
+    kept = ConversationStore(memory._components.folder.path / "sessions").get("chat-1")
     assert [message.content for message in kept.messages] == ["noted, thanks"]
     assert kept.entry.title is None
 
@@ -136,7 +136,7 @@ def test_a_note_goes_with_its_file(memory, notes):
 
 
 def test_a_session_goes_whole(memory, notes):
-    sessions = ConversationStore(memory.state.path / "sessions")
+    sessions = ConversationStore(memory._components.folder.path / "sessions")
     sessions.compact("chat-1", f"they spoke of the {CANARY}", keep_last=1)
     memory.index()
     texts = embedded_texts(memory)
@@ -151,11 +151,11 @@ def test_a_session_goes_whole(memory, notes):
 
 
 def test_compacted_messages_and_summaries_go_by_match(memory, notes):
-    sessions = ConversationStore(memory.state.path / "sessions")
+    sessions = ConversationStore(memory._components.folder.path / "sessions")
     sessions.append("chat-1", {"role": "user", "content": "harmless"})
     sessions.compact("chat-1", f"they spoke of the {CANARY}", keep_last=1)
     memory.forget(match=CANARY)
-    assert traces(memory.state.path / "sessions") == []
+    assert traces(memory._components.folder.path / "sessions") == []
     assert [message.content for message in sessions.get("chat-1").messages] == ["harmless"]
 
 
@@ -171,7 +171,7 @@ def test_what_earlier_wordings_left_in_the_cache_goes(memory, notes):
 
 
 def test_leftovers_of_broken_off_and_damaged_indexes_go(memory, notes):
-    current = memory.state.current()
+    current = memory._components.folder.current()
     memory.close()
     for name in (
         "index-7.sqlite",
@@ -229,9 +229,9 @@ def test_while_an_embedding_is_under_way(notes):
 
 def test_batch_jobs_under_way_no_longer_want_it(memory):
     (text, *_) = embedded_texts(memory)
-    ledger = Ledger(memory.state.path)
+    ledger = Ledger(memory._components.folder.path)
     other = hash_text("something that is not in the memory any more")
-    with memory.store() as store:
+    with memory._components.index.use() as store:
         stays = min(store.embedded_hashes() - {hash_text(each) for each in embedded_texts(memory)})
     ledger.write(new_record(HashingEmbedder().identity, [hash_text(text), other, stays]))
     memory.forget(match=CANARY)
@@ -293,7 +293,7 @@ def test_since_spares_what_is_older_or_has_no_day(memory, notes):
 
 
 def test_since_takes_the_newer_messages_of_a_session(memory):
-    sessions = ConversationStore(memory.state.path / "sessions")
+    sessions = ConversationStore(memory._components.folder.path / "sessions")
     sessions.create("long")
     sessions.append(
         "long", {"role": "user", "content": "old", "timestamp": 1_700_000_000_000}, {"role": "user", "content": "new"}
@@ -315,7 +315,7 @@ def test_a_transcript_of_another_program_is_not_edited_but_may_be_deleted(notes,
         report = memory.forget(match=CANARY)
         (name, problem) = report.problems
         assert name.path == f"memory/{CANARY}.md"
-        assert "its name says so" in name.reason
+        assert "its name contains the text" in name.reason
         assert problem.path.startswith("sessions/@")
         assert CANARY in file.read_text()
         report = memory.forget(path=problem.path)
@@ -377,5 +377,5 @@ def test_the_command_asks_before_it_deletes(notes, capsys):
     }  # fmt: skip
     assert run(["forget", "--path", f"memory/{CANARY}.md", "-w", str(notes), "--yes"]) == 0
     assert run([*words, "--yes"]) == 0
-    assert "nothing of this is in the notes" in capsys.readouterr().err
+    assert "no note or conversation contains this" in capsys.readouterr().err
     assert traces(notes) == []

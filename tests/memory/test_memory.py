@@ -221,7 +221,7 @@ def test_a_rebuild_embeds_nothing_again(memory):
 
 def test_other_chunking_rebuilds_the_index(memory, workspace):
     with Memory.open(workspace, provider="hashing", chunking__style="lines") as other:
-        assert any("other rules" in note for note in other.search("printer").notes)
+        assert any("rules for chunking" in note for note in other.search("printer").notes)
         assert other.index().rebuilt
         assert other.search("printer").hits
 
@@ -299,7 +299,7 @@ def test_progress_reaches_the_end(workspace):
 def test_a_damaged_index_is_set_aside_and_built_anew(workspace, damage):
     with Memory.open(workspace, provider="hashing") as memory:
         memory.index()
-        path = memory.state.current()
+        path = memory._components.folder.current()
     for extra in ("-wal", "-shm"):
         path.with_name(path.name + extra).unlink(missing_ok=True)
     path.write_bytes(damage(path.read_bytes()))
@@ -447,7 +447,7 @@ def test_a_newer_index_is_refused_until_a_rebuild_is_asked_for(workspace):
 
     with Memory.open(workspace, provider="none") as memory:
         memory.index()
-        path = memory.state.current()
+        path = memory._components.folder.current()
     connection = apsw.Connection(str(path))
     connection.execute("PRAGMA user_version = 99")
     connection.close()
@@ -506,7 +506,7 @@ def test_keyword_search_embeds_nothing(workspace, options):
 def test_keyword_search_repairs_a_corrupt_index_without_a_model(workspace):
     with Memory.open(workspace, provider="none") as memory:
         memory.index()
-        memory.state.current().write_bytes(b"not a database " * 500)
+        memory._components.folder.current().write_bytes(b"not a database " * 500)
     embedder = EnglishOnly()
     with Memory.open(workspace, embedder=embedder) as memory:
         assert paths(memory.search("printer", mode="keyword", sync=False)) == ["memory/network.md"]

@@ -13,7 +13,7 @@ import pytest
 from notewell import AsyncMemory, Memory, PathRefusedError
 from notewell.cli.main import run
 from notewell.embedding.hashing import HashingEmbedder
-from notewell.memory.remembering.remember import remember_in
+from notewell.memory.remember import remember
 
 FACT = "The ferry to Almada leaves from pier four"
 
@@ -63,14 +63,14 @@ def test_what_is_only_similar_is_written_and_pointed_out(memory):
 
 def test_the_day_is_that_of_the_user_s_zone(memory):
     late = datetime(2026, 3, 1, 23, 30, tzinfo=timezone(timedelta(hours=-5)))
-    done = remember_in(memory, FACT, to=None, who="main", source="test", now=late)
+    done = remember(memory._components, FACT, to=None, who="main", source="test", now=late)
     assert done.path == "memory/2026-03-01.md"
 
 
 def test_a_search_that_cannot_index_does_not_undo_the_note(workspace, monkeypatch):
     with Memory.open(workspace, provider="none") as memory:
         memory.index()
-        (current,) = memory.state.path.glob("index-*.sqlite")
+        (current,) = memory._components.folder.path.glob("index-*.sqlite")
     for side in ("-wal", "-shm"):
         current.with_name(current.name + side).unlink(missing_ok=True)
     current.write_bytes(b"damaged " * 500)

@@ -1,4 +1,4 @@
-"""`verify` sees every difference between index and files; `doctor --fix` puts the index right, never the files."""
+"""`verify` sees every difference between index and files; `doctor --fix` repairs the index, never touches the files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def indexed(workspace):
 def change(folder, *statements: str) -> None:
     """Change rows behind the store's back."""
     with Memory.open(folder, provider="hashing") as memory:
-        path = memory.state.current()
+        path = memory._components.folder.current()
     database = apsw.Connection(str(path))
     for statement in statements:
         database.execute(statement)
@@ -58,7 +58,7 @@ def test_an_index_that_was_just_made_is_equal(indexed):
 
 
 @pytest.mark.parametrize("damage", OUT_OF_STEP)
-def test_tables_out_of_step_are_seen_and_mended_with_vectors_from_the_cache(indexed, tmp_path, damage):
+def test_inconsistent_tables_are_found_and_repaired_with_vectors_from_the_cache(indexed, tmp_path, damage):
     sources = fingerprint(indexed)
     change(indexed, OUT_OF_STEP[damage])
     embedder = WatchedEmbedder()
@@ -67,7 +67,7 @@ def test_tables_out_of_step_are_seen_and_mended_with_vectors_from_the_cache(inde
         assert not found.equal
         checks = memory.doctor(fix=True)
         assert all(check.ok for check in checks), checks
-        assert checks[0].name == "mended"
+        assert checks[0].name == "repaired"
         assert memory.verify().equal
         assert embedder.embedded <= 1  # the word with which doctor tries the embedder
         assert contents_of(memory) == fresh_contents(indexed, tmp_path / "fresh")
@@ -108,18 +108,18 @@ def test_nothing_indexed_and_missing_vectors_are_not_equal(workspace):
 
 def test_a_healthy_index_is_left_alone(indexed):
     with Memory.open(indexed, provider="hashing") as memory:
-        path = memory.state.current()
+        path = memory._components.folder.current()
         checks = memory.doctor(fix=True)
-        assert [check.name for check in checks if check.name == "mended"] == []
-        assert memory.state.current() == path
+        assert [check.name for check in checks if check.name == "repaired"] == []
+        assert memory._components.folder.current() == path
 
 
 def test_a_rebuild_that_went_wrong_is_never_switched_to(indexed):
     """The check before the switch finds an index that does not hold what it should."""
     with Memory.open(indexed, provider="hashing") as memory:
-        with memory.store() as store:
+        with memory._components.index.use() as store:
             assert self_check(store) == []
-        path = memory.state.current()
+        path = memory._components.folder.current()
     database = apsw.Connection(str(path))
     database.execute("INSERT INTO terms (terms) VALUES ('delete-all')")
     for row in range(1, 40):
@@ -127,7 +127,7 @@ def test_a_rebuild_that_went_wrong_is_never_switched_to(indexed):
             "INSERT INTO terms (rowid, text, context) SELECT id, 'x', 'x' FROM chunks WHERE id = ?", (row,)
         )
     database.close()
-    with Memory.open(indexed, provider="hashing") as memory, memory.store() as store:
+    with Memory.open(indexed, provider="hashing") as memory, memory._components.index.use() as store:
         assert any("is not found by its word" in finding for finding in self_check(store))
 
 
@@ -157,7 +157,7 @@ def test_a_damaged_database_is_put_right(indexed, tmp_path, damage):
     sources, expected = fingerprint(indexed), fresh_contents(indexed, tmp_path / "fresh")
     for seed in range(DAMAGED):
         with Memory.open(indexed, provider="hashing") as memory:
-            path = memory.state.current()
+            path = memory._components.folder.current()
         path.write_bytes(damage(path.read_bytes(), random.Random(seed)))
         with Memory.open(indexed, provider="hashing") as memory:
             memory.search("guest network name")
@@ -172,7 +172,7 @@ def test_a_log_of_another_time_is_put_right(indexed, tmp_path):
     """A restored backup may bring the database of one day and the log of another."""
     expected = fresh_contents(indexed, tmp_path / "fresh")
     with Memory.open(indexed, provider="hashing") as memory:
-        path = memory.state.current()
+        path = memory._components.folder.current()
         log = path.with_name(path.name + "-wal")
         old = path.read_bytes()
         (indexed / "memory/new.md").write_text("# New\n\n" + "Much that is new. " * 500, encoding="utf-8")
@@ -191,8 +191,8 @@ def test_a_log_of_another_time_is_put_right(indexed, tmp_path):
 def test_only_the_newest_damaged_files_are_kept(indexed):
     for _ in range(6):
         with Memory.open(indexed, provider="hashing") as memory:
-            memory.state.current().write_bytes(b"nothing")
+            memory._components.folder.current().write_bytes(b"nothing")
         with Memory.open(indexed, provider="hashing") as memory:
             memory.index()
-            kept = [path for path in memory.state.path.iterdir() if "corrupt" in path.name]
+            kept = [path for path in memory._components.folder.path.iterdir() if "corrupt" in path.name]
     assert len(kept) == 3

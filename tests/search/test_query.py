@@ -108,7 +108,7 @@ def memory(tmp_path):
 
 
 def asked(memory, query, **given):
-    with memory.store() as store, store.reading() as snapshot:
+    with memory._components.index.use() as store, store.reading() as snapshot:
         return keyword_query(snapshot, query, TUNING, **given)
 
 

@@ -160,7 +160,7 @@ def snapshot(tmp_path):
     (notes / "disk.md").write_text("The WAL grew.\n")
     with Memory.open(tmp_path, provider="none") as memory:
         memory.index()
-        with memory.store() as store, store.reading() as opened:
+        with memory._components.index.use() as store, store.reading() as opened:
             yield opened
 
 

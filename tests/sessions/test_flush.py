@@ -8,9 +8,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from notewell import Memory, SessionInputError, SessionNotFoundError
-from notewell.memory.session_flush import _NoteWriter, flush_session
-from notewell.sessions import agent_prompt, flush, flush_prompt, plain_notes, plain_summary
-from notewell.sessions.model import Message
+from notewell.memory import remember
+from notewell.sessions import Message, agent_prompt, flush, flush_prompt, plain_notes, plain_summary
 from notewell.text.fences import fence
 
 NOON = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
@@ -28,6 +27,10 @@ def chat(memory):
     said = [("user", "We move to Lisbon in May."), ("assistant", "Noted."), ("user", "The flat is on Rua Nova.")]
     memory.conversations.append(name, *({"role": role, "content": text} for role, text in said))
     return name
+
+
+def flush_session(memory, session_id, **options):
+    return remember.flush_session(memory._components, memory.conversations, session_id, **options)
 
 
 def note_of(memory, day="2026-11-16"):
@@ -78,7 +81,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("after_write", [False, True], ids=["before the note is written", "after the note is written"])
 def test_an_interrupted_flush_is_finished_the_next_time_in_the_same_note(memory, chat, after_write):
-    write = _NoteWriter(memory)
+    write = remember.NoteWriter(memory._components)
 
     def killed(path, text, *, source, mark, when):
         if after_write:

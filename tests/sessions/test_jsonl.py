@@ -7,8 +7,7 @@ import json
 import pytest
 
 from notewell import SessionExistsError, SessionInputError
-from notewell.sessions import Message, ToolCall, export_lines, import_lines
-from notewell.sessions.transfer import import_file
+from notewell.sessions import Message, ToolCall, export_lines, import_file, import_lines
 
 from .conftest import texts
 

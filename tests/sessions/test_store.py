@@ -298,7 +298,7 @@ def test_a_session_of_a_newer_release_is_left_alone(store, chat):
 def test_a_busy_session_says_so_and_others_go_on(store, chat):
     other = store.create("other").session_id
     impatient = ConversationStore(store.folder, lock_timeout_s=0.05)
-    with store._places.locked(chat):
+    with store._files.locked(chat):
         with pytest.raises(SessionBusyError, match="another process has been writing session 'chat-1'"):
             impatient.append(chat, {"role": "user", "content": "x"})
         impatient.append(other, {"role": "user", "content": "x"})

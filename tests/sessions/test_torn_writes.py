@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from notewell import DiskFullError
 from notewell.files import faults
 from notewell.sessions import ConversationStore
-from notewell.sessions.files import is_unfinished, overwrite_end, recover
+from notewell.sessions.append_journal import is_unfinished, overwrite_end, recover
 
 from .conftest import texts
 

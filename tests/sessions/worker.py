@@ -29,7 +29,7 @@ def everything(store: ConversationStore, session: str, name: str, count: str) ->
 
 def hold(store: ConversationStore, session: str) -> None:
     """Hold a session's lock until killed."""
-    with store._places.locked(session):
+    with store._files.locked(session):
         print("held", flush=True)
         time.sleep(600)
 

@@ -20,7 +20,7 @@ def text(chance: random.Random, name: str) -> str:
 
 def size_of(memory: Memory) -> int:
     memory.close()
-    path = memory.state.current()
+    path = memory._components.folder.current()
     return sum(p.stat().st_size for p in path.parent.glob(f"{path.name}*"))
 
 
@@ -55,13 +55,13 @@ def run(folder: Path, *, count: int, seed: int) -> bool:
                 memory.index()
             else:
                 memory.search("word1 word2")
-            path = memory.state.current()
+            path = memory._components.folder.current()
             largest = max(largest, sum(p.stat().st_size for p in path.parent.glob(f"{path.name}*")))
         memory.index()
         assert faults_of(memory) == []
         assert memory.verify().equal
         after = size_of(memory)
-        left = [path.name for path in memory.state.path.iterdir()]
+        left = [path.name for path in memory._components.folder.path.iterdir()]
     with Memory.open(notes, provider="hashing", store__path=str(folder / "fresh")) as memory:
         memory.index()
         fresh = size_of(memory)

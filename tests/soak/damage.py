@@ -11,7 +11,7 @@ from notewell import Memory
 from tests.end_to_end.faults.stages import fingerprint
 from tests.end_to_end.processes.conftest import write_note
 from tests.indexing.contents import contents_of, faults_of, fresh_contents
-from tests.indexing.test_damage import DAMAGES
+from tests.indexing.test_corruption import DAMAGES
 
 TOLD_EVERY = 100
 
@@ -33,7 +33,7 @@ def run(folder: Path, *, count: int, seed: int) -> bool:
         write_note(notes / "memory", number)
     with Memory.open(notes, provider="hashing") as memory:
         memory.index()
-        current = memory.state.current()
+        current = memory._components.folder.current()
         earlier = current.read_bytes()
         write_note(notes / "memory", 8)
         memory.index()
@@ -58,13 +58,13 @@ def run(folder: Path, *, count: int, seed: int) -> bool:
             with Memory.open(notes, provider="hashing") as memory:
                 memory.search("subject5x2")
                 memory.index()
-                noticed = bool(list(memory.state.path.glob("*corrupt*")))
+                noticed = bool(list(memory._components.folder.path.glob("*corrupt*")))
                 checks = memory.doctor(fix=True)
                 assert all(check.ok for check in checks), checks
                 assert contents_of(memory) == expected
                 assert faults_of(memory) == []
-                mended = any(check.name == "mended" for check in checks)
-            how["by itself" if noticed else "by doctor --fix" if mended else "no harm done"] += 1
+                repaired = any(check.name == "repaired" for check in checks)
+            how["by itself" if noticed else "by doctor --fix" if repaired else "no harm done"] += 1
         except BaseException:
             print(f"database {number}: {kind}", flush=True)
             raise

@@ -83,8 +83,8 @@ def measure(folder: Path, seconds: float, *, readers: int = READERS) -> dict[str
         assert memory.status().files == SETTLED_NOTES + written
         assert faults_of(memory) == []
         assert contents_of(memory) == fresh_contents(notes, folder / "fresh")
-        assert not list(memory.state.path.glob("*corrupt*"))
-        assert len(list(memory.state.path.glob("index-*.sqlite"))) == 1
+        assert not list(memory._components.folder.path.glob("*corrupt*"))
+        assert len(list(memory._components.folder.path.glob("index-*.sqlite"))) == 1
     return {
         "reads": len(taken) + len(synced),
         "writes": written,

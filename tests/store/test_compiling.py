@@ -40,7 +40,7 @@ def recompiled(memory):
     def look(event):
         seen[event["sql"]] = event["stmt_status"]["SQLITE_STMTSTATUS_REPREPARE"]
 
-    with memory.store() as store, store._pool.reader() as db:
+    with memory._components.index.use() as store, store._pool.reader() as db:
         connection = db._connection
     connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, look)
     ask_all(memory)

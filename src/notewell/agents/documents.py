@@ -120,20 +120,21 @@ def error_document(error: NotewellError) -> Json:
 
 def entry_document(entry: SessionEntry) -> Json:
     """Return what is known of a session besides its messages."""
-    from notewell.sessions.values import RUNNING, camel, entry_values
+    from notewell.sessions.model import RUNNING, camel, entry_to_json
 
     running = {camel(name): getattr(entry, name) for name in RUNNING if getattr(entry, name) is not None}
-    document = {"sessionId": entry.session_id, "sessionFile": entry.session_file, **entry_values(entry), **running}
+    document = {"sessionId": entry.session_id, "sessionFile": entry.session_file, **entry_to_json(entry), **running}
     return document | ({"damage": entry.damage} if entry.damage else {})
 
 
 def session_document(session: Session, *, last: int | None = None) -> Json:
     """Return a conversation, with all messages or the last ones."""
-    from notewell.sessions.values import message_values, summary_values
+    from notewell.sessions.model import summary_to_json
+    from notewell.sources.transcripts.messages import message_to_json
 
     return entry_document(session.entry) | {
-        "compactedHistory": [summary_values(summary) for summary in session.summaries],
-        "messages": [message_values(message) for message in last_messages(session, last)],
+        "compactedHistory": [summary_to_json(summary) for summary in session.summaries],
+        "messages": [message_to_json(message) for message in last_messages(session, last)],
     }
 
 

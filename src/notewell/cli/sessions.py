@@ -69,7 +69,7 @@ def import_(files: tuple[str, ...], *, session_id: str, kind: SessionKind | None
         raise SessionInputError("--id names one session, but there are several files", hint="import them one by one")
     done, failed = [], []
     with chosen.memory() as memory:
-        from notewell.sessions.transfer import import_file
+        from notewell.sessions import import_file
 
         for file in files:
             try:

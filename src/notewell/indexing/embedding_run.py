@@ -1,23 +1,23 @@
-"""A store with chunks that wait for a vector in, those vectors stored out, from the cache or from the embedder."""
+"""Gives chunks without a vector their vectors, from the cache or from the embedder."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from notewell.errors import BadVectorError, EmbedderError
 from notewell.files.faults import reach
-from notewell.indexing.arrivals import Arrivals
-from notewell.indexing.deadline import NEVER, Deadline
+from notewell.indexing.plan import NEVER, Deadline
 from notewell.protocols import StreamingEmbedder
 from notewell.types import Problem, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from notewell.indexing.tally import Tally
-    from notewell.protocols import Embedder, EmbeddingCache, Store, Vector
+    from notewell.indexing.indexer import Tally
+    from notewell.protocols import EmbeddedPart, Embedder, EmbeddingCache, Store, Vector
     from notewell.types import PendingChunk, ProgressCallback
 
 EMBED_BATCH = 32  # chunks a transaction: some seconds of work on a laptop, the most that an interruption costs
@@ -25,6 +25,15 @@ HURRIED_BATCH = 8  # when a deadline is near, ask the clock more often
 LOOKED_UP_AT_ONCE = 256  # chunks; each look into cache and index takes as long as several of them
 REMEMBERED_AT_ONCE = 256  # vectors put into the cache in one transaction: some MB of memory
 EMBEDDER = "embedder"  # stands for the path in the problem of a run whose embedder failed
+
+Excluded = Callable[[str], bool]  # takes the hash of a text that may have to stay pending
+
+
+def pending_pages(store: Store, *, after: int = 0) -> Iterator[Sequence[PendingChunk]]:
+    """Yield the chunks without a vector whose id is above `after`, some at a time."""
+    while page := store.pending(LOOKED_UP_AT_ONCE, after=after):
+        after = page[-1].id
+        yield page
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +44,6 @@ class EmbeddingRun:
     embedder: Embedder
     cache: EmbeddingCache | None = None
     older_store: Store | None = None  # while rebuilding: its vectors of the same embedder need no new embedding
-    left_alone: Callable[[str], bool] | None = None  # hashes of texts that a batch job embeds: they stay pending
 
     def known_vectors(self, hashes: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors of texts embedded before: from the cache, this index, or the one it replaces."""
@@ -50,16 +58,23 @@ class EmbeddingRun:
                     known.update(snapshot.known_vectors(missing))
         return known
 
-    def run(self, tally: Tally, *, deadline: Deadline = NEVER, progress: ProgressCallback | None = None) -> None:
-        """Embed what waits, one transaction a batch; stops early at the deadline or when the embedder fails."""
+    def run(
+        self,
+        tally: Tally,
+        excluded: Excluded,
+        *,
+        deadline: Deadline = NEVER,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        """Embed what is pending, one transaction a batch; stops early at the deadline or when the embedder fails."""
         with self.store.reading() as snapshot:
             total = snapshot.counts().pending
         embedder = self.embedder
         try:
             steps = (
-                self._streamed(embedder, tally, deadline)
+                self._streamed(embedder, tally, excluded, deadline)
                 if isinstance(embedder, StreamingEmbedder)
-                else self._batched(tally, deadline)
+                else self._batched(tally, excluded, deadline)
             )
             for done in steps:
                 if progress:
@@ -68,13 +83,13 @@ class EmbeddingRun:
             tally.problems.append(Problem(EMBEDDER, f"{error.message}; {error.hint}".rstrip("; ")))
             tally.complete = False
 
-    def _batched(self, tally: Tally, deadline: Deadline) -> Iterator[int]:
+    def _batched(self, tally: Tally, excluded: Excluded, deadline: Deadline) -> Iterator[int]:
         """Embed batch after batch; yield how many chunks are done."""
         batch_size = EMBED_BATCH if deadline.at is None else HURRIED_BATCH
         done = 0
         with self._remembering() as remember:
-            for page in self._pages(LOOKED_UP_AT_ONCE):
-                chunks, known = self._looked_up(page, tally)
+            for page in pending_pages(self.store):
+                chunks, known = self._looked_up(page, tally, excluded)
                 waiting = [chunk for chunk in chunks if chunk.embedded_hash not in known]
                 self._store([chunk for chunk in chunks if chunk.embedded_hash in known], known)
                 done += len(page) - len(waiting)
@@ -88,15 +103,17 @@ class EmbeddingRun:
                     done += len(batch)
                     yield done
 
-    def _streamed(self, embedder: StreamingEmbedder, tally: Tally, deadline: Deadline) -> Iterator[int]:
+    def _streamed(
+        self, embedder: StreamingEmbedder, tally: Tally, excluded: Excluded, deadline: Deadline
+    ) -> Iterator[int]:
         """Feed the embedder without pause and store vectors as they come in; yield how many chunks are done."""
-        arrivals = Arrivals()
+        arrivals = _Arrivals()
 
         def texts() -> Iterator[str]:
-            for page in self._pages(LOOKED_UP_AT_ONCE):
+            for page in pending_pages(self.store):
                 if deadline.passed:
                     return
-                chunks, known = self._looked_up(page, tally)
+                chunks, known = self._looked_up(page, tally, excluded)
                 self._store([chunk for chunk in chunks if chunk.embedded_hash in known], known)
                 arrivals.done += len(page) - len(chunks) + sum(chunk.embedded_hash in known for chunk in chunks)
                 yield from arrivals.expect(chunk for chunk in chunks if chunk.embedded_hash not in known)
@@ -123,24 +140,17 @@ class EmbeddingRun:
         if deadline.passed:
             tally.complete = False
 
-    def _pages(self, size: int) -> Iterator[Sequence[PendingChunk]]:
-        after = 0
-        while page := self.store.pending(size, after=after):
-            after = page[-1].id
-            yield page
-
     def _looked_up(
-        self, batch: Sequence[PendingChunk], tally: Tally
+        self, batch: Sequence[PendingChunk], tally: Tally, excluded: Excluded
     ) -> tuple[Sequence[PendingChunk], dict[str, Vector]]:
-        """Return the chunks in a writing that the embedder knows, and those of their vectors that are known."""
+        """Return the chunks in a script that the embedder supports, and those of their vectors that are known."""
         unknown = {chunk.id for chunk in batch if not self.embedder.knows(chunk.embedded_text)}
         self.store.skip_vectors(unknown)
         tally.unknown += len(unknown)
         batch = [chunk for chunk in batch if chunk.id not in unknown]
         known = self.known_vectors([chunk.embedded_hash for chunk in batch])
         tally.reused += sum(chunk.embedded_hash in known for chunk in batch)
-        if left_alone := self.left_alone:
-            batch = [chunk for chunk in batch if chunk.embedded_hash in known or not left_alone(chunk.embedded_hash)]
+        batch = [chunk for chunk in batch if chunk.embedded_hash in known or not excluded(chunk.embedded_hash)]
         return batch, known
 
     @contextmanager
@@ -195,7 +205,7 @@ class EmbeddingRun:
         tally.embedded += len(fresh)
 
     def _embed_texts(self, texts: Mapping[str, str], batch: Sequence[PendingChunk], tally: Tally) -> dict[str, Vector]:
-        """Embed all at once; if a vector comes out bad, one by one, so that a poisoned text costs only itself."""
+        """Embed all at once; if a vector is invalid, one by one, so that a bad text costs only itself."""
         if not texts:
             return {}
         from notewell.embedding.unit_vectors import unit_rows  # imports NumPy, which keyword search does without
@@ -213,3 +223,51 @@ class EmbeddingRun:
         for text_hash, text in texts.items():
             vectors |= self._embed_texts({text_hash: text}, batch, tally)
         return vectors
+
+
+@dataclass(slots=True)
+class _Arrivals:
+    """The texts sent to a streaming embedder, by their position in the stream, with the chunks that need each vector.
+
+    Chunks with the same text share one vector, so that no text is embedded twice.
+    """
+
+    done: int = 0  # chunks that are no longer pending
+    split: int = 0  # texts that the embedder had to cut in pieces
+    _sent: int = 0
+    _waiting: dict[int, list[PendingChunk]] = field(default_factory=dict)
+    _positions: dict[str, int] = field(default_factory=dict)  # by embedded hash
+
+    def expect(self, chunks: Iterable[PendingChunk]) -> Iterator[str]:
+        """Yield the texts to be sent, each once."""
+        for chunk in chunks:
+            position = self._positions.get(chunk.embedded_hash)
+            if position is not None:
+                self._waiting[position].append(chunk)
+                continue
+            self._positions[chunk.embedded_hash] = self._sent
+            self._waiting[self._sent] = [chunk]
+            self._sent += 1
+            yield chunk.embedded_text
+
+    def arrived(self, part: EmbeddedPart) -> tuple[dict[str, Vector], list[PendingChunk]]:
+        """Return the vectors by embedded hash, and the chunks they are for."""
+        fresh: dict[str, Vector] = {}
+        chunks: list[PendingChunk] = []
+        for position, vector in zip(part.positions, part.vectors, strict=True):
+            waiting = self._taken(position)
+            fresh[waiting[0].embedded_hash] = vector
+            chunks += waiting
+        self.split += len(part.split)
+        return fresh, chunks
+
+    def failed(self, part: EmbeddedPart) -> Iterator[tuple[list[int], str]]:
+        """Yield the chunks that get no vector, and why."""
+        for position, reason in part.failed.items():
+            yield [chunk.id for chunk in self._taken(position)], reason
+
+    def _taken(self, position: int) -> list[PendingChunk]:
+        waiting = self._waiting.pop(position)
+        del self._positions[waiting[0].embedded_hash]
+        self.done += len(waiting)
+        return waiting

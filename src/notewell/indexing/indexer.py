@@ -1,104 +1,248 @@
-"""Files and a store in, the store brought up to date with the files out: first the text, then the vectors.
+"""Brings a store up to date with the files: first the text, then the vectors.
 
-Text comes first so that keyword search finds everything at once, while embedding goes on where it stopped.
+Text comes first so that keyword search finds everything at once, while embedding continues where it stopped.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from notewell.files.faults import reach
-from notewell.indexing.deadline import NEVER, Deadline
 from notewell.indexing.embedding_run import EmbeddingRun
-from notewell.indexing.listing import listings_of
-from notewell.indexing.plan import plan_changes
-from notewell.indexing.tally import Tally
-from notewell.indexing.text_run import TextRun
+from notewell.indexing.plan import EVERYTHING, find_changes, trusted_stamp
+from notewell.indexing.transcripts import TranscriptRun
 from notewell.protocols import GrowingSource
+from notewell.types import IndexReport, Problem, Progress, StoredDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from pathlib import Path
 
-    from notewell.indexing.plan import Plan
+    from notewell.indexing.batch_jobs import BatchRun
+    from notewell.indexing.plan import Changes, Deadline, Plan, SyncPolicy
     from notewell.indexing.preparation import Preparation
-    from notewell.indexing.waited_for import BatchStep
+    from notewell.indexing.spending import SpendingLimit
     from notewell.protocols import Embedder, EmbeddingCache, Source, Store, Vector
-    from notewell.types import IndexReport, ProgressCallback
+    from notewell.types import Document, FileStamp, PreparedChunk, ProgressCallback
 
-TIDIED_IN_PASSING = 16  # documents; tidying up after more of them may take longer than a search can wait
+    KnownVectors = Callable[[Sequence[str]], dict[str, Vector]]
+
+WRITTEN_AT_ONCE = 64  # documents a transaction: a first index takes a fifth less time, a kill costs 0.2 s of work
+TEXT_AT_ONCE = 4_000_000  # characters; large notes are written sooner, so that memory stays small
+REMOVED_AT_ONCE = 256  # documents a transaction: some 50 ms, so that a deadline is kept and readers are not held up
+OPTIMIZED_IN_A_HURRY = 16  # documents; optimizing after more of them may take longer than a search can wait
+
+
+@dataclass
+class Tally:
+    """Counts what a run does."""
+
+    added: int = 0
+    changed: int = 0
+    renamed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    embedded: int = 0
+    reused: int = 0
+    unknown: int = 0
+    jobs: int = 0
+    postponed: int = 0
+    bytes_read: int = 0
+    complete: bool = True
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def report(self, *, pending: int, seconds: float) -> IndexReport:
+        lists = {"problems": tuple(self.problems), "notes": tuple(self.notes)}
+        return IndexReport(**(vars(self) | lists), pending=pending, seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Indexer:
-    """Brings one store up to date; without an embedder the vectors are left for later."""
+    """Brings any store up to date; without an embedder the vectors are left for later."""
 
-    store: Store
     sources: Sequence[Source]
     preparation: Preparation
     embedder: Embedder | None = None
     cache: EmbeddingCache | None = None
-    older_store: Store | None = None  # while rebuilding: its vectors of the same embedder need no new embedding
-    batch: BatchStep | None = None
+    batch: BatchRun | None = None
+    spending_limit: SpendingLimit | None = None
+    jobs_folder: Path | None = None  # texts of the batch jobs recorded there are not embedded a second time
 
     def run(
         self,
+        store: Store,
+        policy: SyncPolicy = EVERYTHING,
         *,
-        paths: Collection[str] | None = None,
-        deadline: Deadline = NEVER,
-        progress: ProgressCallback | None = None,
+        older_store: Store | None = None,
+        changes: Changes | None = None,
     ) -> IndexReport:
-        """Do what is needed, no document in two transactions, and report it; stops early at the deadline.
+        """Do what is needed, each document in one transaction, and report it; stops early at the deadline.
 
-        With `paths` only those are looked at.
+        While rebuilding, vectors of the same embedder come from the `older_store`. `changes` are those found before;
+        the files are listed again only if the store has been written since.
         """
         started = time.monotonic()
         tally = Tally()
         if self.embedder:
-            self.store.set_embedder(self.embedder.identity, self.embedder.quantization)
+            store.set_embedder(self.embedder.identity, self.embedder.quantization)
         read_before = self._read_bytes()
-        plan = self._plan(paths, tally)
-        TextRun(self.store, self.sources, self.preparation, self._known_vectors, tally, deadline).run(plan, progress)
-        embedding = self._embedding()
+        reach("index.list")
+        with store.reading() as snapshot:
+            changes = find_changes(self.sources, snapshot, policy, changes)
+        plan = changes.plan
+        tally.problems += changes.problems
+        tally.postponed = plan.postponed
+        embedding = EmbeddingRun(store, self.embedder, self.cache, older_store) if self.embedder else None
+        known_vectors: KnownVectors = embedding.known_vectors if embedding else lambda _: {}
+        _TextRun(store, self.sources, self.preparation, known_vectors, tally, policy.deadline).run(
+            plan, policy.progress
+        )
         if embedding and tally.complete:
-            self._after_jobs(embedding, tally).run(tally, deadline=deadline, progress=progress)
+            self._embed(embedding, tally, policy)
         changed = len(plan.added) + len(plan.touched) + len(plan.removed)
-        hurried = deadline.at is not None and (changed > TIDIED_IN_PASSING or deadline.passed)
-        if (changed or tally.embedded) and not hurried:
+        late = policy.deadline.passed
+        hurried = policy.deadline.at is not None and (changed > OPTIMIZED_IN_A_HURRY or late)
+        if (changed or tally.embedded or (policy.tidy and not late)) and not hurried:
             reach("index.tidy")
-            self.store.optimize()
-        with self.store.reading() as snapshot:
+            store.optimize()
+        with store.reading() as snapshot:
             pending = snapshot.counts().pending
         tally.bytes_read = self._read_bytes() - read_before
         return tally.report(pending=pending, seconds=time.monotonic() - started)
 
-    def _plan(self, paths: Collection[str] | None, tally: Tally) -> Plan:
-        reach("index.list")
-        listings = listings_of(self.sources, paths)
-        with self.store.reading() as snapshot:
-            stored = snapshot.documents(paths=paths)
-        tally.problems += [problem for listing in listings for problem in listing.problems]
-        names = {source.name for source in self.sources}
-        return plan_changes(
-            (stamp for listing in listings for stamp in listing.files),
-            {key: document for key, document in stored.items() if key[0] in names},
-            unlisted=[problem.path for problem in tally.problems],
-        )
+    def _embed(self, embedding: EmbeddingRun, tally: Tally, policy: SyncPolicy) -> None:
+        """Attend to the batch jobs, then embed what neither they nor the spending limit keep back."""
+        if self.batch:
+            self.batch.step(embedding, tally)
+            excluded = self.batch.excluded()
+        else:
+            in_jobs = self._texts_in_jobs(embedding.embedder)
+            tally.jobs = len(in_jobs)
+            excluded = frozenset().union(*in_jobs).__contains__
+        limit = self.spending_limit
+        note = limit.note_on_pending(embedding.store, embedding.embedder, self.cache, excluded) if limit else ""
+        if note:
+            tally.notes.append(note)
+            excluded = _everything
+        embedding.run(tally, excluded, deadline=policy.deadline, progress=policy.progress)
+
+    def _texts_in_jobs(self, embedder: Embedder) -> list[frozenset[str]]:
+        if self.jobs_folder is None:
+            return []
+        from notewell.indexing.batch_jobs import texts_in_jobs
+
+        return texts_in_jobs(self.jobs_folder, embedder.identity)
 
     def _read_bytes(self) -> int:
         return sum(source.read_bytes for source in self.sources if isinstance(source, GrowingSource))
 
-    def _known_vectors(self, hashes: Sequence[str]) -> dict[str, Vector]:
-        embedding = self._embedding()
-        return embedding.known_vectors(hashes) if embedding else {}
 
-    def _after_jobs(self, embedding: EmbeddingRun, tally: Tally) -> EmbeddingRun:
-        """Do what there is to do about batch jobs; return the run that embeds the rest."""
-        if self.batch is None:
-            return embedding
-        self.batch.step(self.store, embedding.embedder, self.cache, embedding.known_vectors, tally)
-        return replace(embedding, left_alone=self.batch.left_alone(embedding.embedder))
+def _everything(_: str) -> bool:
+    return True
 
-    def _embedding(self) -> EmbeddingRun | None:
-        return EmbeddingRun(self.store, self.embedder, self.cache, self.older_store) if self.embedder else None
+
+@dataclass(slots=True)
+class _Waiting:
+    """Notes that were read and chunked, to be written together."""
+
+    touched: list[StoredDocument] = field(default_factory=list)  # as they are in the store, but for size or time
+    fresh: list[tuple[StoredDocument, list[PreparedChunk]]] = field(default_factory=list)
+    characters: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.touched) + len(self.fresh) >= WRITTEN_AT_ONCE or self.characters >= TEXT_AT_ONCE
+
+
+@dataclass(frozen=True, slots=True)
+class _TextRun:
+    """Carries out one plan; stops early at the deadline."""
+
+    store: Store
+    sources: Sequence[Source]
+    preparation: Preparation
+    known_vectors: KnownVectors
+    tally: Tally
+    deadline: Deadline
+
+    def run(self, plan: Plan, progress: ProgressCallback | None) -> None:
+        """Index what is new or may have changed, then remove what is gone: so a renamed note finds its vectors."""
+        self.tally.unchanged += plan.unchanged
+        gone = {document.content_hash for document in plan.removed}
+        work = [*((stamp, None) for stamp in plan.added), *plan.touched]
+        waiting = _Waiting()
+        for done, (stamp, known) in enumerate(work, 1):
+            if self.deadline.passed:
+                self.tally.complete = False
+                break
+            self._read(stamp, known, gone, waiting)
+            if waiting.is_full:
+                self._write(waiting)
+                waiting = _Waiting()
+            if progress:
+                progress(Progress("read", done, len(work)))
+        self._write(waiting)
+        if self.tally.complete:
+            self._remove(plan)
+
+    def _read(self, stamp: FileStamp, known: StoredDocument | None, gone: set[str], waiting: _Waiting) -> None:
+        source = next(source for source in self.sources if source.name == stamp.source)
+        try:
+            if stamp.source == "sessions" and isinstance(source, GrowingSource):  # the check costs 40 µs a note
+                # A conversation is written in transactions of its own: it may be larger than memory.
+                transcripts = TranscriptRun(self.store, self.preparation, self.known_vectors)
+                transcripts.update(source, stamp, known, gone=gone, tally=self.tally, deadline=self.deadline)
+                return
+            reach("index.read")
+            document = source.read(stamp)
+        except FileNotFoundError:
+            return  # gone since it was listed: the next run sees that it is removed
+        except OSError as error:
+            self.tally.problems.append(Problem(stamp.path, error.strerror or str(error)))
+            return
+        self._prepare(document, known, gone, waiting)
+
+    def _prepare(self, document: Document, known: StoredDocument | None, gone: set[str], waiting: _Waiting) -> None:
+        stamp = trusted_stamp(document.stamp, now_ns=time.time_ns())
+        stored = StoredDocument(stamp, document.content_hash, document.dated, document.private)
+        if known and known.content_hash == document.content_hash:
+            waiting.touched.append(stored)
+            self.tally.unchanged += 1
+            return
+        waiting.fresh.append((stored, self.preparation.prepare(document)))
+        waiting.characters += len(document.text)
+        if known:
+            self.tally.changed += 1
+        elif document.content_hash in gone:
+            self.tally.renamed += 1
+        else:
+            self.tally.added += 1
+
+    def _write(self, waiting: _Waiting) -> None:
+        """Write what was read, with the vectors of texts that were embedded before."""
+        if not (waiting.touched or waiting.fresh):
+            return
+        hashes = [new.chunk.embedded_hash for _, chunks in waiting.fresh for new in chunks]
+        vectors = self.known_vectors(hashes)
+        self.tally.reused += sum(map(vectors.__contains__, hashes))
+        with self.store.together():
+            if waiting.touched:
+                reach("index.touch")
+                self.store.touch_documents(waiting.touched)
+            for stored, chunks in waiting.fresh:
+                reach("index.put")
+                self.store.put_document(stored, chunks, vectors)
+
+    def _remove(self, plan: Plan) -> None:
+        for source in {document.stamp.source for document in plan.removed}:
+            paths = [document.stamp.path for document in plan.removed if document.stamp.source == source]
+            for start in range(0, len(paths), REMOVED_AT_ONCE):
+                if self.deadline.passed:
+                    self.tally.complete = False
+                    return
+                reach("index.remove")
+                self.store.remove_documents(source, paths[start : start + REMOVED_AT_ONCE])
+        self.tally.removed += len(plan.removed) - self.tally.renamed

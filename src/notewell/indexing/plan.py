@@ -1,18 +1,69 @@
-"""What the files are now and what the store remembers in, what has to be done out; pure."""
+"""Decides what a sync covers and, by comparing the files with what the index remembers, what it has to do."""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from notewell.errors import PathRefusedError
+from notewell.protocols import GrowingSource
+from notewell.types import FileStamp, Listing, Problem, SourceName, StoredDocument
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from notewell.types import FileStamp, SourceName, StoredDocument
-
+    from notewell.protocols import Snapshot, Source
+    from notewell.settings.model import SessionSyncSettings
+    from notewell.types import ProgressCallback
 
 FINE_TICK_NS = 10_000_000  # Linux stamps files by the scheduler's clock, 1 to 10 ms
 COARSE_TICK_NS = 1_000_000_000  # whole seconds: old or foreign file systems
+
+StoredDocuments = Mapping[tuple[SourceName, str], StoredDocument]
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A moment after which no new piece of work is started."""
+
+    at: float | None = None  # time.monotonic(); None is never
+    stop: threading.Event | None = None  # set to end the work early
+
+    @classmethod
+    def after(cls, seconds: float) -> Deadline:
+        return cls(time.monotonic() + seconds)
+
+    @property
+    def passed(self) -> bool:
+        stopped = self.stop is not None and self.stop.is_set()
+        return stopped or (self.at is not None and time.monotonic() >= self.at)
+
+
+NEVER = Deadline()
+
+
+@dataclass(frozen=True, slots=True)
+class SyncPolicy:
+    """What one sync covers and what it may do."""
+
+    paths: Collection[str] | None = None  # only these files, unless the index must be rebuilt
+    source: SourceName | None = None  # only this source, and `paths`
+    thresholds: SessionSyncSettings | None = None  # leave transcripts alone that grew by less
+    deadline: Deadline = NEVER
+    lock_wait_s: float | None = None  # for another process; None: as long as a slow one needs
+    embed: bool = True  # False updates the text only
+    spending_limit: bool = False  # embed only what `cost.confirm_above_usd` allows, and start no batch jobs
+    batch: bool | None = None  # embed through batch jobs; None leaves it to the settings
+    wait: bool | None = None  # wait for those jobs
+    may_rebuild: bool = True
+    force: bool = False  # rebuild in any case
+    repair: str = ""  # what is wrong with the index: rebuild it from the files and the cache alone
+    tidy: bool = False  # optimize the index even if nothing changed
+    progress: ProgressCallback | None = None
+
+
+EVERYTHING = SyncPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,21 +74,54 @@ class Plan:
     touched: tuple[tuple[FileStamp, StoredDocument], ...]  # size or time differ from what the store remembers
     removed: tuple[StoredDocument, ...]
     unchanged: int
+    postponed: int = 0  # transcripts that grew by too little
 
     @property
     def is_empty(self) -> bool:
         return not (self.added or self.touched or self.removed)
 
 
-def plan_changes(
-    listed: Iterable[FileStamp],
-    stored: Mapping[tuple[SourceName, str], StoredDocument],
-    *,
-    unlisted: Iterable[str] = (),
-) -> Plan:
-    """Compare by size and time of change, without reading a file.
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """A plan with what it was made from."""
 
-    Documents below an `unlisted` path stay as they are: a folder that could not be listed is not a folder that is gone.
+    plan: Plan
+    stored: StoredDocuments
+    listed: int  # files
+    problems: tuple[Problem, ...]
+
+
+def find_changes(
+    sources: Sequence[Source],
+    snapshot: Snapshot | None,
+    policy: SyncPolicy = EVERYTHING,
+    known: Changes | None = None,
+) -> Changes:
+    """List the files and compare them with the index, or with nothing.
+
+    `known` is returned as it is if the index still remembers the same: then nobody has written it since.
+    """
+    names = {source.name for source in sources}
+    remembered = _stored(snapshot, policy) if snapshot else {}
+    stored = {key: document for key, document in remembered.items() if key[0] in names}
+    if known is not None and known.stored == stored:
+        return known
+    listings = _listings(sources, policy)
+    problems = tuple(problem for listing in listings for problem in listing.problems)
+    plan = plan_changes(
+        (stamp for listing in listings for stamp in listing.files),
+        stored,
+        unlisted=[problem.path for problem in problems],
+    )
+    if policy.thresholds and plan.touched:
+        plan = _postponing(plan, sources, policy.thresholds)
+    return Changes(plan, stored, sum(len(listing.files) for listing in listings), problems)
+
+
+def plan_changes(listed: Iterable[FileStamp], stored: StoredDocuments, *, unlisted: Iterable[str] = ()) -> Plan:
+    """Compare by size and modification time, without reading a file.
+
+    Documents below an `unlisted` path stay: a folder that could not be listed has not been deleted.
     """
     added: list[FileStamp] = []
     touched: list[tuple[FileStamp, StoredDocument]] = []
@@ -57,13 +141,63 @@ def plan_changes(
 
 
 def trusted_stamp(stamp: FileStamp, *, now_ns: int) -> FileStamp:
-    """Return the stamp as it may be remembered: without a time if the file could change again within the same tick.
+    """Return the stamp to remember: without a time if the file could change again within the same tick.
 
     A file written twice within one tick of the file system's clock keeps its time, and perhaps its size. A stamp
     without a time never equals a listed one, so such a file is read once more, by hash, the next time.
     """
     tick = COARSE_TICK_NS if stamp.mtime_ns % COARSE_TICK_NS == 0 else FINE_TICK_NS
     return stamp if abs(now_ns - stamp.mtime_ns) > 2 * tick else stamp._replace(mtime_ns=0)
+
+
+def _listings(sources: Sequence[Source], policy: SyncPolicy) -> list[Listing]:
+    """Return a listing for each source that the policy covers; raises PathRefusedError for a path of none."""
+    if policy.paths is None and policy.source is None:
+        return [source.list() for source in sources]
+    wanted: dict[SourceName, list[str]] = {source.name: [] for source in sources}
+    for path in policy.paths or ():
+        holder = next((source for source in sources if source.may_hold(path)), None)
+        if holder is None:
+            raise PathRefusedError(path)
+        wanted[holder.name].append(path)
+    return [
+        source.list(None if source.name == policy.source else wanted[source.name])
+        for source in sources
+        if wanted[source.name] or source.name == policy.source
+    ]
+
+
+def _stored(snapshot: Snapshot, policy: SyncPolicy) -> StoredDocuments:
+    if policy.source is None:
+        return snapshot.documents(paths=policy.paths)
+    named = snapshot.documents(paths=policy.paths) if policy.paths else {}
+    return {**snapshot.documents(policy.source), **named}
+
+
+def _postponing(plan: Plan, sources: Sequence[Source], thresholds: SessionSyncSettings) -> Plan:
+    """Return the plan without transcripts that grew by less than the thresholds.
+
+    A conversation in progress grows with every message; its last chunk is not embedded again for each of them.
+    """
+    growing = {source.name: source for source in sources if isinstance(source, GrowingSource)}
+    due = tuple(
+        (stamp, known)
+        for stamp, known in plan.touched
+        if stamp.source not in growing or _is_due(growing[stamp.source], stamp, known.stamp, thresholds)
+    )
+    postponed = len(plan.touched) - len(due)
+    return Plan(plan.added, due, plan.removed, plan.unchanged + postponed, postponed)
+
+
+def _is_due(source: GrowingSource, now: FileStamp, known: FileStamp, thresholds: SessionSyncSettings) -> bool:
+    """Return whether a transcript grew by enough bytes or messages, or changed without growing."""
+    grown = now.size - known.size
+    if grown <= 0 or grown >= thresholds.delta_bytes:
+        return True
+    try:
+        return source.new_lines(now.path, known.size) >= thresholds.delta_messages
+    except OSError:
+        return True  # reading it will say what is wrong
 
 
 def _is_below(path: str, folders: tuple[str, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""A document in, its chunks with their searchable terms out."""
+"""Turns documents into chunks with their searchable terms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files and the store in, what an indexing run would do and what it would embed out; nothing is written."""
+"""Finds out what an indexing run would do and what its embedding would cost, without writing anything."""
 
 from __future__ import annotations
 
@@ -8,25 +8,23 @@ from typing import TYPE_CHECKING
 
 from notewell.chunking import chunk_document
 from notewell.chunking.fitting import QUARTERS, weigh
-from notewell.indexing.listing import listings_of
-from notewell.indexing.plan import plan_changes
+from notewell.indexing.embedding_run import pending_pages
+from notewell.indexing.plan import SyncPolicy, find_changes
 from notewell.protocols import GrowingSource
 from notewell.types import IndexPreview, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from notewell.indexing.plan import Plan
     from notewell.indexing.preparation import Preparation
     from notewell.protocols import Embedder, EmbeddingCache, Source, Store
     from notewell.types import Chunk, CostEstimate, FileStamp, StoredDocument
 
-PENDING_PAGE = 500  # chunks of earlier runs that are read at once
-
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """One file that would be taken in: its text is gone again, only hashes and weights stay."""
+    """One file that would be indexed: its text is gone again, only hashes and weights stay."""
 
     path: str
     known: StoredDocument | None
@@ -51,18 +49,14 @@ class Preview:
 
     def run(self, *, paths: Collection[str] | None = None, rebuild_reason: str = "") -> IndexPreview:
         """Read and chunk what changed, and count what is known already; with `paths` only those are looked at."""
-        stored, pending = {}, 0
-        if self.store and not rebuild_reason:
+        policy = SyncPolicy(paths=None if rebuild_reason else paths)
+        if self.store is None or rebuild_reason:
+            changes, pending = find_changes(self.sources, None, policy), 0
+        else:
             with self.store.reading() as snapshot:
-                stored, pending = dict(snapshot.documents(paths=paths)), snapshot.counts().pending
-        listings = listings_of(self.sources, None if rebuild_reason else paths)
-        problems = [problem for listing in listings for problem in listing.problems]
-        names = {source.name for source in self.sources}
-        plan = plan_changes(
-            (stamp for listing in listings for stamp in listing.files),
-            {key: document for key, document in stored.items() if key[0] in names},
-            unlisted=[problem.path for problem in problems],
-        )
+                changes = find_changes(self.sources, snapshot, policy)
+                pending = snapshot.counts().pending
+        plan, problems = changes.plan, list(changes.problems)
         read = self._read_all(plan, problems)
         new = [each for each in read if each.known is None]
         changed = [each for each in read if each.is_changed]
@@ -145,18 +139,12 @@ class Preview:
             return {}
         unknown = {text_hash: weight for text_hash, weight in weights if text_hash not in known}
         if waiting:
-            for page in self._pending_pages():
+            assert self.store is not None
+            for chunks in pending_pages(self.store):  # some may be of files that have changed since
+                page = {chunk.embedded_hash: weigh(chunk.embedded_text) for chunk in chunks}
                 cached = self._known(set(page) - unknown.keys())
                 unknown |= {text_hash: weight for text_hash, weight in page.items() if text_hash not in cached}
         return unknown
-
-    def _pending_pages(self) -> Iterator[dict[str, int]]:
-        """Yield the chunks of earlier runs that wait for a vector; some may be of files that have changed since."""
-        assert self.store is not None
-        after = 0
-        while page := self.store.pending(PENDING_PAGE, after=after):
-            after = page[-1].id
-            yield {chunk.embedded_hash: weigh(chunk.embedded_text) for chunk in page}
 
 
 def _weighed(chunks: Iterable[Chunk]) -> tuple[tuple[str, int], ...]:

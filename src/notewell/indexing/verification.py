@@ -1,4 +1,4 @@
-"""A store in, what is wrong with it out: checked against itself before a switch, and against a fresh one on request."""
+"""Checks a store: against itself before it is put to use, and against a fresh one on request."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _unfound_by_vector(snapshot: Snapshot, sample: Sequence[StoredChunk]) -> lis
     for chunk in sample:
         vector = vectors.get(hashes[chunk.id])
         if vector is None:
-            continue  # pending, or in a writing that the embedder does not know: `verify` has counted those
+            continue  # pending, or in a script that the embedder does not support: `verify` has counted those
         nearest = snapshot.vector_matches(vector, limit=1, scope=EVERYTHING)
         if not nearest or nearest[0].score < OWN_COSINE:
             findings.append(f"{chunk.path}:{chunk.first_line} is not found by its own vector")

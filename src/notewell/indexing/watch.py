@@ -1,4 +1,4 @@
-"""Changes of files and the clock in, runs of the sync out: one after the files were quiet, one every interval."""
+"""Watches files for changes and has the index synced once they have been quiet, and at every interval."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from notewell.indexing.background import BackgroundSync
+    from notewell.indexing.background_sync import BackgroundSync, Outcome
     from notewell.protocols import Source
     from notewell.settings import Settings
     from notewell.sources.watching import WatchedPlaces
-    from notewell.types import FileStamp, IndexReport
+    from notewell.types import FileStamp
 
+MOST_DELAYS = 4  # times the quiet period: files that never rest are indexed all the same
 STEP_S = 0.1  # how often events are looked at; a tenth of the shortest wait that people notice
-MOST_PATIENT = 4  # times the wait for quiet: files that never rest are taken in all the same
-POLL_EVERY_S = 2.0  # without events; a change is then seen within this and the wait for quiet
-POLL_SHARE = 50  # a listing may take a 50th of the time: of a large tree it is taken less often
+POLL_EVERY_S = 2.0  # without events; a change is then seen within this and the quiet period
+POLL_SHARE = 50  # a listing may take a 50th of the time: large trees are listed less often
 RECHECK_EVERY_S = 60.0  # with events: some file systems (network, other containers) send none
 
 
@@ -37,7 +37,7 @@ class Watching:
         *,
         quiet_s: float,
         interval_s: float,
-        on_sync: Callable[[IndexReport | Exception], None] | None = None,
+        on_sync: Callable[[Outcome], None] | None = None,
     ) -> None:
         self._places = places
         self._sources = sources
@@ -52,20 +52,20 @@ class Watching:
         self.reason = ""  # why it polls
 
     def start(self) -> Self:
-        """Begin; what changes from now on is seen."""
+        """Start; what changes from now on is seen."""
         self._thread.start()
         self._ready.wait()
         return self
 
     def stop(self) -> None:
-        """End, and wait for the thread; the sync under way is left to its owner."""
+        """End, and wait for the thread; a sync in progress continues."""
         self._stop.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join()
         self._unlisten()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until somebody stops it; False when that took longer."""
+        """Wait until it is stopped; False when that took longer."""
         return self._stop.wait(timeout_s)
 
     def __enter__(self) -> Self:
@@ -79,7 +79,7 @@ class Watching:
             self._begin(events)
             seen = self._listed()
             self._ready.set()
-            self._sync.request()  # what changed before we began
+            self._sync.request()  # what changed before it started
             changed_at = first_change = None
             listing_changed = False
             next_look, next_run = self._after_listing(0.0), self._next_run()
@@ -94,7 +94,7 @@ class Watching:
                 if changed:
                     changed_at, first_change = now, first_change or now
                 quiet = changed_at is not None and now - changed_at >= self._quiet_s
-                late = first_change is not None and now - first_change >= MOST_PATIENT * self._quiet_s
+                late = first_change is not None and now - first_change >= MOST_DELAYS * self._quiet_s
                 if quiet or late or now >= next_run:
                     files = events.files()  # in any case, so that they are named once only
                     self._sync.request(None if listing_changed or now >= next_run else files)
@@ -119,7 +119,7 @@ class Watching:
     def _listed(self) -> tuple[tuple[FileStamp, ...], ...] | None:
         try:
             return tuple(source.list().files for source in self._sources)
-        except Exception:  # noqa: BLE001 - the sync, which lists as well, tells what is wrong
+        except Exception:  # noqa: BLE001 - the sync lists, too, and reports what is wrong
             return None
 
     def _after_listing(self, took_s: float) -> float:
@@ -130,16 +130,16 @@ class Watching:
         return time.monotonic() + self._interval_s if self._interval_s else float("inf")
 
 
-def watching_of(
+def watch_workspace(
     workspace: Path,
     settings: Settings,
     sources: Sequence[Source],
     sync: BackgroundSync,
     *,
     transcripts: Path,
-    on_sync: Callable[[IndexReport | Exception], None] | None,
+    on_sync: Callable[[Outcome], None] | None,
 ) -> Watching:
-    """Return the watching of a workspace as the settings want it; not yet begun."""
+    """Return a watcher of a workspace as the settings want it, not started yet."""
     also = (transcripts, *settings.sessions.paths) if "sessions" in settings.sources else ()
     return Watching(
         partial(watched_places, workspace, settings.extra_paths, also),

@@ -1,22 +1,30 @@
-"""A search request and the parts of a memory in, the answer with everything the reader should know out."""
+"""Answers searches: syncs the index first, searches it, and notes what the reader should know about the answer."""
 
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from notewell.errors import IndexCorruptError
+from notewell.indexing.spending import SpendingLimit
 from notewell.search.query_embedding import QueryEmbedding
 from notewell.search.searcher import Found, find
 from notewell.search.tuning import TUNING
 from notewell.types import FileStamp, IndexState, SearchAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
+    from pathlib import Path
 
-    from notewell.memory.parts import Parts
-    from notewell.protocols import Embedder, Snapshot, Vector
+    from notewell.embedding.selection import Embedders
+    from notewell.indexing.sync import Sync
+    from notewell.protocols import Embedder, Snapshot, StoreAccess, Vector
     from notewell.search.options import SearchRequest
     from notewell.search.tuning import Tuning
+    from notewell.settings import Settings
+    from notewell.sources.notes import NotesSource
+    from notewell.sources.transcripts.source import TranscriptSource
     from notewell.types import Counts, IndexReport, SearchMode, SourceName
 
 NO_NOTES = "no notes yet: write MEMORY.md or memory/<topic>.md in {workspace}"
@@ -24,22 +32,55 @@ NOT_INDEXED = "nothing is indexed yet: run `notewell index`"
 
 
 class Answering:
-    """Answers from the index as it is now; it remembers the vectors of the latest queries."""
+    """Answers from the index as it is now; keeps the vectors of the latest queries."""
 
-    def __init__(self, parts: Parts, tuning: Tuning | None = None) -> None:
-        self._parts = parts
+    def __init__(
+        self,
+        *,
+        workspace: Path,
+        settings: Settings,
+        index: StoreAccess,
+        notes: NotesSource,
+        transcripts: TranscriptSource | None,
+        embedders: Embedders,
+        sync: Sync,
+        tuning: Tuning | None = None,
+    ) -> None:
+        self._workspace = workspace
+        self._settings = settings
+        self._index = index
+        self._notes = notes
+        self._transcripts = transcripts
+        self._embedders = embedders
+        self._sync = sync
         self._tuning = tuning or TUNING  # others are for evaluations
         self._lock = threading.Lock()
         self._queries: QueryEmbedding | None = None
 
-    def answer(self, request: SearchRequest, synced: IndexReport | None) -> SearchAnswer:
-        """Return the hits and the notes; `synced` is what the sync before this search reported, if there was one."""
+    def search(self, request: SearchRequest, *, sync: bool | None = None) -> SearchAnswer:
+        """Answer a request; `sync` says whether what is new is indexed first, None leaves it to the settings.
+
+        An index that turns out to be corrupt is replaced by a new one.
+        """
+        settings = self._settings.sync
+        budget_s, embed = settings.search_budget_ms / 1000, request.mode != "keyword"
+        wanted = settings.on_search if sync is None else sync
+        synced = self._sync.before_search(budget_s, embed=embed) if wanted else None
+        try:
+            answer = self._answer(request, synced)
+        except IndexCorruptError as error:
+            answer = self._answer(request, self._sync.replace_corrupt(error, budget_s, embed=embed))
+        problem = self._sync.follower.problem
+        return replace(answer, notes=(*answer.notes, problem)) if problem else answer
+
+    def _answer(self, request: SearchRequest, synced: IndexReport | None) -> SearchAnswer:
+        """Return the hits and the notes; `synced` is the report of the sync before this search, if there was one."""
         notes = self._mode_notes(request.mode)
         if synced:
             notes += synced.notes
-            if not request.scope.public_only:  # a path may say what is not for everybody
+            if not request.scope.public_only:  # a path may reveal what is private
                 notes += (f"{problem.path}: {problem.reason}" for problem in synced.problems)
-        with self._parts.store() as store:
+        with self._index.use() as store:
             if store is None:
                 return SearchAnswer(
                     request.query, "keyword", (), IndexState(0, 0, 0, stale=True), (*notes, NOT_INDEXED)
@@ -55,7 +96,7 @@ class Answering:
                     request,
                     vector,
                     cosine_range=cosine_range,
-                    exists=self._shown(request),
+                    exists=self._exists_for_all if request.scope.public_only else self._exists,
                     tuning=self._tuning,
                 )
                 held_back = self._held_back(snapshot, embedder) if counts.pending else ""
@@ -71,30 +112,30 @@ class Answering:
         )
 
     def embedder_notes(self) -> list[str]:
-        """Return what keeps meaning out of searches, if something does."""
-        vectors_wanted = self._parts.settings.store.vector.enabled
-        warning = self._parts.embedders.selection.warning if vectors_wanted else ""
+        """Return why searches cannot use vectors, if something keeps them from it."""
+        vectors_wanted = self._settings.store.vector.enabled
+        warning = self._embedders.selection.warning if vectors_wanted else ""
         return [warning] if warning else []
 
     def _mode_notes(self, mode: SearchMode) -> list[str]:
-        """Return what the reader should know of a mode that cannot be had as it was asked for."""
+        """Return why a mode is not available as requested."""
         if mode == "keyword":
             return []
-        selection = self._parts.embedders.selection
+        selection = self._embedders.selection
         if mode == "semantic" and selection.embedder is None:
             reasons = filter(None, (selection.reason, selection.hint, "keyword search answered instead"))
             return [f"semantic search is not available: {'; '.join(reasons)}"]
         return self.embedder_notes()
 
     def forget_queries(self) -> None:
-        """Drop the remembered vectors, because their embedder is closed."""
+        """Drop the vectors of queries, because their embedder is closed."""
         with self._lock:
             self._queries = None
 
     def _held_back(self, snapshot: Snapshot, embedder: Embedder | None) -> str:
-        """Say what waits because embedding it would cost more than may be spent without asking."""
-        limit = self._parts.spending_limit(embedder)
-        return limit.note_on(snapshot, embedder.identity) if limit and embedder else ""
+        """Describe what is pending because embedding it would exceed the spending limit."""
+        limit = SpendingLimit.of(embedder, self._settings)
+        return limit.remembered_note(snapshot, embedder.identity) if limit and embedder else ""
 
     def _notes_on(self, request: SearchRequest, counts: Counts, found: Found, waiting: str) -> Iterator[str]:
         yield from found.notes
@@ -103,14 +144,14 @@ class Answering:
         if not request.query.strip():
             yield "the query is empty: say what to look for"
         if not counts.files:
-            yield NO_NOTES.format(workspace=self._parts.workspace)
+            yield NO_NOTES.format(workspace=self._workspace)
         if waiting:
             yield waiting
         if found.missing_files:
             yield f"the index is stale: {len(found.missing_files)} notes are gone; run `notewell index`"
 
     def _answering_embedder(self, request: SearchRequest, snapshot: Snapshot) -> tuple[Embedder | None, str]:
-        return (None, "") if request.mode == "keyword" else self._parts.embedders.answering(snapshot.embedder())
+        return (None, "") if request.mode == "keyword" else self._embedders.answering(snapshot.embedder())
 
     def _query_embedding(self, embedder: Embedder | None) -> QueryEmbedding | None:
         if embedder is None:
@@ -120,22 +161,19 @@ class Answering:
                 self._queries = QueryEmbedding(embedder)
             return self._queries
 
-    def _shown(self, request: SearchRequest) -> Callable[[SourceName, str], bool]:
-        """Return what says whether a file may be shown: to a group, not what became private since it was indexed."""
-        return self._exists_for_all if request.scope.public_only else self._exists
-
     def _exists_for_all(self, source: SourceName, path: str) -> bool:
+        """Return whether a file may be shown to a group, also if it became private since it was indexed."""
         if source == "sessions":
             return self._exists(source, path)
         try:
-            return not self._parts.notes.read(FileStamp("memory", path, 0, 0)).private
+            return not self._notes.read(FileStamp("memory", path, 0, 0)).private
         except OSError:
             return False
 
     def _exists(self, source: SourceName, path: str) -> bool:
         if source == "sessions":
-            return self._parts.transcripts is None or self._parts.transcripts.exists(path)
-        return self._parts.notes.exists(path)
+            return self._transcripts is None or self._transcripts.exists(path)
+        return self._notes.exists(path)
 
 
 def _pending_note(request: SearchRequest, counts: Counts, vector: Vector | None) -> str:

@@ -1,69 +1,53 @@
-"""AsyncMemory: the same memory for code that runs in an event loop; every call works in a thread of its own."""
+"""The same memory for code in an event loop: every method of `Memory`, run in a thread."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Self, Unpack
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from notewell.memory.memory import Memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from datetime import date
-    from pathlib import Path
+    from notewell.sessions import ConversationStore
 
-    from notewell.indexing.watch import Watching
-    from notewell.protocols import Embedder
-    from notewell.search.options import SearchOptions
-    from notewell.sessions import ConversationStore, Flushed
-    from notewell.settings import Settings
-    from notewell.sources.privacy import Chat
-    from notewell.types import (
-        Check,
-        ForgetReport,
-        IndexPreview,
-        IndexReport,
-        NoteText,
-        ProgressCallback,
-        Remembered,
-        SearchAnswer,
-        SourceName,
-        Status,
-        Verification,
-    )
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _in_thread(
+    method: Callable[Concatenate[Memory, P], R],
+) -> Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, R]]:
+    """Return a method of `Memory` as one to await, with the same parameters, types and docstring."""
+
+    @wraps(method)
+    async def awaited(self: AsyncMemory, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await asyncio.to_thread(method, self._memory, *args, **kwargs)
+
+    return awaited
+
+
+def _opened_in_thread(
+    opening: Callable[P, Memory],
+) -> Callable[Concatenate[type[AsyncMemory], P], Coroutine[Any, Any, AsyncMemory]]:
+    unbound = vars(Memory)["open"].__func__  # has `cls`, as the signature of a class method needs it
+
+    @wraps(unbound)
+    async def awaited(cls: type[AsyncMemory], /, *args: P.args, **kwargs: P.kwargs) -> AsyncMemory:
+        return cls(await asyncio.to_thread(opening, *args, **kwargs))
+
+    return awaited
 
 
 class AsyncMemory:
-    """One agent's memory of one workspace; use it in an `async with` block, or close it."""
+    """One agent's memory of one workspace; use it in an `async with` block, or close it.
+
+    Callbacks such as `progress`, `on_sync` and `summarize` are called from another thread.
+    """
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-
-    @classmethod
-    async def open(
-        cls,
-        workspace: str | Path,
-        *,
-        agent: str = "main",
-        settings: Settings | None = None,
-        embedder: Embedder | None = None,
-        chat: Chat | None = None,
-        session: str | None = None,
-        **overrides: object,
-    ) -> Self:
-        """Open the memory of a workspace, as `Memory.open` does."""
-        return cls(
-            await asyncio.to_thread(
-                Memory.open,
-                workspace,
-                agent=agent,
-                settings=settings,
-                embedder=embedder,
-                chat=chat,
-                session=session,
-                **overrides,
-            )
-        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -71,102 +55,26 @@ class AsyncMemory:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def close(self) -> None:
-        await asyncio.to_thread(self._memory.close)
-
-    async def index(
-        self,
-        *,
-        paths: Collection[str] | None = None,
-        source: SourceName | None = None,
-        force: bool = False,
-        batch: bool | None = None,
-        wait: bool | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> IndexReport:
-        """Bring the index up to date; `progress` is called from another thread."""
-        return await asyncio.to_thread(
-            self._memory.index, paths=paths, source=source, force=force, batch=batch, wait=wait, progress=progress
-        )
-
-    async def preview(self, *, paths: Collection[str] | None = None, force: bool = False) -> IndexPreview:
-        return await asyncio.to_thread(self._memory.preview, paths=paths, force=force)
-
-    async def search(self, query: str, **options: Unpack[SearchOptions]) -> SearchAnswer:
-        return await asyncio.to_thread(self._memory.search, query, **options)
-
-    async def files(self, source: SourceName | None = None) -> tuple[str, ...]:
-        return await asyncio.to_thread(self._memory.files, source)
-
-    async def get(
-        self,
-        path: str,
-        *,
-        first_line: int = 1,
-        lines: int | None = None,
-        chat: Chat | None = None,
-        session: str | None = None,
-    ) -> NoteText:
-        return await asyncio.to_thread(
-            self._memory.get, path, first_line=first_line, lines=lines, chat=chat, session=session
-        )
-
-    async def remember(
-        self,
-        text: str,
-        *,
-        to: str | None = None,
-        who: str | None = None,
-        source: str = "the library",
-        force: bool = False,
-        chat: Chat | None = None,
-    ) -> Remembered:
-        return await asyncio.to_thread(
-            self._memory.remember, text, to=to, who=who, source=source, force=force, chat=chat
-        )
-
-    async def forget(
-        self,
-        *,
-        session: str | None = None,
-        path: str | None = None,
-        match: str | None = None,
-        since: str | date | None = None,
-        dry_run: bool = False,
-    ) -> ForgetReport:
-        return await asyncio.to_thread(
-            self._memory.forget, session=session, path=path, match=match, since=since, dry_run=dry_run
-        )
-
-    async def status(self, *, deep: bool = False) -> Status:
-        return await asyncio.to_thread(self._memory.status, deep=deep)
-
-    async def doctor(self, *, fix: bool = False) -> tuple[Check, ...]:
-        return await asyncio.to_thread(self._memory.doctor, fix=fix)
-
-    async def verify(self) -> Verification:
-        return await asyncio.to_thread(self._memory.verify)
+    open = classmethod(_opened_in_thread(Memory.open))
+    close = _in_thread(Memory.close)
+    index = _in_thread(Memory.index)
+    sync = _in_thread(Memory.sync)
+    preview = _in_thread(Memory.preview)
+    remember = _in_thread(Memory.remember)
+    forget = _in_thread(Memory.forget)
+    search = _in_thread(Memory.search)
+    files = _in_thread(Memory.files)
+    get = _in_thread(Memory.get)
+    status = _in_thread(Memory.status)
+    doctor = _in_thread(Memory.doctor)
+    verify = _in_thread(Memory.verify)
+    flush_session = _in_thread(Memory.flush_session)
+    on_transcript_update = _in_thread(Memory.on_transcript_update)
+    begin_session = _in_thread(Memory.begin_session)
+    wait_until_synced = _in_thread(Memory.wait_until_synced)
+    watch = _in_thread(Memory.watch)
 
     @property
     def conversations(self) -> ConversationStore:
         """The agent's session store; its calls block for some milliseconds, so use `asyncio.to_thread`."""
         return self._memory.conversations
-
-    async def flush_session(
-        self, session_id: str, *, summarize: Callable[[str], str] | None = None, keep_last: int = 20
-    ) -> Flushed:
-        """Append what must outlive the compaction of a session to today's note; `summarize` runs in another thread."""
-        return await asyncio.to_thread(self._memory.flush_session, session_id, summarize=summarize, keep_last=keep_last)
-
-    async def on_transcript_update(self, path: str | Path) -> bool:
-        return await asyncio.to_thread(self._memory.on_transcript_update, path)
-
-    async def begin_session(self) -> None:
-        await asyncio.to_thread(self._memory.begin_session)
-
-    async def wait_until_synced(self, timeout_s: float | None = None) -> bool:
-        return await asyncio.to_thread(self._memory.wait_until_synced, timeout_s)
-
-    async def watch(self, *, on_sync: Callable[[IndexReport | Exception], None] | None = None) -> Watching:
-        """Keep the index fresh from now on; `on_sync` is called from another thread."""
-        return await asyncio.to_thread(self._memory.watch, on_sync=on_sync)

@@ -1,45 +1,39 @@
-"""Memory: builds the parts from the settings and joins the write path, the read path and the health checks."""
+"""The public API: one agent's memory of one workspace."""
 
 from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack
 
-from notewell.errors import IndexCorruptError, MemoryDisabledError
-from notewell.indexing.background import BackgroundSync, sync_before_search
-from notewell.indexing.patience import due_paths, postponed_by
-from notewell.indexing.with_jobs import JobsAsked
-from notewell.memory.answering import NO_NOTES, Answering
-from notewell.memory.following import SESSIONS_FOLDER, Follower, open_conversations, stored_transcript_path
-from notewell.memory.parts import Parts
+from notewell.errors import MemoryDisabledError, PathRefusedError
+from notewell.indexing.plan import SyncPolicy
+from notewell.indexing.sync import BACKGROUND
+from notewell.memory.answering import NO_NOTES
+from notewell.memory.components import open_components
 from notewell.memory.reading import read_note, read_transcript
-from notewell.search.options import build_request
+from notewell.search.options import build_request, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
 from notewell.settings.workspace import checked_workspace, expanded
 from notewell.sources.privacy import Chat, audience_of
-from notewell.types import IndexReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-    from contextlib import AbstractContextManager
     from datetime import date
 
-    from notewell.embedding.selection import Embedders, Selection
-    from notewell.indexing.deadline import Deadline
-    from notewell.indexing.update import IndexUpdate
     from notewell.indexing.watch import Watching
-    from notewell.protocols import Embedder, Source, Store
-    from notewell.search.options import SearchOptions, SearchRequest
+    from notewell.protocols import Embedder
+    from notewell.search.options import SearchOptions
     from notewell.search.tuning import Tuning
     from notewell.sessions import ConversationStore, Flushed
     from notewell.store.sqlite.cache import SqliteEmbeddingCache
-    from notewell.store.state_folder import StateFolder
     from notewell.types import (
         Check,
         ForgetReport,
         IndexPreview,
+        IndexReport,
         NoteText,
         Price,
         ProgressCallback,
@@ -69,12 +63,9 @@ class Memory:
         self.settings = settings
         self.agent = checked_agent(agent)
         self.audience = audience_of(chat, session)
-        self.parts = Parts(workspace, settings, self.agent, embedder)
-        self._answering = Answering(self.parts, tuning)
+        self._components = open_components(workspace, settings, self.agent, embedder=embedder, tuning=tuning)
         self._lock = threading.Lock()
-        self._follower: Follower | None = None
         self._conversations: ConversationStore | None = None
-        self._behind = BackgroundSync(self._catch_up)
         self._watching: list[Watching] = []
 
     @classmethod
@@ -111,17 +102,11 @@ class Memory:
     def close(self) -> None:
         """Release the index, the cache and the embedder; the next call opens them again.
 
-        Watching ends, and so does indexing in the background, after the piece of work in flight.
+        Watching ends, and so does the background sync, after the piece of work in progress.
         """
         while self._watching:
             self._watching.pop().stop()
-        self._behind.stop()
-        with self._lock:
-            follower, self._follower = self._follower, None
-        if follower:
-            follower.close()
-        self.parts.close()
-        self._answering.forget_queries()
+        self._components.close()
 
     # --- writing ---------------------------------------------------------------------------------
 
@@ -135,24 +120,31 @@ class Memory:
         wait: bool | None = None,
         progress: ProgressCallback | None = None,
     ) -> IndexReport:
-        """Bring the index up to date with the notes; `force` builds it anew beside the old one.
+        """Bring the index up to date with the notes; `force` rebuilds it beside the old one.
 
-        Who knows what changed can name those `paths`, as `search` gives them, or a `source`: the others are not looked
-        at.
+        If you know what changed, name those `paths`, as `search` gives them, or a `source`: only they are looked at.
 
         `batch` embeds through the provider's batch jobs, which is cheaper and takes longer; `wait=False` leaves the
         vectors to a later call. Without them `remote.batch` decides.
         """
         self._check_enabled()
-        if source is not None:
-            paths = [*(paths or ()), *self.parts.paths_of(source)]
-        jobs = JobsAsked(self.settings.remote.batch, batch=batch, wait=wait)
-        report = self.parts.indexed(
-            lambda update, again: jobs.run(update, paths=paths, force=force and not again, progress=progress)
+        self._check_source(source)
+        report = self._components.sync.run(
+            SyncPolicy(paths=paths, source=source, force=force, batch=batch, wait=wait, progress=progress)
         )
-        if paths is None and not (report.added or report.changed or report.renamed or report.unchanged):
-            report = replace(report, notes=(*report.notes, NO_NOTES.format(workspace=self.workspace)))
-        return replace(report, notes=(*report.notes, *self._answering.embedder_notes()))
+        notes = self._components.answering.embedder_notes()
+        found = report.added or report.changed or report.renamed or report.unchanged
+        if paths is None and source is None and not found:
+            notes = [NO_NOTES.format(workspace=self.workspace), *notes]
+        return replace(report, notes=(*report.notes, *notes))
+
+    def sync(self, *, paths: Collection[str] | None = None) -> IndexReport:
+        """Index what changed, or the changed `paths`, as the background sync does.
+
+        Embedding that would cost more than `cost.confirm_above_usd` is left to `index`.
+        """
+        self._check_enabled()
+        return self._components.sync.run(replace(BACKGROUND, paths=paths))
 
     def remember(
         self,
@@ -166,13 +158,16 @@ class Memory:
     ) -> Remembered:
         """Append `text` to today's note, or to the note `to`, with who noted it, when and from where.
 
-        What a note says already is pointed out and not written twice, unless `force` is given. Secrets are hidden,
-        recalled text is left out, and the entry is found by the next search.
+        What a note says already is pointed out and not written twice, unless `force` is given. Secrets are redacted,
+        recalled text is left out, and the next search finds the entry.
         """
-        from notewell.memory.remembering.remember import remember_in
+        from notewell.memory.remember import remember
 
         self._check_enabled()
-        return remember_in(self, text, to=to, who=who or self.agent, source=source, force=force, chat=chat)
+        audience = audience_of(chat, None, self.audience)
+        return remember(
+            self._components, text, to=to, who=who or self.agent, source=source, force=force, audience=audience
+        )
 
     def forget(
         self,
@@ -183,40 +178,43 @@ class Memory:
         since: str | date | None = None,
         dry_run: bool = False,
     ) -> ForgetReport:
-        """Delete a conversation, a memory file, or every line and message that says something, without a trace.
+        """Delete a conversation, a memory file, or every line and message containing a text, without a trace.
 
-        Exactly one of `session`, `path` and `match` is given; `since` spares what is older. What the index, the caches
-        and their logs knew of it is wiped, too. `dry_run` only says what would go.
+        Give exactly one of `session`, `path` and `match`; `since` spares what is older. The index, the caches and their
+        logs are wiped, too. `dry_run` only reports what would be deleted.
         """
-        from notewell.memory.forgetting import forget_in
+        from notewell.memory.forget import forget
 
         self._check_enabled()
-        self._behind.stop()
-        return forget_in(self, session=session, path=path, match=match, since=since, dry_run=dry_run)
+        self._components.sync.background.stop()
+        return forget(self._components, session=session, path=path, match=match, since=since, dry_run=dry_run)
 
     def on_transcript_update(self, path: str | Path) -> bool:
-        """Say that a conversation has grown; it is indexed soon, once it is quiet and enough has come together.
+        """Say that a conversation has grown; it is indexed soon, once it is quiet and has grown enough.
 
-        `path` is the file, or its path as `search` gives it. Returns at once: False when conversations are no part of
-        this memory. The thresholds are `sync.sessions`; what keeps it from being indexed is told by the next search.
+        `path` is the file, or its path as `search` gives it. Returns at once: False when conversations are not part of
+        this memory. The thresholds are `sync.sessions`; the next search reports what went wrong.
         """
         self._check_enabled()
-        if self.parts.transcripts is None:
+        transcripts = self._components.transcripts
+        if transcripts is None:
             return False
-        stored = stored_transcript_path(self.parts.transcripts, path)
-        with self._lock:
-            if self._follower is None:
-                self._follower = Follower(self._index_grown, self.settings.sync.sessions.debounce_ms / 1000)
-            follower = self._follower
-        follower.announce(stored)
+        is_stored = isinstance(path, str) and transcripts.may_hold(path)
+        stored = str(path) if is_stored else transcripts.stored_path(Path(path))
+        if stored is None:
+            raise PathRefusedError(str(path))
+        self._components.sync.follower.announce(stored)
         return True
 
     @property
     def conversations(self) -> ConversationStore:
-        """The agent's session store; what is appended through it is indexed soon, as `on_transcript_update` says."""
+        """The agent's session store; what is appended through it is indexed soon, see `on_transcript_update`."""
+        from notewell.sessions import ConversationStore
+
         with self._lock:
             if self._conversations is None:
-                self._conversations = open_conversations(self.state.path, self._transcript_grew)
+                self._conversations = ConversationStore(self._components.sessions_folder)
+                self._conversations.on_update(lambda update: self._transcript_grew(update.path))
             return self._conversations
 
     def _transcript_grew(self, path: Path) -> None:
@@ -229,54 +227,56 @@ class Memory:
         """Append what must outlive the compaction of a session to today's note; the same messages never twice.
 
         `summarize` is a model that answers a prompt; without one the messages are shortened. All but the `keep_last`
-        newest messages count; `through` of the answer is how many of them `conversations.compact` may take away.
+        newest messages count; `through` of the answer is how many of them `conversations.compact` may remove.
         """
-        from notewell.memory.session_flush import flush_session
+        from notewell.memory.remember import flush_session
 
         self._check_enabled()
-        return flush_session(self, session_id, summarize=summarize, keep_last=keep_last)
+        return flush_session(self._components, self.conversations, session_id, summarize=summarize, keep_last=keep_last)
 
     def begin_session(self) -> None:
-        """Let the index catch up in the background, as when an agent starts to work; `sync.on_session_start` allows it.
+        """Sync in the background, as when an agent starts to work, if `sync.on_session_start` allows it.
 
-        What keeps it from doing so is told by the next search.
+        The next search reports what went wrong.
         """
-        if self.settings.enabled and self.settings.sync.on_session_start and self.state.writable():
-            self._behind.request()
+        if self.settings.enabled and self.settings.sync.on_session_start and self._components.folder.writable():
+            self._components.sync.background.request()
 
     def wait_until_synced(self, timeout_s: float | None = None) -> bool:
-        """Wait for the indexing that goes on in the background; False when that takes longer."""
-        return self._behind.wait(timeout_s)
+        """Wait for the background sync; False when it takes longer."""
+        return self._components.sync.background.wait(timeout_s)
 
     def watch(self, *, on_sync: Callable[[IndexReport | Exception], None] | None = None) -> Watching:
         """Keep the index fresh from now on: when files change, and every `sync.interval_minutes`.
 
         A thread does it, until `stop()` of what is returned, the end of its `with` block, or `close()`. `on_sync` is
-        called with the report of each run, or with what kept it from running, in that thread.
+        called in that thread with the report of each run, or with the error that ended it.
         """
         self._check_enabled()
-        from notewell.indexing.watch import watching_of
+        from notewell.indexing.watch import watch_workspace
 
-        watching = watching_of(
+        watching = watch_workspace(
             self.workspace,
             self.settings,
-            self.sources(),
-            self._behind,
-            transcripts=self.state.path / SESSIONS_FOLDER,
+            self._components.sources,
+            self._components.sync.background,
+            transcripts=self._components.sessions_folder,
             on_sync=on_sync,
         )
         self._watching.append(watching)
         return watching.start()
 
     def preview(self, *, paths: Collection[str] | None = None, force: bool = False) -> IndexPreview:
-        """Say what `index` with the same arguments would do and what its embedding would cost; nothing is written."""
+        """Report what `index` with the same arguments would do and what its embedding would cost; writes nothing."""
+        from notewell.embedding.prices import estimate
         from notewell.indexing.preview import Preview  # takes 10 ms that no search should pay
 
-        update = self.update(self.selection.embedder)
-        with self.store() as store:
-            reason = ("asked for" if force else update.rebuild_reason(store)) if store else ""
-            estimate = self.parts.estimate()
-            preview = Preview(store, self.sources(), update.preparation, update.embedder, update.cache, estimate)
+        parts = self._components
+        embedder = parts.embedders.selection.embedder
+        cost = partial(estimate, embedder, self.settings) if embedder else None
+        with parts.index.use() as store:
+            reason = ("requested" if force else parts.sync.rebuild_reason(store, embedder)) if store else ""
+            preview = Preview(store, parts.sources, parts.sync.preparation, embedder, parts.cache, cost)
             return preview.run(paths=paths, rebuild_reason=reason)
 
     # --- reading ---------------------------------------------------------------------------------
@@ -284,38 +284,23 @@ class Memory:
     def search(self, query: str, **options: Unpack[SearchOptions]) -> SearchAnswer:
         """Return the best hits for `query`, how they were found and how fresh the index is.
 
-        `mode` is "hybrid", "semantic" (vectors alone) or "keyword" (words alone, and no model is loaded); without it
+        `mode` is "hybrid", "semantic" (vectors only) or "keyword" (words only; no model is loaded); without it
         `query.mode` decides. `keyword_only=True` is the same as `mode="keyword"`.
-        `source` asks notes ("memory") or conversations ("sessions") alone; None and "all" ask whatever is indexed.
-        `since`, `until` and `on` (a date, "2026-03", "last week") let only notes of those days through. `rerank` asks
-        the configured reranker, or the one given, for a second look at the best. `chat` and `session` say who listens,
-        where those are fewer than the memory was opened for.
+        `source` searches only notes ("memory") or conversations ("sessions"); None and "all" search both.
+        `since`, `until` and `on` (a date, "2026-03", "last week") keep only notes of those days. `rerank` reorders the
+        best hits with the configured reranker, or the one given. `chat` and `session` narrow the audience that the
+        memory was opened for.
 
         What is new is indexed first, for `sync.search_budget_ms` at most; `sync=False` answers from the index as it is.
         """
         self._check_enabled()
         request = build_request(self.settings, query, options, opened_for=self.audience)
-        budget_s = self.settings.sync.search_budget_ms / 1000
-        sync = options.get("sync")
-        wanted = self.settings.sync.on_search if sync is None else sync
-        synced = self._sync(request, budget_s) if wanted else None
-        try:
-            answer = self._answering.answer(request, synced)
-        except IndexCorruptError as error:
-            synced = self.parts.unasked(self._embedder_for(request)).heal(error, budget_s)
-            if not synced.complete:
-                self._behind.request(at_once=False)
-            answer = self._answering.answer(request, synced)
-        trouble = self._follower.trouble if self._follower else ""
-        return replace(answer, notes=(*answer.notes, trouble)) if trouble else answer
+        return self._components.answering.search(request, sync=options.get("sync"))
 
     def files(self, source: SourceName | None = None) -> tuple[str, ...]:
         """Return the paths of the memory's files on disk now, as `search` cites them, or those of one source."""
-        if source == "sessions" and self.parts.transcripts is None:
-            from notewell.search.options import sessions_off
-
-            raise sessions_off()
-        listed = (each.list().files for each in self.parts.sources() if source in {None, each.name})
+        self._check_source(source)
+        listed = (each.list().files for each in self._components.sources if source in {None, each.name})
         return tuple(stamp.path for files in listed for stamp in files)
 
     def get(
@@ -329,101 +314,57 @@ class Memory:
     ) -> NoteText:
         """Return lines of one memory file, as it is on disk now; paths outside the memory are refused.
 
-        What a group may not see is to it as if it were not there.
+        To a group, what it may not see does not exist.
         """
         self._check_enabled()
         audience = audience_of(chat, session, self.audience)
-        transcripts = self.parts.transcripts
+        transcripts = self._components.transcripts
         if transcripts and transcripts.may_hold(path):
             return read_transcript(transcripts, path, first_line=first_line, lines=lines, audience=audience)
-        return read_note(self.parts.notes, path, first_line=first_line, lines=lines, audience=audience)
+        return read_note(self._components.notes, path, first_line=first_line, lines=lines, audience=audience)
 
     def status(self, *, deep: bool = False) -> Status:
         """Say where the memory is, what it holds and how it would answer; `deep` also checks that it all works."""
         from notewell.memory.health import memory_status
 
-        return memory_status(self, deep=deep)
+        return memory_status(self._components, deep=deep)
 
     def doctor(self, *, fix: bool = False) -> tuple[Check, ...]:
-        """Try every part and return what was found, with the next step where something is wrong.
+        """Check every part and return what was found, with the next step where something is wrong.
 
-        `fix` first puts right what can be: an index that is damaged, out of step with itself or with the files.
+        `fix` first repairs what can be repaired: an index that is corrupt, inconsistent or out of date.
         """
         if fix:
-            from notewell.memory.mending import mend_memory
+            from notewell.memory.repair import repair
 
-            return mend_memory(self)
+            return repair(self._components)
         from notewell.memory.health import run_checks
 
-        return tuple(run_checks(self))
+        return tuple(run_checks(self._components))
 
     def verify(self) -> Verification:
-        """Hold the index against the files and against a fresh index of them, built in memory; nothing is written."""
-        from notewell.memory.mending import verify_memory
+        """Compare the index with the files and with a fresh index of them, built in memory; writes nothing."""
+        from notewell.memory.repair import verify
 
-        return verify_memory(self)
-
-    # --- parts -----------------------------------------------------------------------------------
-
-    @property
-    def state(self) -> StateFolder:
-        """The folder with everything that is kept: index, cache, conversations."""
-        return self.parts.state
-
-    def store(self) -> AbstractContextManager[Store | None]:
-        """Lend the store that answers now; None when nothing has been indexed."""
-        return self.parts.store()
-
-    def sources(self) -> list[Source]:
-        """Return where the documents come from."""
-        return self.parts.sources()
-
-    @property
-    def embedders(self) -> Embedders:
-        """Who embeds, who answers and who is the fallback."""
-        return self.parts.embedders
-
-    @property
-    def selection(self) -> Selection:
-        """Which embedder is used, and why; a provider that cannot run here leaves keyword search, with the reason."""
-        return self.parts.embedders.selection
+        return verify(self._components)
 
     @property
     def cache(self) -> SqliteEmbeddingCache | None:
         """The embedding cache, if it is turned on."""
-        return self.parts.cache
+        return self._components.cache
 
     @property
     def price(self) -> Price | None:
         """What the embedder in use charges; None without one."""
-        return self.parts.price
+        from notewell.embedding.prices import price_of
 
-    def update(self, embedder: Embedder | None) -> IndexUpdate:
-        """Return the way to write the index, for those who mend it."""
-        return self.parts.update(embedder)
+        embedder = self._components.embedders.selection.embedder
+        return price_of(embedder, self.settings) if embedder else None
 
     def _check_enabled(self) -> None:
         if not self.settings.enabled:
             raise MemoryDisabledError
 
-    def _embedder_for(self, request: SearchRequest) -> Embedder | None:
-        """Return the embedder to index with before a search; a keyword search loads none."""
-        return None if request.mode == "keyword" else self.parts.embedder_in_use()
-
-    def _sync(self, request: SearchRequest, budget_s: float) -> IndexReport:
-        update = self.parts.unasked(self._embedder_for(request), patient=True)
-        report = sync_before_search(update, self._behind, budget_s)
-        return replace(report, postponed=postponed_by(update.sources))
-
-    def _catch_up(self, deadline: Deadline, files: frozenset[str] | None) -> IndexReport:
-        paths = None if files is None else self.parts.stored_paths(files)
-        if paths is not None and not paths:
-            return IndexReport()
-        return self.parts.catch_up(paths=paths, deadline=deadline)
-
-    def _index_grown(self, paths: Collection[str]) -> None:
-        transcripts = self.parts.transcripts
-        if transcripts is not None:
-            due = due_paths(transcripts, paths, self.parts.stored("sessions"), self.settings.sync.sessions)
-            if due:
-                self.parts.catch_up(paths=due)
+    def _check_source(self, source: SourceName | None) -> None:
+        if source == "sessions" and self._components.transcripts is None:
+            raise sessions_off()

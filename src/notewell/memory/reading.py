@@ -1,4 +1,4 @@
-"""A memory path and a line range in, that piece of the file out: what an agent reads after a search."""
+"""Reads lines of a memory file, as an agent does after a search."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from notewell.sources.transcripts.source import TranscriptSource
 
 DEFAULT_LINES = 120
-MOST_CHARS = 12_000  # about 3,000 tokens: a page, not a flood
+MOST_CHARS = 12_000  # about 3,000 tokens
 
 
 def read_note(
@@ -23,12 +23,12 @@ def read_note(
 ) -> NoteText:
     """Return up to `lines` lines from `first_line` on, whole lines while they fit into the character limit.
 
-    What the audience may not see is to it as if it were not there.
+    Raises NoteNotFoundError also for what the audience may not see.
     """
     _check_range(first_line, lines)
     try:
         document = notes.read(notes.stamp_of(path))
-    except FileNotFoundError as error:  # gone between the look and the reading
+    except FileNotFoundError as error:  # deleted since it was looked up
         raise NoteNotFoundError(path) from error
     except OSError as error:
         raise NoteUnreadableError(path, error.strerror or str(error)) from error
@@ -50,7 +50,7 @@ def read_transcript(
     lines: int | None = None,
     audience: Audience = DIRECT,
 ) -> NoteText:
-    """Return what lines of a transcript say, one message a line; lines that hold no message are empty."""
+    """Return lines of a transcript as text, one message a line; lines without a message are empty."""
     _check_range(first_line, lines)
     stamp = transcripts.stamp_of(path)
     if not audience.may_see_transcript(stamp.path):
@@ -70,11 +70,11 @@ def _check_range(first_line: int, lines: int | None) -> None:
     if first_line < 1:
         raise QueryError(f"lines are counted from 1, got {first_line}", hint="use --from 1 for the beginning")
     if lines is not None and lines < 1:
-        raise QueryError(f"at least one line must be asked for, got {lines}", hint="use --lines 1 or more")
+        raise QueryError(f"the number of lines must be at least 1, got {lines}", hint="use --lines 1 or more")
 
 
 def _text_of(path: str, wanted: list[str], first_line: int, *, more_below: bool, asked: int | None) -> NoteText:
-    """Return as many of the wanted lines as fit; `more_below` says whether the file goes on behind them."""
+    """Return as many of the wanted lines as fit; `more_below` says whether the file continues after them."""
     shown = _that_fit(wanted)
     after = first_line + len(shown)
     more = more_below or len(shown) < len(wanted)
@@ -90,7 +90,7 @@ def _text_of(path: str, wanted: list[str], first_line: int, *, more_below: bool,
 
 
 def _that_fit(lines: list[str]) -> list[str]:
-    """Return the first lines that fit into the limit together; at least one, which may have to be cut."""
+    """Return the first lines that fit into the limit together; at least one, which may have to be cut off."""
     size = 0
     for count, line in enumerate(lines):
         size += len(line) + 1

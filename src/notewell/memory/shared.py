@@ -1,4 +1,4 @@
-"""One open memory for each agent, workspace and settings in a process: what names one comes in, the open one goes out.
+"""Shares open memories within a process: one for each agent, workspace and settings.
 
 A server that answers many requests opens the index, the model and the cache once. A forked child starts without any: an
 open index must not be used on both sides of a fork.
@@ -40,10 +40,9 @@ def shared_memory(
 ) -> Memory:
     """Return the memory that this process has open for the agent, workspace and settings; opened now if there is none.
 
-    One for another `chat` or `session`, which may see other notes, is another memory.
+    Another `chat` or `session`, which may see other notes, gets another memory.
 
-    It stays open until `close_shared_memories` or the end of the process. Closing it is no mistake: the next call opens
-    it again.
+    It stays open until `close_shared_memories` or the end of the process. Once closed, the next call opens it again.
     """
     folder = checked_workspace(expanded(Path(workspace)))
     if settings is None:
@@ -57,7 +56,7 @@ def shared_memory(
 
 
 def close_shared_memories() -> None:
-    """Close every shared memory; work in flight is finished first."""
+    """Close every shared memory; work in progress is finished first."""
     with _lock:
         closing = list(_open.values())
         _open.clear()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from notewell.sessions.flush import Flushed, WriteNote, flush
-from notewell.sessions.flush_text import agent_prompt, flush_prompt, plain_notes, plain_summary
-from notewell.sessions.ids import SessionKind
-from notewell.sessions.jsonl import Imported, export_lines, import_lines
-from notewell.sessions.model import Message, Session, SessionEntry, SessionUpdate, Summary, ToolCall
-from notewell.sessions.searching import Found
-from notewell.sessions.store import ConversationStore
+from notewell.sessions.flush import Flushed, WriteNote, agent_prompt, flush, flush_prompt, plain_notes, plain_summary
+from notewell.sessions.jsonl import Imported, export_lines, import_file, import_lines
+from notewell.sessions.model import Session, SessionEntry, SessionKind, SessionUpdate, Summary
+from notewell.sessions.session_folder import id_of_group
+from notewell.sessions.store import ConversationStore, Found
+from notewell.sources.transcripts.messages import Message, ToolCall
 
 __all__ = [
     "ConversationStore",
@@ -27,6 +26,8 @@ __all__ = [
     "export_lines",
     "flush",
     "flush_prompt",
+    "id_of_group",
+    "import_file",
     "import_lines",
     "plain_notes",
     "plain_summary",

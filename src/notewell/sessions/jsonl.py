@@ -1,7 +1,7 @@
-"""Conversations as JSONL: a session in, lines out; a transcript's lines in, a session and what was left out, out.
+"""Imports and exports conversations as JSONL.
 
-Written as OpenClaw writes transcripts. Read besides: those of Claude Code and Codex, with their tool calls, thoughts
-and token counts; which one it is shows in each line.
+Exports look like OpenClaw's transcripts. Those of Claude Code and Codex can be imported as well, with their tool calls,
+thoughts and token counts.
 """
 
 from __future__ import annotations
@@ -11,23 +11,29 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from notewell.errors import SessionInputError
-from notewell.sessions.foreign import FOREIGN, Taken
-from notewell.sessions.ids import SessionKind, checked_id, new_id
-from notewell.sessions.json5 import write_json
-from notewell.sessions.model import FORMAT_VERSION, Message, Session, Summary
-from notewell.sessions.values import (
-    entry_of,
-    entry_values,
-    message_of,
-    message_values,
-    milliseconds,
-    numbered,
-    summary_of,
-    summary_values,
+from notewell.sessions.model import (
+    COUNTED,
+    Session,
+    SessionEntry,
+    SessionKind,
+    Summary,
+    entry_from_json,
+    entry_to_json,
+    summary_from_json,
+    summary_to_json,
 )
+from notewell.sessions.session_folder import checked_id, new_id
+from notewell.sources.transcripts.formats import Parsed, parse_record
+from notewell.sources.transcripts.json5 import write_json
+from notewell.sources.transcripts.messages import Json, Message, message_to_json, milliseconds, with_id_and_time
+from notewell.sources.transcripts.session_files import FORMAT_VERSION
+
+if TYPE_CHECKING:
+    from notewell.sessions.store import ConversationStore
 
 LONGEST_LINE = 64 * 2**20  # characters; a line beyond it is a picture or a mistake, and is left out
 
@@ -43,12 +49,28 @@ class Imported:
 def export_lines(session: Session) -> Iterator[str]:
     """Yield the conversation as lines of JSON, the session's own line first."""
     head = {"type": "session", "version": FORMAT_VERSION, "id": session.entry.session_id}
-    yield write_json(head | {"timestamp": _iso(session.entry.created_at)} | {"entry": entry_values(session.entry)})
+    yield write_json(head | {"timestamp": _iso(session.entry.created_at)} | {"entry": entry_to_json(session.entry)})
     for summary in session.summaries:
-        yield write_json({"type": "compaction", "timestamp": _iso(summary.compacted_at)} | summary_values(summary))
+        yield write_json({"type": "compaction", "timestamp": _iso(summary.compacted_at)} | summary_to_json(summary))
     for message in session.messages:
         line = {"type": "message", "id": message.id, "timestamp": _iso(message.timestamp)}
-        yield write_json(line | {"message": message_values(message)})
+        yield write_json(line | {"message": message_to_json(message)})
+
+
+def import_file(
+    store: ConversationStore, path: Path, *, session_id: str = "", kind: SessionKind | None = None
+) -> tuple[Imported, SessionEntry]:
+    """Import a transcript as a new session.
+
+    Its id is the given one, else the one that the transcript says, else the name of the file.
+    """
+    try:
+        name = checked_id(path.stem)
+    except SessionInputError:
+        name = ""
+    with path.expanduser().open(encoding="utf-8", errors="replace", newline="\n") as lines:
+        imported = import_lines(lines, session_id=session_id, fallback_id=name, kind=kind)
+    return imported, store.restore(imported.session)
 
 
 def import_lines(
@@ -60,13 +82,14 @@ def import_lines(
     """
     reader = _Reader()
     for line in lines:
-        reader.take(line)
+        if line.strip():
+            reader.add(line)
     if not reader.messages and not reader.summaries:
         raise SessionInputError(
             "there is no message in it that could be imported",
             hint="import a JSONL transcript of OpenClaw, Claude Code or Codex, or one from `notewell sessions export`",
         )
-    name = session_id or reader.said_id() or fallback_id or new_id()
+    name = session_id or reader.stated_id() or fallback_id or new_id()
     return Imported(reader.session(checked_id(name), kind), dict(reader.left_out))
 
 
@@ -74,71 +97,33 @@ class _Reader:
     """Collects a transcript line by line."""
 
     def __init__(self) -> None:
-        self.head: Mapping[str, Any] = {}
+        self.head: Json = {}
         self.messages: list[Message] = []
         self.summaries: list[Summary] = []
         self.left_out: Counter[str] = Counter()
-        self.usage_seen: set[str] = set()
+        self._usage_seen: set[str] = set()
 
-    def take(self, line: str) -> None:
-        if not line.strip():
-            return
-        if len(line) > LONGEST_LINE:
-            self.left_out["too long"] += 1
-            return
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            self.left_out["not JSON"] += 1
-            return
-        if not isinstance(record, Mapping):
-            self.left_out["not a record"] += 1
-            return
-        try:
-            self._take_record(record)
-        except SessionInputError:
-            self.left_out["not a message"] += 1
-
-    def _take_record(self, record: Mapping[str, Any]) -> None:
-        kind = record.get("type")
-        inner = record.get("message")
-        if kind == "session":
-            self.head = record
-        elif kind == "compaction":
-            self._summary({**record, "content": record.get("content") or record.get("summary")}, record)
-        elif taken := next((taken for read in FOREIGN if (taken := read(record))), None):
-            self._take_foreign(taken)
-        elif kind == "message" and isinstance(inner, Mapping):
-            message = message_of(inner)
-            own_id, own_time = str(record.get("id") or ""), milliseconds(record.get("timestamp"))
-            self.messages.append(replace(message, id=message.id or own_id, timestamp=message.timestamp or own_time))
-        elif isinstance(record.get("role"), str):
-            self.messages.append(message_of(record))
-        else:
-            self.left_out[f"type {kind}" if isinstance(kind, str) else "not a message"] += 1
-
-    def _take_foreign(self, taken: Taken) -> None:
-        if taken.head:
-            self.head = {**taken.head, **self.head}
-        if taken.left_out:
-            self.left_out[taken.left_out] += 1
-        for message in taken.messages:
-            again = taken.usage_id in self.usage_seen  # one answer over several lines tells its tokens on each
+    def add(self, line: str) -> None:
+        parsed = _parsed(line)
+        if parsed.left_out:
+            self.left_out[parsed.left_out] += 1
+        self.head = {**parsed.head, **self.head}
+        if parsed.summary:
+            self._add_summary(parsed.summary)
+        for message in parsed.messages:
+            again = parsed.usage_id in self._usage_seen  # one answer over several lines tells its tokens on each
             self.messages.append(replace(message, usage=None) if again else message)
-        if taken.usage_id:
-            self.usage_seen.add(taken.usage_id)
+        if parsed.usage_id:
+            self._usage_seen.add(parsed.usage_id)
 
-    def _summary(self, values: Mapping[str, Any], record: Mapping[str, Any]) -> None:
-        kept = {
-            key: value for key, value in values.items() if key not in {"type", "id", "parentId", "timestamp", "summary"}
-        }
-        summary = summary_of(kept)
+    def _add_summary(self, record: Json) -> None:
+        unknown = {"type", "id", "parentId", "timestamp", "summary"}
+        summary = summary_from_json({key: value for key, value in record.items() if key not in unknown})
         if summary and summary.content:
-            self.summaries.append(
-                replace(summary, compacted_at=summary.compacted_at or milliseconds(record.get("timestamp")))
-            )
+            compacted_at = summary.compacted_at or milliseconds(record.get("timestamp"))
+            self.summaries.append(replace(summary, compacted_at=compacted_at))
 
-    def said_id(self) -> str:
+    def stated_id(self) -> str:
         """Return the id that the transcript gives its session, if it can be one here."""
         try:
             return checked_id(self.head.get("id"))
@@ -147,16 +132,25 @@ class _Reader:
 
     def session(self, session_id: str, kind: SessionKind | None) -> Session:
         known = self.head.get("entry")
-        values = dict(known) if isinstance(known, Mapping) else {}
-        values = {
-            key: value for key, value in values.items() if key not in {"messageCount", "inputTokens", "outputTokens"}
-        }
+        values = (
+            {key: value for key, value in known.items() if key not in COUNTED} if isinstance(known, Mapping) else {}
+        )
         first = min((message.timestamp for message in self.messages if message.timestamp), default=0)
         values.setdefault("createdAt", milliseconds(self.head.get("timestamp")) or first)
         chosen: SessionKind = kind or ("group" if values.get("kind") == "group" else "direct")
-        entry = entry_of(values, kind=chosen, session_id=session_id, session_file="")
-        return Session(entry, tuple(map(numbered, self.messages)), tuple(self.summaries))
+        entry = entry_from_json(values, kind=chosen, session_id=session_id, session_file="")
+        return Session(entry, tuple(map(with_id_and_time, self.messages)), tuple(self.summaries))
 
 
-def _iso(milliseconds_: int) -> str:
-    return datetime.fromtimestamp(milliseconds_ / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _parsed(line: str) -> Parsed:
+    if len(line) > LONGEST_LINE:
+        return Parsed(left_out="too long")
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return Parsed(left_out="not JSON")
+    return parse_record(record) if isinstance(record, Mapping) else Parsed(left_out="not a record")
+
+
+def _iso(timestamp: int) -> str:
+    return datetime.fromtimestamp(timestamp / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,21 +1,21 @@
-"""The values of the session store: a session's entry, its messages and summaries, and news of an append."""
+"""The values of the session store: a session, its entry, its summaries, and news of an append."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
-from notewell.sessions.ids import SessionKind
+from notewell.errors import SessionInputError
+from notewell.sources.transcripts.messages import Json, Message, milliseconds
 
-FORMAT_VERSION = 3  # 1: no version; 2: as OpenClaw describes it; 3: the messages come last, so that appending is cheap
-Json = Mapping[str, Any]
+SessionKind = Literal["direct", "group"]
 
 
 @dataclass(frozen=True, slots=True)
 class SessionEntry:
-    """What is known of a session beside its messages."""
+    """What is known of a session beside its messages. In files the names are in camel case."""
 
     session_id: str
     kind: SessionKind
@@ -30,7 +30,7 @@ class SessionEntry:
     delivery_context: Json | None = None
     group_id: str | None = None
     group_activation: str | None = None
-    # what this session does otherwise than the agent
+    # what this session does differently from the agent
     model_override: str | None = None
     provider_override: str | None = None
     thinking_level: str | None = None
@@ -53,39 +53,7 @@ class SessionEntry:
     compaction_count: int = 0
     memory_flush_at: int | None = None
     damage: str = ""  # why the file cannot be read; empty when it can
-    extra: Json = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """A tool the assistant called."""
-
-    id: str
-    name: str
-    arguments: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message. `content` is text, or blocks such as `{"type": "text", "text": ...}`."""
-
-    role: str  # user, assistant, system, tool
-    content: str | tuple[Json, ...] = ""
-    timestamp: int = 0  # 0: when it was appended
-    id: str = ""  # empty: the store gives it one
-    usage: Json | None = None  # inputTokens, outputTokens
-    thinking_blocks: tuple[Json, ...] = ()
-    tool_calls: tuple[ToolCall, ...] = ()
-    tool_call_id: str | None = None  # of a tool's answer
-    name: str | None = None
-    extra: Json = field(default_factory=dict)
-
-    @property
-    def text(self) -> str:
-        """What was said: the content if it is text, else its text blocks."""
-        if isinstance(self.content, str):
-            return self.content
-        return "\n".join(str(block.get("text", "")) for block in self.content if block.get("type") == "text")
+    extra: Json = field(default_factory=dict)  # fields of others, which are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +84,130 @@ class SessionUpdate:
     kind: SessionKind
     path: Path
     first_byte: int
-    end_byte: int  # exclusive; bytes behind it are the store's own and change with the next append
+    end_byte: int  # exclusive; bytes after it are the store's own and change with the next append
     messages: tuple[Message, ...]
-    notes: tuple[str, ...] = ()  # what the caller should know, such as a damaged file that was set aside
+    notes: tuple[str, ...] = ()  # what the caller should know, such as a corrupt file that was set aside
+
+
+# --- entries and JSON ---------------------------------------------------------------------------
+
+# What a caller may set: the type of each field, or the values it can have. The rest is the store's own bookkeeping.
+SETTABLE: dict[str, type | tuple[str, ...]] = {
+    "title": str,
+    "channel": str,
+    "origin": Mapping,
+    "delivery_context": Mapping,
+    "group_id": str,
+    "group_activation": ("mention", "always"),
+    "model_override": str,
+    "provider_override": str,
+    "thinking_level": ("off", "minimal", "low", "medium", "high"),
+    "auth_profile_override": str,
+    "exec_host": ("workspace", "docker", "node"),
+    "exec_security": ("allow", "ask", "deny"),
+    "exec_node": str,
+    "response_usage": ("on", "off", "tokens", "full"),
+    "tts_auto": ("on", "off", "dm-only"),
+    "queue_mode": ("steer", "followup", "collect", "interrupt"),
+    "queue_debounce_ms": int,
+    "queue_cap": int,
+    "queue_drop": ("old", "new", "summarize"),
+    "skills_snapshot": Mapping,
+    "system_prompt_report": Mapping,
+}
+_TYPE_NAMES = {str: "text", int: "a number", Mapping: "a table"}
+# Kept after the messages, where an append can rewrite it without moving anything.
+RUNNING = ("updated_at", "message_count", "input_tokens", "output_tokens", "memory_flush_at")
+COUNTED = frozenset({"messageCount", "inputTokens", "outputTokens"})  # told by the messages themselves
+
+
+def camel(name: str) -> str:
+    """Return the name as the files have it."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+_IN_FILES = {
+    camel(each.name): each.name for each in fields(SessionEntry) if each.name not in {"extra", "damage", "session_file"}
+}
+_FILE_ONLY = {"version", "messages", "compactedHistory", "sessionFile", "messagesEnd"}
+
+
+def entry_from_json(values: Json, *, kind: SessionKind, session_id: str, session_file: str) -> SessionEntry:
+    """Return the entry that a session's file or the registry holds; its id and kind are those of its path."""
+    known = {own: values[name] for name, own in _IN_FILES.items() if values.get(name) is not None}
+    for name in ("created_at", "updated_at", "archived_at", "memory_flush_at"):
+        if name in known:
+            known[name] = milliseconds(known[name])
+    for name in ("message_count", "input_tokens", "output_tokens", "compaction_count"):
+        known[name] = known[name] if isinstance(known.get(name), int) else 0
+    extra = {key: value for key, value in values.items() if key not in _IN_FILES and key not in _FILE_ONLY}
+    return SessionEntry(
+        **{**known, "kind": kind, "session_id": session_id, "session_file": session_file, "extra": extra}
+    )
+
+
+def entry_to_json(entry: SessionEntry) -> dict[str, Any]:
+    """Return what the head of a session's file holds of the entry; running state and empty fields are left out."""
+    values = {
+        name: getattr(entry, own)
+        for name, own in _IN_FILES.items()
+        if own not in RUNNING and getattr(entry, own) not in (None, "", 0)
+    }
+    return {**values, **entry.extra}
+
+
+def checked_fields(values: Json) -> dict[str, Any]:
+    """Return the fields of an entry that a caller wants to set, or raise SessionInputError for the first wrong one."""
+    for name, value in values.items():
+        if name not in SETTABLE:
+            raise SessionInputError(
+                f"{name!r} is not a field of a session", hint=f"use one of {', '.join(sorted(SETTABLE))}"
+            )
+        allowed = SETTABLE[name]
+        if value is None:
+            continue
+        if isinstance(allowed, tuple):
+            if value not in allowed:
+                raise SessionInputError(f"{name} = {value!r}", hint=f"use one of {', '.join(allowed)}")
+        elif not isinstance(value, allowed) or isinstance(value, bool):
+            raise SessionInputError(f"{name} = {value!r}", hint=f"{name} is {_TYPE_NAMES[allowed]}")
+    return dict(values)
+
+
+def checked_kind(kind: object) -> SessionKind:
+    """Return the kind, or raise SessionInputError."""
+    known: tuple[SessionKind, ...] = get_args(SessionKind)
+    for each in known:
+        if kind == each:
+            return each
+    raise SessionInputError(f"{kind!r} is not a kind of session", hint=f"use {' or '.join(known)}")
+
+
+# --- summaries and JSON -------------------------------------------------------------------------
+
+
+def summary_from_json(values: object) -> Summary | None:
+    """Return the summary that JSON describes, or None when it describes none."""
+    if not isinstance(values, Mapping):
+        return None
+    count = values.get("originalMessageCount")
+    known = {"role", "content", "compactedAt", "originalMessageCount"}
+    return Summary(
+        content=str(values.get("content") or ""),
+        compacted_at=milliseconds(values.get("compactedAt")),
+        original_message_count=count if isinstance(count, int) else 0,
+        role=str(values.get("role") or "system"),
+        extra={key: value for key, value in values.items() if key not in known},
+    )
+
+
+def summary_to_json(summary: Summary) -> dict[str, Any]:
+    """Return the summary as session files hold it."""
+    return {
+        "role": summary.role,
+        "content": summary.content,
+        "compactedAt": summary.compacted_at,
+        "originalMessageCount": summary.original_message_count,
+        **summary.extra,
+    }

@@ -1,117 +1,195 @@
-"""One session's file: messages and fields come in, the session out; every change keeps what it is not about."""
+"""The file of one session: reads and changes it, and saves what is left of a corrupt one."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+import re
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from notewell.errors import SessionDamagedError, SessionInputError, SessionNotFoundError, SessionTooNewError
-from notewell.sessions.array_file import ArrayFile, Span
-from notewell.sessions.ids import SessionKind
-from notewell.sessions.json5 import Json5Error, write_json
-from notewell.sessions.layout import Layout, new_text, set_head, with_appended, without_elements
-from notewell.sessions.model import FORMAT_VERSION, Message, Session, SessionEntry, Summary
-from notewell.sessions.values import (
+from notewell.errors import SessionDamagedError, SessionInputError, SessionNotFoundError
+from notewell.sessions.append_journal import is_unfinished, locked, overwrite_end, recover, replace_file
+from notewell.sessions.json5_editor import (
+    Parts,
+    arrange,
+    element_lines,
+    end_of,
+    join,
+    new_text,
+    parts_of_end,
+    set_head,
+    with_appended,
+    without_elements,
+)
+from notewell.sessions.model import (
+    COUNTED,
+    Session,
+    SessionEntry,
+    SessionKind,
+    Summary,
     camel,
-    entry_of,
-    entry_values,
-    message_of,
-    message_values,
+    entry_from_json,
+    entry_to_json,
+    summary_from_json,
+    summary_to_json,
+)
+from notewell.sources.transcripts.json5 import Json5Error, decode_json5, parse_json5, parse_object, write_json
+from notewell.sources.transcripts.messages import (
+    Json,
+    Message,
+    message_from_json,
+    message_to_json,
     milliseconds,
     now_ms,
-    numbered,
-    summary_of,
-    summary_values,
     tokens_of,
+    with_id_and_time,
+)
+from notewell.sources.transcripts.session_files import (
+    FIRST_LOOK,
+    FORMAT_VERSION,
+    MESSAGE_ARRAY,
+    MESSAGES,
+    check_version,
+    messages_in,
+    whole_elements,
 )
 
-MESSAGES = Layout(
-    "messages",
-    "A conversation, kept by notewell. You may edit it; comments and fields of your own are kept.\n"
-    "One message a line, the newest last.",
-)
+
+class Span(NamedTuple):
+    """Where new messages stand in the file, in bytes; the end is exclusive."""
+
+    first_byte: int
+    end_byte: int
 
 
 @dataclass(frozen=True, slots=True)
 class SessionFile:
-    """A session's file, where it lies, and what that says of it."""
+    """The file of a session, with its lock and its journal. Holds nothing open."""
 
-    file: ArrayFile
+    path: Path
+    lock: Path
+    journal: Path
+    timeout_s: float
     session_id: str
     kind: SessionKind
     place: str  # below the store's folder
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Be the only writer of this session."""
+        return locked(self.lock, self.timeout_s, f"session {self.session_id!r}")
+
+    def exists(self) -> bool:
+        """Say whether the file is there; a link is not ours, wherever it leads."""
+        return self.path.is_file() and not self.path.is_symlink()
 
     # --- reading -----------------------------------------------------------------------------
 
     def session(self, *, holding: bool = False) -> Session:
         """Return the whole conversation; `holding`: under the lock."""
-        values = self._read(whole=True, holding=holding)
+        values = self._read(lambda: parse_object(self._text()), holding=holding)
         try:
-            messages = tuple(message_of(each) for each in _list(values.get("messages")))
+            messages = tuple(messages_in(values))
         except SessionInputError as error:
-            raise self._damaged(error.message) from error
-        summaries = [summary_of(each) for each in _list(values.get("compactedHistory"))]
+            raise self._corrupt(error.message) from error
+        summaries = [summary_from_json(each) for each in _list(values.get("compactedHistory"))]
         return Session(self._entry_of(values), messages, tuple(each for each in summaries if each))
 
     def entry(self, *, holding: bool = False) -> SessionEntry:
-        """Return what is known of the session beside its messages."""
-        return self._entry_of(self._read(whole=False, holding=holding))
+        """Return what is known of the session beside its messages; in our own layout they are not read."""
+        return self._entry_of(self._read(self._ends, holding=holding))
 
-    def entry_from(self, values: Mapping[str, Any], *, damage: str) -> SessionEntry:
+    def entry_from(self, values: Json, *, damage: str) -> SessionEntry:
         """Return what the registry knows of a session whose file cannot be read."""
-        entry = entry_of(values, kind=self.kind, session_id=self.session_id, session_file=self.place)
+        entry = entry_from_json(values, kind=self.kind, session_id=self.session_id, session_file=self.place)
         return replace(entry, damage=damage)
 
-    def _read(self, *, whole: bool, holding: bool) -> dict[str, Any]:
+    def _text(self) -> str:
+        return decode_json5(self.path.read_bytes())
+
+    def _read(self, look: Callable[[], dict[str, Any]], *, holding: bool) -> dict[str, Any]:
+        """Look without the lock; what looks broken is looked at again under it, once nobody is writing."""
         try:
-            values = self.file.read(holding=holding) if whole else self.file.read_ends(holding=holding)
+            try:
+                values = look()
+            except Json5Error:
+                if holding or not os.access(self.path, os.W_OK):  # without permission to write it cannot be fixed
+                    raise
+                with self.locked():
+                    recover(self.path, self.journal)
+                    values = look()
         except Json5Error as error:
-            raise self._damaged(str(error)) from error
+            raise self._corrupt(str(error)) from error
         except FileNotFoundError as error:
             raise SessionNotFoundError(self.session_id) from error
         check_version(values)
         return values
 
+    def _ends(self) -> dict[str, Any]:
+        """Return what the head and the foot say, and the messages where the file is not in our layout."""
+        with self.path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(0)
+            start = file.read(FIRST_LOOK)
+            file.seek(max(0, size - FIRST_LOOK))
+            end = file.read()
+        head, found, _ = start.partition(f"\n{MESSAGES.opening}".encode())
+        parts = parts_of_end(MESSAGES, end.decode("utf-8", "ignore"))
+        if not found or parts is None or parts.values.get(MESSAGES.end_field) != _mark_at(parts, size):
+            return parse_object(self._text())
+        values = parse_object(decode_json5(head) + "\n}")
+        values.pop(MESSAGES.array, None)
+        return values | parts.values
+
     def _entry_of(self, values: dict[str, Any]) -> SessionEntry:
         if "messages" in values:  # the foot may be older than what a person wrote above it
             try:
-                values = values | counted(values)
+                values = values | _counted(values)
             except SessionInputError as error:
-                raise self._damaged(error.message) from error
-        return entry_of(values, kind=self.kind, session_id=self.session_id, session_file=self.place)
+                raise self._corrupt(error.message) from error
+        return entry_from_json(values, kind=self.kind, session_id=self.session_id, session_file=self.place)
 
-    def _damaged(self, reason: str) -> SessionDamagedError:
+    def _corrupt(self, reason: str) -> SessionDamagedError:
         return SessionDamagedError(
             f"the file of session {self.session_id!r} cannot be read: {reason}",
-            hint=f"mend {self.file.path} by hand, or run `notewell sessions repair {self.session_id}`",
-            path=self.file.path,
+            hint=f"fix {self.path} by hand, or run `notewell sessions repair {self.session_id}`",
+            path=self.path,
         )
 
     # --- writing; under the lock only ----------------------------------------------------------
 
-    def create(self, entry: SessionEntry, messages: Sequence[Message] = (), summaries: Sequence[Summary] = ()) -> None:
-        """Write a new file."""
-        self.file.replace(text_of(entry, messages, summaries))
+    def recover(self) -> None:
+        """Finish an append that was cut short."""
+        if is_unfinished(self.journal):
+            recover(self.path, self.journal)
+
+    def replace(self, text: str) -> None:
+        """Put a whole new text in place of the file, or make the file."""
+        replace_file(self.path, text.encode())
 
     def append(self, messages: Sequence[Message]) -> Span:
-        """Write messages behind the last one. Raises Json5Error where the file cannot be read."""
-        elements = [message_values(message) for message in messages]
-        return self.file.append(elements, lambda foot: _foot_after(foot, messages), adopted)
+        """Write messages after the last one; only the end of the file is touched.
 
-    def set_state(self, values: Mapping[str, Any]) -> None:
+        A file that a person edited, or another release wrote, is read whole once and brought into our layout. Raises
+        Json5Error where it cannot be read.
+        """
+        return self._append(messages, lambda foot: _foot_after(foot, messages))
+
+    def set_state(self, values: Json) -> None:
         """Set fields of the foot."""
         changes = {camel(name): value for name, value in values.items()}
         try:
-            self.file.append([], lambda _: changes, adopted)
+            self._append([], lambda _: changes)
         except Json5Error as error:
-            raise self._damaged(str(error)) from error
+            raise self._corrupt(str(error)) from error
 
-    def set_fields(self, values: Mapping[str, Any]) -> None:
+    def set_fields(self, values: Json) -> None:
         """Set fields of the head."""
         changes = {camel(name): value for name, value in values.items()}
-        self._rewrite(lambda text: set_head(MESSAGES, text, changes))
+        self._change(lambda text: set_head(MESSAGES, text, changes))
 
     def compact(self, count: int, summary: Summary) -> None:
         """Let the summary take the place of the first `count` messages."""
@@ -120,67 +198,86 @@ class SessionFile:
         def change(text: str) -> str:
             text = without_elements(MESSAGES, text, 0, count)
             text = set_head(MESSAGES, text, {"compactionCount": done + 1})
-            return with_appended(text, "compactedHistory", summary_values(summary), before=MESSAGES.array)
+            return with_appended(text, "compactedHistory", summary_to_json(summary), before=MESSAGES.array)
 
-        self._rewrite(change)
+        self._change(change)
 
     def take_last(self) -> Message | None:
         """Take the last message away and return it."""
         messages = self.session(holding=True).messages
         if messages:
-            self._rewrite(lambda text: without_elements(MESSAGES, text, len(messages) - 1, len(messages)))
+            self._change(lambda text: without_elements(MESSAGES, text, len(messages) - 1, len(messages)))
         return messages[-1] if messages else None
 
-    def _rewrite(self, change: Any) -> None:
+    def _append(self, messages: Sequence[Message], foot: Callable[[Json], Json]) -> Span:
+        self.recover()
+        parts, offset = self._end()
+        if parts is None:
+            self._rewrite(lambda text: text)
+            parts, offset = self._end()
+            assert parts is not None, "what was just arranged is in our layout"
+        lines = element_lines([message_to_json(message) for message in messages])
+        end_byte = offset + len(lines.encode())
+        new = lines + end_of(MESSAGES, end_byte, parts.foot, foot(parts.values))
+        overwrite_end(self.path, self.journal, offset, new.encode())
+        return Span(offset, end_byte)
+
+    def _change(self, change: Callable[[str], str]) -> None:
         try:
-            self.file.recover()
-            self.file.rewrite(change, adopted)
+            self.recover()
+            self._rewrite(change)
         except Json5Error as error:
-            raise self._damaged(str(error)) from error
+            raise self._corrupt(str(error)) from error
+
+    def _rewrite(self, change: Callable[[str], str]) -> None:
+        """Replace the file by what `change` makes of its text, in our layout; what is not changed stays as it is."""
+        text = change(self._text())
+        values = parse_object(text)
+        try:
+            foot = _counted(values)
+        except SessionInputError as error:
+            raise Json5Error(error.message) from error
+        if values.get("version") != FORMAT_VERSION:
+            text = set_head(MESSAGES, text, {"version": FORMAT_VERSION})
+        parts = arrange(MESSAGES, text)
+        self.replace(join(MESSAGES, parts.body, parts.foot, foot))
+
+    def _end(self) -> tuple[Parts | None, int]:
+        """Return the end of the file in parts and where its end mark is; no parts when somebody else wrote it."""
+        with self.path.open("rb") as file:
+            size = file.seek(0, 2)
+            look = FIRST_LOOK
+            while True:
+                file.seek(max(0, size - look))
+                parts = parts_of_end(MESSAGES, file.read().decode("utf-8", "ignore"))
+                if parts or look >= size:
+                    break
+                look *= 16
+        offset = _mark_at(parts, size) if parts else 0
+        return (parts, offset) if parts and parts.values.get(MESSAGES.end_field) == offset else (None, 0)
 
 
 def text_of(entry: SessionEntry, messages: Sequence[Message] = (), summaries: Sequence[Summary] = ()) -> str:
     """Return the text of a new file."""
-    head: dict[str, Any] = {"version": FORMAT_VERSION, **entry_values(entry)}
+    head: dict[str, Any] = {"version": FORMAT_VERSION, **entry_to_json(entry)}
     if summaries:
-        head["compactedHistory"] = [summary_values(summary) for summary in summaries]
+        head["compactedHistory"] = [summary_to_json(summary) for summary in summaries]
     last = max((message.timestamp for message in messages), default=0)
     foot = _foot_after({}, messages) | {"updatedAt": max(entry.updated_at, entry.created_at, last)}
     if entry.memory_flush_at:
         foot["memoryFlushAt"] = entry.memory_flush_at
-    return new_text(MESSAGES, head, [message_values(message) for message in messages], foot)
+    return new_text(MESSAGES, head, [message_to_json(message) for message in messages], foot)
 
 
 def as_stored(message: Message) -> Message:
     """Return the message with an id and a time, exactly as it will be read again; raises SessionInputError."""
-    written: Any = json.loads(write_json(message_values(numbered(message))))
-    return message_of(written)
+    written: Any = json.loads(write_json(message_to_json(with_id_and_time(message))))
+    return message_from_json(written)
 
 
-def check_version(values: Mapping[str, Any]) -> None:
-    """Raise SessionTooNewError when a newer release wrote this."""
-    version = values.get("version", 1)
-    if isinstance(version, int) and version > FORMAT_VERSION:
-        raise SessionTooNewError(
-            f"session {values.get('sessionId', '')!r} was written by a newer release (format {version})",
-            hint="upgrade notewell",
-        )
-
-
-def adopted(values: dict[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return what head and foot of a file must hold that is brought into our layout, whoever wrote it."""
-    check_version(values)
-    try:
-        foot = counted(values)
-    except SessionInputError as error:
-        raise Json5Error(error.message) from error
-    head = {} if values.get("version") == FORMAT_VERSION else {"version": FORMAT_VERSION}
-    return head, foot
-
-
-def counted(values: Mapping[str, Any]) -> dict[str, Any]:
+def _counted(values: Json) -> dict[str, Any]:
     """Return what the foot must say of these messages. Tokens that were used stay used, whatever is deleted."""
-    messages = [message_of(each) for each in _list(values.get("messages"))]
+    messages = messages_in(values)
     last = max((message.timestamp for message in messages), default=0)
     foot: dict[str, Any] = {
         "updatedAt": max(milliseconds(values.get("updatedAt")), last),
@@ -192,21 +289,89 @@ def counted(values: Mapping[str, Any]) -> dict[str, Any]:
     return foot
 
 
-def _foot_after(foot: Mapping[str, Any], messages: Sequence[Message]) -> dict[str, Any]:
+def _foot_after(foot: Json, messages: Sequence[Message]) -> dict[str, Any]:
     """Return the foot after an append."""
     added = [tokens_of(message) for message in messages]
+    updated_at = _number(foot, "updatedAt")
     return {
-        "updatedAt": max(now_ms(), _number(foot, "updatedAt")) if messages else _number(foot, "updatedAt"),
+        "updatedAt": max(now_ms(), updated_at) if messages else updated_at,
         "messageCount": _number(foot, "messageCount") + len(messages),
         "inputTokens": _number(foot, "inputTokens") + sum(tokens[0] for tokens in added),
         "outputTokens": _number(foot, "outputTokens") + sum(tokens[1] for tokens in added),
     }
 
 
-def _number(values: Mapping[str, Any], name: str) -> int:
+def _mark_at(parts: Parts, size: int) -> int:
+    return size - len(parts.foot.encode()) - len(MESSAGES.end_mark)
+
+
+def _number(values: Json, name: str) -> int:
     value = values.get(name)
     return value if isinstance(value, int) else 0
 
 
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+# --- corrupt files --------------------------------------------------------------------------------
+
+_HEAD_LINE = re.compile(r"""^ {0,4}["']?(\w+)["']?\s*:\s*(.+?),?\s*$""")
+
+
+@dataclass(frozen=True, slots=True)
+class Salvage:
+    """A valid text made of a corrupt one."""
+
+    text: str
+    messages: int  # how many were saved
+    lost_lines: int  # lines among the messages that say nothing any more
+
+
+def salvage(file: SessionFile, data: bytes, known: Json) -> Salvage:
+    """Return what can be read of the file's bytes; other fields are taken from `known`, the registry's copy."""
+    text = data.decode("utf-8", "replace").replace("\x00", "")
+    array = MESSAGE_ARRAY.search(text)
+    head = _fields(text[: array.start()] if array else "")
+    messages: list[Message] = []
+    summaries: list[Summary] = []
+    lost = 0
+    for _, value in whole_elements(text):
+        summary = summary_from_json(value) if isinstance(value, dict) and "originalMessageCount" in value else None
+        if summary:
+            summaries.append(summary)
+            continue
+        try:
+            messages.append(message_from_json(value))
+        except SessionInputError:
+            lost += 1
+    for each in head.pop("compactedHistory", None) or []:
+        summary = summary_from_json(each)
+        if summary:
+            summaries.insert(0, summary)
+    values = {**known, **head, **_foot_of(text)}
+    values = {key: value for key, value in values.items() if key not in COUNTED}
+    entry = entry_from_json(values, kind=file.kind, session_id=file.session_id, session_file=file.place)
+    return Salvage(text_of(entry, messages, summaries), len(messages), lost)
+
+
+def _foot_of(text: str) -> dict[str, Any]:
+    """Return the fields after the messages: above all what was flushed to the notes already."""
+    _, found, foot = text.rpartition("\n" + MESSAGES.end_mark)
+    return _fields("{\n" + foot.rstrip().removesuffix("}")) if found else {}
+
+
+def _fields(head: str) -> dict[str, Any]:
+    """Return the fields of the head: all if it is valid, else line by line."""
+    try:
+        return parse_object(head + "\n}")
+    except Json5Error:
+        found: dict[str, Any] = {}
+        for line in head.split("\n"):
+            match = _HEAD_LINE.match(line)
+            if match:
+                try:
+                    found[match[1]] = parse_json5(match[2])
+                except Json5Error:
+                    continue
+        return found

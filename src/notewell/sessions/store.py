@@ -1,10 +1,14 @@
-"""The session store: messages come in and are on disk when a call returns; sessions, listings and events go out."""
+"""The session store: keeps an agent's conversations, each durable when the call that changes it returns."""
 
 from __future__ import annotations
 
+import heapq
+import json
+import logging
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,19 +19,23 @@ from notewell.errors import (
     SessionInputError,
     SessionNotFoundError,
 )
-from notewell.sessions.events import Listener, Listeners
-from notewell.sessions.files import replace_file
-from notewell.sessions.ids import SessionKind, checked_id, checked_kind, id_of_group, new_id
-from notewell.sessions.json5 import Json5Error, require_json5
+from notewell.sessions.append_journal import replace_file
 from notewell.sessions.jsonl import export_lines
-from notewell.sessions.model import Message, Session, SessionEntry, SessionUpdate, Summary
-from notewell.sessions.places import Places
+from notewell.sessions.model import (
+    SETTABLE,
+    Session,
+    SessionEntry,
+    SessionKind,
+    SessionUpdate,
+    Summary,
+    checked_fields,
+    checked_kind,
+)
 from notewell.sessions.registry import Registry
-from notewell.sessions.removal import Unwanted, remove_unwanted, unwanted_in
-from notewell.sessions.salvage import salvage
-from notewell.sessions.searching import Found, search_sessions
-from notewell.sessions.session_file import SessionFile, as_stored
-from notewell.sessions.values import checked_fields, message_of, now_ms
+from notewell.sessions.session_file import SessionFile, as_stored, salvage, text_of
+from notewell.sessions.session_folder import SessionFolder, checked_id, id_of_group, new_id
+from notewell.sources.transcripts.json5 import Json5Error, require_json5
+from notewell.sources.transcripts.messages import Message, message_from_json, message_to_json, now_ms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,16 +43,31 @@ if TYPE_CHECKING:
 LOCK_TIMEOUT_S = 10.0  # as long as OpenClaw waits for a session's lock
 
 
+Listener = Callable[[SessionUpdate], None]
+Unwanted = Callable[[str, int], bool]  # asked about a text and its time, in milliseconds since 1970
+_log = logging.getLogger("notewell.sessions")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A message that contains the text searched for."""
+
+    entry: SessionEntry
+    number: int  # of the message among those the session holds, 1-based
+    message: Message
+
+
 class ConversationStore:
     """One agent's conversations, in a folder. Safe to use from several threads and processes at once."""
 
     def __init__(self, folder: str | Path, *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> None:
         self.folder = Path(folder)
-        self._places = Places(self.folder, lock_timeout_s)
+        self._files = SessionFolder(self.folder, lock_timeout_s)
         self._registry = Registry(
-            self.folder, lock_timeout_s, entries=self._readable_entries, aside=self._places.set_aside
+            self.folder, lock_timeout_s, entries=self._readable_entries, aside=self._files.set_aside
         )
-        self._listeners = Listeners()
+        self._listeners: list[Listener] = []
+        self._listeners_lock = threading.Lock()
 
     # --- events --------------------------------------------------------------------------------
 
@@ -53,7 +76,23 @@ class ConversationStore:
 
         A listener that raises is logged: the messages are kept, so the append must not look as if it had failed.
         """
-        return self._listeners.add(listener)
+        with self._listeners_lock:
+            self._listeners.append(listener)
+
+        def stop() -> None:
+            with self._listeners_lock, suppress(ValueError):
+                self._listeners.remove(listener)
+
+        return stop
+
+    def _announce(self, update: SessionUpdate) -> None:
+        with self._listeners_lock:
+            listeners = tuple(self._listeners)
+        for listener in listeners:
+            try:
+                listener(update)
+            except Exception:  # noqa: BLE001 - whatever a listener does
+                _log.exception("a listener failed on session %s", update.session_id)
 
     # --- writing -------------------------------------------------------------------------------
 
@@ -77,10 +116,10 @@ class ConversationStore:
     def append(self, session_id: str, *messages: Message | Mapping[str, Any]) -> SessionUpdate:
         """Write messages at the end of a session and return where they stand; only the end of its file is touched.
 
-        A conversation goes on even if its file was damaged: the file is set aside, what can be read of it is kept, and
+        A conversation goes on even if its file is corrupt: the file is set aside, what can be read of it is kept, and
         `notes` say so.
         """
-        new = tuple(as_stored(each if isinstance(each, Message) else message_of(each)) for each in messages)
+        new = tuple(as_stored(each if isinstance(each, Message) else message_from_json(each)) for each in messages)
         if not new:
             raise SessionInputError("there is no message to append", hint="give at least one")
         notes: tuple[str, ...] = ()
@@ -90,9 +129,8 @@ class ConversationStore:
             except Json5Error as error:
                 notes = (self._salvaged(file, str(error)),)
                 span = file.append(new)
-        path = file.file.path
-        update = SessionUpdate(file.session_id, file.kind, path, span.first_byte, span.end_byte, new, notes)
-        self._listeners.tell(update)
+        update = SessionUpdate(file.session_id, file.kind, file.path, *span, new, notes)
+        self._announce(update)
         return update
 
     def update(self, session_id: str, **fields: Any) -> SessionEntry:
@@ -109,7 +147,7 @@ class ConversationStore:
 
     def flushing(self, session_id: str) -> AbstractContextManager[None]:
         """Be the only one that flushes a session to the notes; appends to it go on meanwhile."""
-        return self._places.flushing(self._existing(session_id).session_id)
+        return self._files.flushing(self._existing(session_id).session_id)
 
     def compact(self, session_id: str, summary: str, *, keep_last: int = 20, through: int | None = None) -> Session:
         """Let a summary take the place of the oldest messages, and return the session as it is then.
@@ -150,28 +188,29 @@ class ConversationStore:
     def delete(self, session_id: str) -> tuple[str, ...]:
         """Delete a session and everything that was kept of it; returns the files that are gone, below the folder."""
         name = checked_id(session_id)
-        with self._places.locked(name):
-            files = self._places.files_of(name)
+        with self._files.locked(name):
+            files = self._files.files_of(name)
             if not files and name not in self._registry.entries():
                 raise SessionNotFoundError(name)
-            self._places.remove(files)
+            self._files.remove(files)
             self._registry.remove(name)
         return tuple(path.relative_to(self.folder).as_posix() for path in files)
 
     def count_unwanted(self, session_id: str, unwanted: Unwanted) -> int:
         """Return how many messages and summaries `remove_messages` would delete."""
-        with self._writing(session_id) as file:
-            return unwanted_in(file, self._places.files_of(file.session_id), unwanted)
+        return self._remove(session_id, unwanted, dry_run=True)
 
     def remove_messages(self, session_id: str, unwanted: Unwanted) -> int:
-        """Delete what `unwanted` says yes to, given a text and its time, wherever it is kept; returns how much went."""
-        with self._writing(session_id) as file:
-            count = remove_unwanted(file, self._places.files_of(file.session_id), unwanted)
-            self._registered(file)
-        return count
+        """Delete every message and summary that `unwanted` is true of, wherever it is kept; returns how many.
+
+        Fields of the entry that are unwanted go as well and count as one more. The file is rewritten: comments of
+        people go, too, because one of them could be what is to be forgotten. Copies of corrupt files and journals are
+        deleted whole.
+        """
+        return self._remove(session_id, unwanted, dry_run=False)
 
     def repair(self, session_id: str) -> tuple[str, ...]:
-        """Make a damaged session readable again, and return what was done; the damaged file is kept in `damaged/`."""
+        """Make a corrupt session readable again, and return what was done; the corrupt file is kept in `damaged/`."""
         with self._writing(session_id) as file:
             try:
                 file.session(holding=True)
@@ -193,38 +232,47 @@ class ConversationStore:
 
     def exists(self, session_id: str) -> bool:
         """Say whether there is such a session, archived or not."""
-        return self._places.find(checked_id(session_id)) is not None
+        return self._files.find(checked_id(session_id)) is not None
 
     def path_of(self, session_id: str) -> Path:
         """Return the file of a session."""
-        return self._existing(session_id).file.path
+        return self._existing(session_id).path
 
     def files_of(self, session_id: str) -> list[Path]:
-        """Return every file that holds something of a session: its own, compacted messages, damaged ones, a journal."""
-        return self._places.files_of(checked_id(session_id))
+        """Return every file that holds something of a session: its own, compacted messages, corrupt ones, a journal."""
+        return self._files.files_of(checked_id(session_id))
 
     def list(self, *, kind: SessionKind | None = None, archived: bool = False) -> list[SessionEntry]:
         """Return the sessions, the one that changed last first; one that cannot be read says why in `damage`."""
         wanted = checked_kind(kind) if kind else None
-        files = [file for file in self._places.sessions(archived=archived) if wanted in (None, file.kind)]
+        files = [file for file in self._files.sessions(archived=archived) if wanted in (None, file.kind)]
         entries = [entry for entry in map(self._listed, files) if entry]
         return sorted(entries, key=lambda entry: (-entry.updated_at, entry.session_id))
 
     def search(self, text: str, *, limit: int = 20, kind: SessionKind | None = None) -> Sequence[Found]:
-        """Return the newest messages that hold every word of `text`, archived sessions included.
+        """Return the newest messages containing every word of `text` in any case, archived sessions included.
 
         The files are read one by one; one that cannot be read is left out here, and `list` says why.
         """
         if limit < 1:
             raise SessionInputError(f"the number of results must be at least 1, got {limit}", hint="ask for 1 or more")
-        return search_sessions(self._readable_sessions(kind), text, limit=limit)
+        words = text.casefold().split()
+        found = (
+            Found(session.entry, number, message)
+            for session in self._readable_sessions(kind)
+            for number, message in enumerate(session.messages, start=1)
+            if words and all(map(message.text.casefold().__contains__, words))
+        )
+        return heapq.nlargest(
+            limit, found, key=lambda each: (each.message.timestamp, each.entry.session_id, each.number)
+        )
 
     def export_jsonl(self, session_id: str) -> Iterator[str]:
         """Yield a conversation as lines of JSON: one that says which session it is, then one a message."""
         return export_lines(self.get(session_id))
 
     def rebuild_registry(self) -> int:
-        """Write the registry anew from the session files; returns how many sessions it holds."""
+        """Rebuild the registry from the session files; returns how many sessions it holds."""
         return self._registry.rebuild()
 
     # --- parts ---------------------------------------------------------------------------------
@@ -233,26 +281,26 @@ class ConversationStore:
         self, entry: SessionEntry, messages: Sequence[Message] = (), summaries: Sequence[Summary] = ()
     ) -> SessionEntry:
         require_json5()
-        file = self._places.new(entry.session_id, entry.kind)
-        with self._places.locked(entry.session_id):
-            if self._places.find(entry.session_id):
+        file = self._files.new(entry.session_id, entry.kind)
+        with self._files.locked(entry.session_id):
+            if self._files.find(entry.session_id):
                 raise SessionExistsError(entry.session_id)
-            self._places.ensure()
-            file.create(replace(entry, session_file=file.place), messages, summaries)
+            self._files.ensure()
+            file.replace(text_of(replace(entry, session_file=file.place), messages, summaries))
             return self._registered(file)
 
     @contextmanager
     def _writing(self, session_id: str) -> Iterator[SessionFile]:
         """Be the only writer of a session that exists."""
         name = checked_id(session_id)
-        with self._places.locked(name):
+        with self._files.locked(name):
             file = self._existing(name)
-            file.file.recover()
+            file.recover()
             yield file
 
     def _existing(self, session_id: str) -> SessionFile:
         name = checked_id(session_id)
-        file = self._places.find(name)
+        file = self._files.find(name)
         if file is None:
             raise SessionNotFoundError(name)
         return file
@@ -276,7 +324,7 @@ class ConversationStore:
 
     def _readable_entries(self) -> Sequence[SessionEntry]:
         found = []
-        for file in [*self._places.sessions(archived=False), *self._places.sessions(archived=True)]:
+        for file in [*self._files.sessions(archived=False), *self._files.sessions(archived=True)]:
             with suppress(ConversationError, OSError):
                 # As if holding its lock: who holds the registry's must not wait for a session's.
                 found.append(file.entry(holding=True))
@@ -289,22 +337,79 @@ class ConversationStore:
 
     def _put_away(self, session_id: str, *, archived: bool) -> SessionEntry:
         with self._writing(session_id) as file:
-            if self._places.is_archived(file) == archived:
+            if self._files.is_archived(file) == archived:
                 return file.entry(holding=True)
             file.set_fields({"archived_at": now_ms() if archived else None})
-            return self._registered(self._places.move(file, archived=archived))
+            return self._registered(self._files.move(file, archived=archived))
+
+    def _remove(self, session_id: str, unwanted: Unwanted, *, dry_run: bool) -> int:
+        with self._writing(session_id) as file:
+            session = file.session(holding=True)
+            messages = [each for each in session.messages if not unwanted(_everything_in(each), each.timestamp)]
+            summaries = [each for each in session.summaries if not unwanted(each.content, each.compacted_at)]
+            entry = _without_unwanted(session.entry, unwanted)
+            count = len(session.messages) - len(messages) + len(session.summaries) - len(summaries)
+            count += entry != session.entry
+            for path in self._files.files_of(file.session_id):
+                if path.suffix == ".jsonl":
+                    count += _remove_lines(path, unwanted, dry_run=dry_run)
+                elif path != file.path and not dry_run:
+                    path.unlink(missing_ok=True)
+            if not dry_run:
+                if count:
+                    file.replace(text_of(entry, messages, summaries))
+                self._registered(file)
+        return count
 
     def _keep_compacted(self, session: Session, count: int) -> None:
-        path = self._places.compacted_path(session.entry.session_id)
+        path = self._files.compacted_path(session.entry.session_id)
         part = replace(session, messages=session.messages[:count])
         replace_file(path, "".join(f"{line}\n" for line in export_lines(part)).encode())
 
     def _salvaged(self, file: SessionFile, reason: str) -> str:
-        """Put a sound file in place of a damaged one, which is kept; returns what was done."""
-        data = file.file.path.read_bytes()
+        """Put a valid file in place of a corrupt one, which is kept; returns what was done."""
+        data = file.path.read_bytes()
         known = self._registry.entries().get(file.session_id, {})
-        saved = salvage(data, known, session_id=file.session_id, kind=file.kind, place=file.place)
-        kept = self._places.keep_copy(file.file.path, data)
-        file.file.replace(saved.text)
+        saved = salvage(file, data, known)
+        kept = self._files.keep_copy(file.path, data)
+        file.replace(saved.text)
         lost = f", {saved.lost_lines} lines could not be read" if saved.lost_lines else ""
-        return f"{reason}; {saved.messages} messages were saved{lost}; the damaged file is kept as {kept}"
+        return f"{reason}; {saved.messages} messages were saved{lost}; the corrupt file is kept as {kept}"
+
+
+# --- what is unwanted ----------------------------------------------------------------------------
+
+
+def _without_unwanted(entry: SessionEntry, unwanted: Unwanted) -> SessionEntry:
+    """Return the entry without unwanted fields, such as a title, or notes that wait to be written."""
+    values = {name: getattr(entry, name) for name in SETTABLE}
+    gone = {name: None for name, value in values.items() if value is not None and unwanted(_as_text(value), 0)}
+    extra = {name: value for name, value in entry.extra.items() if not unwanted(_as_text(value), 0)}
+    return replace(entry, **gone, extra=extra)  # type: ignore[arg-type]  # every one of them may be None
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _everything_in(message: Message) -> str:
+    """Return text, thoughts, tool calls and fields of others."""
+    return f"{message.text}\n{_as_text(message_to_json(message))}"
+
+
+def _remove_lines(path: Path, unwanted: Unwanted, *, dry_run: bool) -> int:
+    """Remove unwanted messages from a JSONL file, and return how many."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    kept = [line for line in lines if not (line.strip() and _is_unwanted(line, unwanted))]
+    if len(kept) < len(lines) and not dry_run:
+        replace_file(path, "\n".join(kept).encode())
+    return len(lines) - len(kept)
+
+
+def _is_unwanted(line: str, unwanted: Unwanted) -> bool:
+    try:
+        values = json.loads(line)
+        message = message_from_json(values.get("message", values) if isinstance(values, dict) else values)
+    except (ValueError, SessionInputError):
+        return unwanted(line, 0)
+    return unwanted(_everything_in(message), message.timestamp)

@@ -1,1 +1,1 @@
-"""Where documents come from: the workspace's notes. Files in, clean `Document`s out."""
+"""Where documents come from: the notes of a workspace, and transcripts of past conversations."""

@@ -1,16 +1,10 @@
-"""The rules for paths of notes: what may be stored and asked for, where it lies on disk, and what is left alone.
-
-Workspace and extra paths in, `Root`s out; a path someone asks for in, its parts or a refusal out.
-"""
+"""The rules for stored paths: which names are notes, which are skipped, and which are refused."""
 
 from __future__ import annotations
 
 import os
 import re
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 ROOT_FILES = ("MEMORY.md", "memory.md")
 ROOT_FOLDER = "memory"
@@ -26,59 +20,9 @@ _PERCENT_ESCAPE = re.compile("%(?:[0-9a-f]{2}|u[0-9a-f]{4})", re.IGNORECASE)
 _SLASH_LOOKALIKES = frozenset("∕⁄⧸⧵⟋⟍∖")  # not folded by NFKC
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
-    """One place notes come from: how their stored paths begin, and where that is on disk."""
-
-    stored: str  # "memory", "notes/x.md", "@vault"; "" is the workspace itself
-    base: str  # a real folder; nothing below it may be a link
-    parts: tuple[str, ...]  # from the base to the root
-    is_extra: bool = False
-    is_outside: bool = False  # of the workspace; the stored path then begins with a label instead of `parts`
-    is_file: bool = False  # known to be a single file; extra paths may be either
-
-    @property
-    def real_path(self) -> str:
-        return os.path.join(self.base, *self.parts)  # noqa: PTH118 - strings, as the walk below it
-
-
-def roots_of(workspace: Path, extra_paths: Sequence[Path]) -> tuple[tuple[Root, ...], tuple[str, ...]]:
-    """Return where to look for notes, and the extra paths that leave the workspace through a link.
-
-    The order of the roots is the order in which a file found twice is kept.
-    """
-    base = os.path.realpath(workspace)
-    roots = [Root(name, base, (name,), is_file=True) for name in ROOT_FILES]
-    roots.append(Root(ROOT_FOLDER, base, (ROOT_FOLDER,)))
-    given = [Path(os.path.abspath(workspace / path)) for path in extra_paths]  # noqa: PTH100 - resolve() follows links
-    located = [(path, _below(base, _real_parent(path))) for path in given]
-    escaping: list[str] = []
-    labels = {inside[0].casefold() for _, inside in located if inside}
-    for path, inside in located:
-        if inside is not None:
-            roots.append(Root("/".join(inside), base, inside, is_extra=True))
-        elif path.is_relative_to(os.path.abspath(workspace)):  # noqa: PTH100
-            escaping.append(path.as_posix())
-        else:
-            label = _unused_label(path.name or "root", labels)
-            real = _real_parent(path)
-            parts = (real.name,) if real.name else ()
-            roots.append(Root(label, str(real.parent), parts, is_extra=True, is_outside=True))
-    return tuple(roots), tuple(escaping)
-
-
-def _real_parent(path: Path) -> Path:
-    """Resolve the folders on the way but not the last part: links may lead to a root, it must not be one."""
-    return Path(os.path.realpath(path.parent)) / path.name if path.name else path
-
-
-def _below(base: str, path: Path) -> tuple[str, ...] | None:
-    return path.relative_to(base).parts if path.is_relative_to(base) else None
-
-
-def _unused_label(name: str, taken: set[str]) -> str:
-    """Return `@name`, or `@name-2`, `@name-3.md`, ... when an earlier root is called so."""
-    stem, dot, ending = name.rpartition(".") if is_markdown(name) else (name, "", "")
+def unused_label(name: str, taken: set[str], endings: tuple[str, ...]) -> str:
+    """Return `@name`, or `@name-2`, `@name-3.md`, ... when an earlier root is called so; `taken` gets the label."""
+    stem, dot, ending = name.rpartition(".") if name.lower().endswith(endings) else (name, "", "")
     number, label = 1, f"@{name}"
     while label.casefold() in taken:
         number += 1
@@ -109,9 +53,9 @@ def is_text(name: str) -> bool:
 
 
 def parts_of(path: str) -> tuple[str, ...] | None:
-    """Return the parts of a stored path, or None when no note can have such a path on this system."""
+    """Return the parts of a stored path, or None when no document can have such a path on this system."""
     parts = tuple(path.split("/"))
-    if "\0" in path or not is_text(path) or not is_markdown(path) or not {"", ".", ".."}.isdisjoint(parts):
+    if "\0" in path or not is_text(path) or not {"", ".", ".."}.isdisjoint(parts):
         return None
     if os.name == "nt" and any(map(means_else_on_windows, parts)):
         return None

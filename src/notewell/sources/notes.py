@@ -1,42 +1,25 @@
-"""The notes of a workspace: `MEMORY.md`, `memory/**/*.md` and extra paths in, stamps and clean `Document`s out."""
+"""Lists and reads the notes of a workspace: `MEMORY.md`, `memory/**/*.md` and extra paths."""
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import os
-import stat
-import unicodedata
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 from notewell.errors import NoteNotFoundError, PathRefusedError, WorkspaceError
-from notewell.sources.dates import note_date
-from notewell.sources.decoding import decode_note
-from notewell.sources.front_matter import split_front_matter
-from notewell.sources.note_paths import Root, is_disguised, is_markdown, is_skipped, parts_of, roots_of
-from notewell.sources.opening import read_below
+from notewell.files.no_follow import read_below
+from notewell.sources.front_matter import note_date, split_front_matter
+from notewell.sources.note_paths import ROOT_FILES, ROOT_FOLDER, is_disguised, is_markdown, parts_of, unused_label
 from notewell.sources.privacy import is_private
-from notewell.sources.walking import Found, Walker, is_link, problem_at
+from notewell.sources.walk import Place, Root, Walker, find_file, is_same_file, place_below, problem_at
 from notewell.text.redaction import redact
-from notewell.types import Document, FileStamp, Listing, Problem, SourceName
+from notewell.types import Document, FileStamp, Listing, SourceName
 
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a path would lie: below a root, which may be the file itself."""
-
-    root: Root
-    rest: tuple[str, ...]
-
-    @property
-    def real_path(self) -> str:
-        return os.path.join(self.root.real_path, *self.rest)  # noqa: PTH118
-
-    @property
-    def stored(self) -> str:
-        return "/".join((self.root.stored, *self.rest) if self.root.stored else self.rest)
+ENDINGS = (".md",)
 
 
 class NotesSource:
@@ -50,7 +33,7 @@ class NotesSource:
         self._workspace = workspace
         self._extra_paths = tuple(extra_paths)
         self._redacted = redacted  # secrets are hidden before anybody sees the text
-        self._walker = Walker()
+        self._walker = Walker("memory", ENDINGS, kind="a Markdown file")
 
     @property
     def name(self) -> SourceName:
@@ -65,15 +48,7 @@ class NotesSource:
             return Listing(tuple(sorted(filter(None, map(self._stamp_if_there, paths)))))
         escaping = self._roots_and_escaping[1]
         problems = [problem_at(path, "leads out of the workspace through a link") for path in escaping]
-        walks = [self._walker.walk(root) for root in self._listed_roots()]
-        problems += [problem for _, unreadable in walks for problem in unreadable]
-        found = [note for files, _ in walks for note in files]
-        paths_and_files = {note.stamp.path for note in found}, {note.identity for note in found}
-        if any(len(distinct) < len(found) for distinct in paths_and_files):
-            found = [note for files, _ in walks for note in sorted(files, key=_path_of)]
-            problems += _drop_doubles(found)
-        problems.sort(key=lambda problem: problem.path)
-        return Listing(tuple(note.stamp for note in sorted(found, key=_path_of)), tuple(dict.fromkeys(problems)))
+        return self._walker.listing(self._listed_roots(), problems)
 
     def read(self, stamp: FileStamp) -> Document:
         """Return the note with the stamp of what was really read; only `stamp.path` is looked at.
@@ -83,7 +58,7 @@ class NotesSource:
         place = self._place(stamp.path)
         if place is None:
             raise FileNotFoundError(f"not a path of this memory: {stamp.path!r}")
-        raw, info = read_below(place.root.base, (*place.root.parts, *place.rest))
+        raw, info = read_below(place.root.base, place.below_base)
         text = decode_note(raw)
         if self._redacted:
             text = redact(text).text
@@ -105,12 +80,7 @@ class NotesSource:
     def exists(self, path: str) -> bool:
         """Say whether the path names a regular file of this memory now; a single look, folders on the way unchecked."""
         place = self._place(path)
-        if place is None:
-            return False
-        try:
-            return stat.S_ISREG(os.lstat(place.real_path).st_mode)
-        except OSError:  # gone or out of reach: either way nothing that could be shown
-            return False
+        return place is not None and place.exists()
 
     def resolve(self, path: str) -> Path:
         """Return where a note lies on disk.
@@ -134,7 +104,7 @@ class NotesSource:
             place = found
         if place.root.is_outside:
             raise PathRefusedError(path)
-        return place.root.base, (*place.root.parts, *place.rest), place.stored
+        return place.root.base, place.below_base, place.stored
 
     def stored_path(self, file: Path) -> str | None:
         """Return the stored path of a file on disk, or None when it is no note of this memory; it may be gone."""
@@ -179,103 +149,97 @@ class NotesSource:
                 yield root
             else:
                 for name in names - fixed:
-                    if name.casefold() == root.stored.casefold() and _is_same_file(root.base, name, root.stored):
+                    if name.casefold() == root.stored.casefold() and is_same_file(root.base, name, root.stored):
                         yield replace(root, stored=name, parts=(name,))
 
-    def _place(self, path: str) -> _Place | None:
+    def _place(self, path: str) -> Place | None:
         """Return where a path would lie, or None when it cannot be one of this memory."""
-        parts = parts_of(path)
+        parts = parts_of(path) if is_markdown(path) else None
         if parts is None:
             return None
         for root in self._roots:
-            place = _place_below(root, parts)
+            place = place_below(root, parts)
             if place is not None:
                 return place
         folded = tuple(part.casefold() for part in parts)
         for root in self._roots:
-            place = None if root.is_outside else _place_below(root, folded, casefold=True)
-            if place is not None and _is_same_file(root.base, "/".join(parts[: len(root.parts)]), root.stored):
-                return _Place(root, parts[len(root.parts) :])
+            place = None if root.is_outside else place_below(root, folded, casefold=True)
+            if place is not None and is_same_file(root.base, "/".join(parts[: len(root.parts)]), root.stored):
+                return Place(root, parts[len(root.parts) :])
         return None
 
-    def _find(self, path: str) -> tuple[_Place, os.stat_result]:
-        """Return the place of an existing note, every part spelt as its folder lists it, and what lstat says of it."""
+    def _find(self, path: str) -> tuple[Place, os.stat_result]:
         place = self._place(path)
         if place is None:
             raise PathRefusedError(path)
-        spelt: list[str] = []
-        folder = place.root.base
-        try:
-            for part in (*place.root.parts, *place.rest):
-                info = os.lstat(os.path.join(folder, part))  # noqa: PTH118
-                if is_link(info):
-                    raise PathRefusedError(path)
-                spelt.append(_listed_name(folder, part, info))
-                folder = os.path.join(folder, spelt[-1])  # noqa: PTH118
-        except (FileNotFoundError, NotADirectoryError):
-            raise (PathRefusedError if is_disguised(path) else NoteNotFoundError)(path) from None
-        except OSError as error:
-            raise PathRefusedError(path) from error
-        if not stat.S_ISREG(info.st_mode):
-            raise PathRefusedError(path)
-        depth = len(place.root.parts)
-        stored = place.root.stored if place.root.is_outside else "/".join(spelt[:depth])
-        return _Place(replace(place.root, stored=stored, parts=tuple(spelt[:depth])), tuple(spelt[depth:])), info
+        return find_file(place, path)
 
 
-def _path_of(note: Found) -> str:
-    return note.stamp.path
+# --- roots -------------------------------------------------------------------------------------
 
 
-def _drop_doubles(found: list[Found]) -> list[Problem]:
-    """Leave each real file and each path once in the list, the first one met; return what that leaves out."""
-    problems: list[Problem] = []
-    kept: dict[str, Found] = {}
-    seen: set[tuple[int, int] | str] = set()
-    for note in found:
-        if note.identity in seen:
-            continue
-        seen.add(note.identity)
-        path = note.stamp.path
-        if path in kept:
-            problems.append(problem_at(path, f"two files would have this path; {note.real_path} is left out"))
+def roots_of(workspace: Path, extra_paths: Sequence[Path]) -> tuple[tuple[Root, ...], tuple[str, ...]]:
+    """Return where to look for notes, and the extra paths that leave the workspace through a link.
+
+    The order of the roots is the order in which a file found twice is kept.
+    """
+    base = os.path.realpath(workspace)
+    roots = [Root(name, base, (name,), is_file=True) for name in ROOT_FILES]
+    roots.append(Root(ROOT_FOLDER, base, (ROOT_FOLDER,)))
+    given = [Path(os.path.abspath(workspace / path)) for path in extra_paths]  # noqa: PTH100 - resolve() follows links
+    located = [(path, _below(base, _real_parent(path))) for path in given]
+    escaping: list[str] = []
+    labels = {inside[0].casefold() for _, inside in located if inside}
+    for path, inside in located:
+        if inside is not None:
+            roots.append(Root("/".join(inside), base, inside, is_extra=True, missing_as=str(Path(base, *inside))))
+        elif path.is_relative_to(os.path.abspath(workspace)):  # noqa: PTH100
+            escaping.append(path.as_posix())
         else:
-            kept[path] = note
-    found[:] = kept.values()
-    return problems
+            label = unused_label(path.name or "root", labels, ENDINGS)
+            real = _real_parent(path)
+            parts = (real.name,) if real.name else ()
+            roots.append(Root(label, str(real.parent), parts, is_extra=True, is_outside=True, missing_as=str(real)))
+    return tuple(roots), tuple(escaping)
 
 
-def _place_below(root: Root, parts: tuple[str, ...], *, casefold: bool = False) -> _Place | None:
-    stored = root.stored.casefold() if casefold else root.stored
-    above = tuple(stored.split("/")) if stored else ()
-    rest = parts[len(above) :]
-    if parts[: len(above)] != above or (root.is_file and rest) or any(map(is_skipped, rest)):
-        return None
-    return _Place(root, rest)
+def _real_parent(path: Path) -> Path:
+    """Resolve the folders on the way but not the last part: links may lead to a root, it must not be one."""
+    return Path(os.path.realpath(path.parent)) / path.name if path.name else path
 
 
-def _is_same_file(folder: str, one: str, other: str) -> bool:
-    """Say whether two spellings name one file, as they do on disks that do not tell upper from lower case."""
-    try:
-        return os.path.samestat(
-            os.lstat(os.path.join(folder, one)),  # noqa: PTH118
-            os.lstat(os.path.join(folder, other)),  # noqa: PTH118
-        )
-    except OSError:
-        return False
+def _below(base: str, path: Path) -> tuple[str, ...] | None:
+    return path.relative_to(base).parts if path.is_relative_to(base) else None
 
 
-def _listed_name(folder: str, name: str, info: os.stat_result) -> str:
-    """Return the spelling a folder lists for a name that the disk accepted, perhaps in another case or Unicode form."""
-    if name.isascii() and not _is_same_file(folder, name, name.swapcase()):
-        return name
-    with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries]
-    if name in names:
-        return name
-    same = [other for other in names if _folded(other) == _folded(name)]
-    return next((other for other in same if os.path.samestat(os.lstat(os.path.join(folder, other)), info)), name)  # noqa: PTH118
+# --- decoding ----------------------------------------------------------------------------------
+
+# Longest first: the UTF-32 mark begins with the UTF-16 one.
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
 
 
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFC", name).casefold()
+def decode_note(raw: bytes) -> str:
+    r"""Return the text of a note; never fails.
+
+    What is not valid in its encoding becomes U+FFFD. NUL is removed, which also makes Latin text in UTF-16 without a
+    mark readable. Only "\n", "\r\n" and "\r" end a line, as in an editor; U+2028, "\v" and "\f" do not.
+    """
+    text = _decoded(raw)
+    if "\0" in text:
+        text = text.replace("\0", "")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text
+
+
+def _decoded(raw: bytes) -> str:
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if raw.startswith(mark):
+            return raw[len(mark) :].decode(encoding, "replace")
+    return raw.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Who is listening in, what of the memory they may see out: notes by path and front matter, transcripts by session.
+"""Decides which notes and conversations an audience may see.
 
 A direct chat sees all of its agent's memory. A group sees neither `MEMORY.md` nor private notes, and of all
 conversations only its own.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from notewell.errors import QueryError
+from notewell.sources.transcripts import ARCHIVE, GROUPS, SESSION_ENDING, SESSION_ID, TOP
 from notewell.types import Document
 
 Chat = Literal["direct", "group"]
@@ -22,7 +23,6 @@ _YES = frozenset({"true", "yes", "on", "1"})
 # In front matter that could not be read as such the wish is honoured all the same.
 _WISH = re.compile(r"^[ \t]*[\"']?private[\"']?[ \t]*:[ \t]*[\"']?(?:true|yes|on|1)\b", re.IGNORECASE | re.MULTILINE)
 _LOOKED_AT = 8000  # characters of a note in which front matter could be
-_SESSION = re.compile(r"[a-z0-9][a-z0-9_-]{0,127}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Audience:
         """The stored paths under which the session store keeps a group's conversation."""
         if self.session is None:
             return frozenset()
-        return frozenset(f"sessions/{folder}groups/{self.session}.json5" for folder in ("", "archive/"))
+        return frozenset(f"{TOP}/{folder}{GROUPS}/{self.session}{SESSION_ENDING}" for folder in ("", f"{ARCHIVE}/"))
 
     def may_see(self, document: Document) -> bool:
         """Say whether a document may be shown to this audience."""
@@ -69,7 +69,7 @@ def audience_of(chat: str | None, session: str | None, opened_for: Audience = DI
     if kind not in get_args(Chat):
         raise QueryError(f"there is no chat of the kind {kind!r}", hint="use direct or group")
     own = opened_for.session if session is None else session
-    if own is not None and not _SESSION.fullmatch(own):
+    if own is not None and not SESSION_ID.fullmatch(own):
         raise QueryError(f"{own!r} is not a session id", hint="`notewell sessions list` shows them")
     if opened_for.is_group and kind != "group":
         raise QueryError("this memory was opened for a group", hint="open one for the direct chat")

@@ -1,4 +1,4 @@
-"""Places with notes in, whether something in them changed out: by the system's file events, through `watchfiles`.
+"""Watches folders for changed notes and transcripts, through the file events of the system (`watchfiles`).
 
 Folders are watched, never single files, so that ten thousand notes cost no more than their folders do. The workspace
 itself is watched without what lies below it: only the folders that hold notes are watched whole.
@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from notewell.files.faults import reach
-from notewell.sources.note_paths import is_markdown, is_skipped, roots_of
+from notewell.sources.note_paths import is_markdown, is_skipped
+from notewell.sources.notes import roots_of
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify

@@ -140,7 +140,7 @@ def test_memory_that_is_turned_off_is_an_error_not_an_empty_answer(workspace):
 def test_an_index_that_cannot_be_used_is_an_error(workspace):
     with Memory.open(workspace, provider="none") as memory:
         memory.index()
-        index = memory.state.current()
+        index = memory._components.folder.current()
     import apsw
 
     database = apsw.Connection(str(index))

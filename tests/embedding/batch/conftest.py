@@ -63,7 +63,7 @@ class Harbour:
     @property
     def ledger(self) -> list[JobRecord]:
         with Memory(self.workspace, self.settings()) as memory:
-            return Ledger(memory.state.path).records()
+            return Ledger(memory._components.folder.path).records()
 
     @property
     def jobs(self) -> int:
@@ -79,7 +79,7 @@ class Harbour:
 
     def check_complete(self, memory: Memory, chunks: int = NOTES) -> None:
         """Fail unless every chunk has the vector of its own text."""
-        with memory.store() as store:
+        with memory._components.index.use() as store:
             assert store is not None
             assert store.verify() == []
             with store.reading() as snapshot:

@@ -11,7 +11,8 @@ import pytest
 from notewell import Memory
 from notewell.embedding.batch.jobs import SHORT_HASH
 from notewell.embedding.batch.ledger import Ledger
-from notewell.settings import BatchSettings, RemoteSettings, Settings
+from notewell.indexing.plan import Deadline, SyncPolicy
+from notewell.settings import RemoteSettings, Settings
 from notewell.types import hash_text
 from tests.fakes.providers import FakeOllama
 
@@ -35,7 +36,7 @@ def test_a_run_that_does_not_wait_leaves_the_chunks_to_a_later_one(harbour):
     harbour.fake.hold_jobs = True
     report = memory.index(batch=True, wait=False)
     assert (report.embedded, report.pending, report.jobs, report.complete) == (0, NOTES, 1, True)
-    assert any(f"1 batch job is under way for {NOTES} chunks" in note for note in report.notes)
+    assert any(f"1 batch job is in progress for {NOTES} chunks" in note for note in report.notes)
     (job,) = memory.status().jobs
     assert (job.provider, job.chunks, job.id) == (harbour.fake.name, NOTES, next(iter(harbour.fake.book.jobs)))
     memory.close()
@@ -149,24 +150,14 @@ def test_the_pause_between_looks_grows(openai_harbour):
             pauses.append(timeout)
             return super().wait(0)
 
-    from notewell.embedding.batch.jobs import open_jobs
-    from notewell.indexing.batch_run import BatchRun
-    from notewell.indexing.batch_steps import run_in_steps
-
-    memory = openai_harbour.open()
-    update = memory.update(memory.selection.embedder)
-    jobs = open_jobs(memory.selection.embedder, memory.state.path)
-    batch = BatchRun(jobs, BatchSettings(poll_interval_ms=2000), makes_jobs=True, asked_by_name=True)
-    report = run_in_steps(replace(update, batch=batch).run, batch, wait=True, stop=Patient())
-    batch.close()
+    memory = openai_harbour.open(poll_interval_ms=2000)
+    report = memory._components.sync.run(SyncPolicy(batch=True, deadline=Deadline(stop=Patient())))
     assert report.embedded == NOTES
     assert sum(pauses) == pytest.approx(2.0 + 2.0 + 3.0 + 4.5 + 6.75 + 10.125 + 15.1875, abs=1.0)
     assert max(pauses) <= 1.0  # in pieces, so that Ctrl-C is seen everywhere
 
 
 def test_waiting_ends_when_it_is_told_to(openai_harbour):
-    from notewell.indexing.with_jobs import JobsAsked
-
     openai_harbour.fake.hold_jobs = True
     memory = openai_harbour.open()
     stop = threading.Event()
@@ -177,8 +168,7 @@ def test_waiting_ends_when_it_is_told_to(openai_harbour):
             stop.set()
 
     openai_harbour.fake.on_request = watch
-    asked = JobsAsked(memory.settings.remote.batch, batch=True, stop=stop)
-    report = asked.run(memory.update(memory.selection.embedder))
+    report = memory._components.sync.run(SyncPolicy(batch=True, deadline=Deadline(stop=stop)))
     assert (report.jobs, report.pending) == (1, NOTES)
 
 
@@ -212,7 +202,7 @@ def test_a_provider_without_jobs_embeds_the_ordinary_way_and_says_so(tmp_path):
         with Memory(workspace, settings) as memory:
             report = memory.index(batch=True)
     assert (report.embedded, report.pending) == (NOTES, 0)
-    assert any("batch jobs are offered by OpenAI" in note for note in report.notes)
+    assert any("only OpenAI, Gemini, Voyage and Mistral offer batch jobs" in note for note in report.notes)
 
 
 def test_a_new_model_answers_only_when_its_jobs_are_done(openai_harbour):
@@ -256,15 +246,15 @@ def test_a_forgotten_text_gets_no_vector_from_a_job(harbour):
     harbour.fake.hold_jobs = True
     memory.index(batch=True, wait=False)
     (record,) = harbour.ledger
-    with memory.store() as store:
+    with memory._components.index.use() as store:
         forgotten = next(chunk.embedded_hash for chunk in store.pending(NOTES) if "subject2" in chunk.embedded_text)
-    assert Ledger(memory.state.path).forget([forgotten, "0" * 64]) == 1
-    assert Ledger(memory.state.path).forget([forgotten]) == 0
+    assert Ledger(memory._components.folder.path).forget([forgotten, "0" * 64]) == 1
+    assert Ledger(memory._components.folder.path).forget([forgotten]) == 0
     (harbour.workspace / "memory" / "note2.md").unlink()
     harbour.fake.hold_jobs = False
     harbour.fake.polls_until_done = 0
     memory.index()
-    kept = memory.cache.get_many(memory.selection.embedder.identity, record.hashes)
+    kept = memory.cache.get_many(memory._components.embedders.selection.embedder.identity, record.hashes)
     assert set(kept) == set(record.hashes) - {forgotten}
     assert harbour.texts_embedded_at_once() == 0
     harbour.check_complete(memory, NOTES - 1)
@@ -277,7 +267,7 @@ def test_a_job_of_which_nothing_is_wanted_is_cancelled(harbour):
     (record,) = harbour.ledger
     for note in (harbour.workspace / "memory").iterdir():
         note.unlink()
-    Ledger(memory.state.path).forget(record.hashes)
+    Ledger(memory._components.folder.path).forget(record.hashes)
     memory.index()
     (job,) = harbour.fake.book.jobs.values()
     assert job.state == "cancelled"
@@ -291,16 +281,16 @@ def test_a_corrupt_record_is_told_by_doctor(openai_harbour):
     memory = openai_harbour.open()
     openai_harbour.fake.hold_jobs = True
     memory.index(batch=True, wait=False)
-    folder = memory.state.path / "batch-jobs"
+    folder = memory._components.folder.path / "batch-jobs"
     (folder / "0123.json").write_text('{"mark": ', encoding="utf-8")
     checks = {(check.name, check.ok) for check in memory.doctor()}
     assert {("jobs", True), ("jobs", False)} <= checks
-    assert len(Ledger(memory.state.path).records()) == 1
+    assert len(Ledger(memory._components.folder.path).records()) == 1
 
 
 def test_what_a_killed_process_left_of_a_record_is_taken_away(openai_harbour):
     memory = openai_harbour.open()
-    folder = memory.state.path / "batch-jobs"
+    folder = memory._components.folder.path / "batch-jobs"
     folder.mkdir(parents=True)
     (folder / "0123.77.tmp").write_text('{"mark": ', encoding="utf-8")
     memory.index()
@@ -311,7 +301,7 @@ def test_the_ledger_holds_neither_text_nor_key(harbour):
     memory = harbour.open()
     harbour.fake.hold_jobs = True
     memory.index(batch=True, wait=False)
-    (path,) = (memory.state.path / "batch-jobs").iterdir()
+    (path,) = (memory._components.folder.path / "batch-jobs").iterdir()
     content = path.read_text(encoding="utf-8")
     assert json.loads(content)["job_id"]
     assert "subject" not in content

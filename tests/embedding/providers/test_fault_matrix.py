@@ -66,7 +66,7 @@ def notes(tmp_path):
 
 
 def faults_of(memory):
-    with memory.store() as store:
+    with memory._components.index.use() as store:
         return list(store.verify())
 
 

@@ -94,7 +94,7 @@ def test_a_model_that_nobody_knows_needs_no_network_once_it_is_indexed(workspace
     with Memory.open(
         workspace, provider="openai", model="house-model", remote__base_url=address, remote__api_key="any"
     ) as memory:
-        assert memory.selection.embedder.identity.dimensions == 99
+        assert memory._components.embedders.selection.embedder.identity.dimensions == 99
         answer = memory.search("guest wifi", sync=False)
         assert answer.mode == "keyword"
         assert answer.hits

@@ -53,7 +53,7 @@ def test_a_killed_run_pays_again_only_for_what_was_pending(many_notes, after):
             report = memory.index()
             status = memory.status()
             assert (report.complete, status.pending) == (True, 0)
-            with memory.store() as store:
+            with memory._components.index.use() as store:
                 assert list(store.verify()) == []
         largest = max(len(request.json["input"]) for request in fake.requests_to("embed") if request.json)
         # Four pending and four that had come but were not stored yet.

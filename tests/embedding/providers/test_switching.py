@@ -31,7 +31,7 @@ def test_a_new_provider_that_fails_half_way_leaves_the_old_vectors_in_use(many_n
     with FakeOpenAI() as fake:
         with open_memory(many_notes, fake) as memory:
             memory.index()
-            old = memory.selection.embedder.identity
+            old = memory._components.embedders.selection.embedder.identity
         done = len(fake.requests_to("embed"))
         with open_memory(many_notes, fake, model="text-embedding-3-large") as memory:
             fake.latency = 0.01
@@ -51,7 +51,7 @@ def test_a_new_provider_that_fails_half_way_leaves_the_old_vectors_in_use(many_n
             assert f"answered with the vectors of {old}" in notes_of(answer)
             status = memory.status()
             assert status.index_embedder == str(old)
-            assert any("they answer until those of" in note for note in status.notes)
+            assert any("they answer until the vectors of" in note for note in status.notes)
             check = next(check for check in memory.doctor() if check.name == "vectors")
             assert not check.ok
             assert str(old) in check.detail
@@ -151,7 +151,7 @@ def test_vectors_of_the_provider_stay_until_the_fallback_s_are_complete(many_not
     with FakeOpenAI() as fake, FakeGemini() as other:
         with open_memory(many_notes, fake) as memory:
             memory.index()
-            old = memory.selection.embedder.identity
+            old = memory._components.embedders.selection.embedder.identity
         other.inject("unauthorized", times=None)
         (many_notes / "memory/new.md").write_text("# New\n\nA quokka moved in.\n")
         fake.inject("quota", times=None)

@@ -65,7 +65,7 @@ class Stage:
             assert contents_of(memory) == self.expected
             assert faults_of(memory) == []
             assert memory.search("subjectnew", sync=False).hits[0].path == "memory/new.md"
-            left = {path.name for path in memory.state.path.iterdir()}
+            left = {path.name for path in memory._components.folder.path.iterdir()}
             assert len([name for name in left if name.startswith("index-") and name.endswith(".sqlite")]) == 1, left
             assert not [name for name in left if name.endswith(".tmp")], left
             assert damaged or not [name for name in left if "corrupt" in name], left

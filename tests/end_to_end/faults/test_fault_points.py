@@ -103,7 +103,7 @@ def test_the_list_of_points_reached_often_enough_is_right(stage, tmp_path):
 def test_a_damaged_index_that_cannot_be_set_aside(stage, tmp_path, way, error):
     folder = stage.set_up(tmp_path / "workspace")
     with Memory.open(folder, provider="hashing") as memory:
-        path = memory.state.current()
+        path = memory._components.folder.current()
     path.write_bytes(b"not a database " * 500)
     with Memory.open(folder, provider="hashing") as memory:
         with failing("aside.rename", ERRORS[error], times=WAYS[way][1]) as failures:

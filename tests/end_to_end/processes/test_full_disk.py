@@ -98,7 +98,7 @@ def test_a_rebuild_without_room_leaves_the_old_index_in_use(notes, tmp_path):
         assert json.loads(rebuilt.stdout)["rebuilt"]
         with Memory.open(notes, provider="hashing", store__path=str(disk / "state")) as memory:
             assert faults_of(memory) == []
-            assert len(list(memory.state.path.glob("index-*.sqlite"))) == 1
+            assert len(list(memory._components.folder.path.glob("index-*.sqlite"))) == 1
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no limit on the size of a process's files")

@@ -65,7 +65,7 @@ def check_after_kill(folder: Path, stage: Stage) -> None:
         assert contents_of(memory) == stage.expected
         assert faults_of(memory) == []
         assert memory.search("subject5x2", sync=False).hits[0].path == "memory/note5.md"
-        leftover = {path.name for path in memory.state.path.iterdir() if path.name.startswith("index-")}
+        leftover = {path.name for path in memory._components.folder.path.iterdir() if path.name.startswith("index-")}
         assert len([name for name in leftover if name.endswith(".sqlite")]) == 1
         assert not [name for name in leftover if "corrupt" in name]
 

@@ -60,7 +60,7 @@ def test_kill_9(worker, tmp_path, scenario):
         assert run(folder, kill_at_call=chance.randrange(1, calls))["killed"]
         with open_memory(folder, talks) as memory:
             assert faults_of(memory) == []
-            with memory.store() as store:
+            with memory._components.index.use() as store:
                 if store is not None:
                     reached.add(position_of(memory, "sessions/@talks/a.jsonl"))
             report = memory.index()

@@ -150,7 +150,7 @@ def test_a_storm_of_checkouts_ends_like_a_fresh_index(notes, tmp_path):
 READER = """
 import sys
 from notewell import Memory
-with Memory.open(sys.argv[1], provider="hashing") as memory, memory.store() as store:
+with Memory.open(sys.argv[1], provider="hashing") as memory, memory._components.index.use() as store:
     with store.reading() as snapshot:
         print(snapshot.counts().chunks, flush=True)
         sys.stdin.readline()
@@ -170,7 +170,7 @@ def test_an_old_index_is_deleted_when_its_last_reader_is_gone(notes):
 
     with Memory.open(notes, provider="hashing") as memory:
         memory.index()
-        old, chunks = memory.state.current(), memory.status().chunks
+        old, chunks = memory._components.folder.current(), memory.status().chunks
     reader = subprocess.Popen(
         [sys.executable, "-c", READER, str(notes)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -178,7 +178,7 @@ def test_an_old_index_is_deleted_when_its_last_reader_is_gone(notes):
         assert int(reader.stdout.readline()) == chunks
         with Memory.open(notes, provider="hashing") as memory:
             memory.index(force=True)
-            assert memory.state.current() != old
+            assert memory._components.folder.current() != old
             assert old.exists()
         reader.stdin.write("\n")
         reader.stdin.flush()

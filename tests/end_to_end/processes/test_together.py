@@ -76,7 +76,7 @@ def test_two_writers_and_several_readers_never_see_an_error_and_lose_nothing(wor
             for i in range(ROUNDS):
                 found = memory.search(f"subject{name}{i}", sync=False).hits
                 assert f"memory/{name}{i}.md" in [hit.path for hit in found[:2]]
-        assert not list(memory.state.path.glob("*damaged*"))
+        assert not list(memory._components.folder.path.glob("*damaged*"))
 
 
 def test_first_runs_that_start_together_make_one_index(workspace, tmp_path):
@@ -87,7 +87,7 @@ def test_first_runs_that_start_together_make_one_index(workspace, tmp_path):
     assert sum(report["added"] for report in reports) == 7
     with Memory.open(workspace, provider="hashing") as memory:
         assert contents_of(memory) == fresh_contents(workspace, tmp_path / "fresh")
-        assert len(list(memory.state.path.glob("index-*.sqlite"))) == 1
+        assert len(list(memory._components.folder.path.glob("index-*.sqlite"))) == 1
 
 
 def test_eight_readers_two_writers_and_rebuilds_for_a_while(tmp_path):

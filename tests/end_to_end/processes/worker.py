@@ -17,7 +17,7 @@ import numpy as np
 
 from notewell import Memory
 from notewell.embedding.hashing import HashingEmbedder
-from notewell.sources.transcripts import pieces
+from notewell.sources.transcripts import growing
 
 
 def index(request) -> None:
@@ -35,7 +35,7 @@ def index(request) -> None:
     if request.get("profile"):
         sys.setprofile(count)
     if "piece_chars" in request:  # so that a small conversation is taken in piece by piece, as a large one is
-        pieces.PIECE_CHARS = request["piece_chars"]
+        growing.PIECE_CHARS = request["piece_chars"]
     options = request.get("options", {})
     with Memory.open(
         request["workspace"], provider="hashing", cache__enabled=request.get("cache", True), **options

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notewell.sources.transcripts.messages import LeftOut, Message, moment_of
-from notewell.sources.transcripts.records import NotARecord, message_of, record_in
+from notewell.sources.transcripts.formats import NotARecord, record_in, spoken_in
+from notewell.sources.transcripts.messages import LeftOut, Message, milliseconds
 from notewell.text.fences import fence
 from tests.sources.transcripts.records import AT, claude, codex, codex_message, openclaw, text_block
 
@@ -66,7 +68,7 @@ SAID = [
 
 @pytest.mark.parametrize(("record", "line"), SAID)
 def test_what_people_and_assistants_say_is_kept(record, line):
-    message = message_of(record)
+    message = spoken_in(record)
     assert isinstance(message, Message)
     assert message.line == line
 
@@ -130,7 +132,7 @@ LEFT_OUT = [
 
 @pytest.mark.parametrize(("record", "reason"), LEFT_OUT)
 def test_everything_else_is_left_out_for_a_reason(record, reason):
-    assert message_of(record) is reason
+    assert spoken_in(record) is reason
 
 
 @pytest.mark.parametrize(
@@ -168,10 +170,8 @@ def test_broken_utf_8_inside_a_record_does_not_lose_it():
     ],
 )
 def test_moments(value, day):
-    from datetime import UTC
-
-    moment = moment_of(value)
-    assert (moment.astimezone(UTC).date().isoformat() if moment else None) == day
+    moment = milliseconds(value)
+    assert (datetime.fromtimestamp(moment / 1000, UTC).date().isoformat() if moment else None) == day
 
 
 JSON = st.recursive(
@@ -196,7 +196,7 @@ RECORDS = st.dictionaries(
 @settings(max_examples=300, derandomize=True, deadline=None)
 @given(RECORDS)
 def test_no_record_is_too_odd(record):
-    said = message_of(record)
+    said = spoken_in(record)
     assert isinstance(said, Message | LeftOut)
     if isinstance(said, Message):
         assert "\n" not in said.line

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from notewell.errors import NoteNotFoundError, PathRefusedError
-from notewell.sources.transcripts import pieces as pieces_module
-from notewell.sources.transcripts.lines import LONGEST_LINE
+from notewell.sources.transcripts import growing
+from notewell.sources.transcripts.growing import LONGEST_LINE
 from notewell.sources.transcripts.source import TranscriptSource
 from notewell.types import FileStamp, Problem
 from tests.sources.transcripts.records import claude, jsonl, openclaw
@@ -188,7 +189,7 @@ def test_bad_and_giant_lines_are_counted_and_the_rest_is_read(own, source):
     assert problems == (
         Problem(
             "sessions/a.jsonl",
-            "left out: 2 lines are no JSON records (line 2 first); line 4 is longer than 4 MB; "
+            "left out: 2 lines are not JSON records (line 2 first); line 4 is longer than 4 MB; "
             "the last line is incomplete and waits for its end",
         ),
     )
@@ -235,7 +236,7 @@ def test_messages_are_numbered_whatever_lies_between_them(own, source, monkeypat
     (own / "a.jsonl").write_bytes(jsonl(*records))
     at_once = [line for piece in pieces(source, "sessions/a.jsonl") for line in piece.lines]
     assert [(line.line, line.turn) for line in at_once] == [(2 * number, number) for number in range(1, 10)]
-    monkeypatch.setattr(pieces_module, "PIECE_CHARS", 40)
+    monkeypatch.setattr(growing, "PIECE_CHARS", 40)
     several = pieces(source, "sessions/a.jsonl")
     assert len(several) > 2
     assert [line for piece in several for line in piece.lines] == at_once
@@ -298,6 +299,12 @@ HEAD = b'{\n  // a comment\n  sessionId: "a",\n  messages: [\n'
 FOOT = b"  ], // end of messages\n  updatedAt: 3,\n}\n"
 
 
+def session_file(*elements: bytes) -> bytes:
+    """Return a session file exactly as the store writes it."""
+    body = HEAD + b"".join(elements)
+    return body + FOOT.removesuffix(b"}\n") + b"  messagesEnd: %d,\n}\n" % len(body)
+
+
 def element(role: str, content: str) -> bytes:
     return b"    " + json.dumps({"role": role, "content": content, "timestamp": 1704067200000}).encode() + b",\n"
 
@@ -305,13 +312,12 @@ def element(role: str, content: str) -> bytes:
 def test_a_session_file_grows_in_front_of_its_foot(own, source):
     file = own / "chats/a.json5"
     file.parent.mkdir()
-    file.write_bytes(HEAD + element("user", "one") + element("tool", "x") + FOOT)
+    elements = [element("user", "one"), element("tool", "x")]
+    file.write_bytes(session_file(*elements))
     first = pieces(source, "sessions/chats/a.json5")[-1]
     assert [tuple(line) for line in first.lines] == [(5, "User: one", 1)]
     assert first.problems == ()
-    with file.open("r+b") as handle:
-        handle.seek(-len(FOOT), os.SEEK_END)
-        handle.write(element("assistant", "two") + FOOT)
+    file.write_bytes(session_file(*elements, element("assistant", "two")))
     (second,) = pieces(source, "sessions/chats/a.json5", first.position)
     assert [tuple(line) for line in second.lines] == [(7, "Assistant: two", 2)]
     assert not second.from_start
@@ -326,20 +332,100 @@ def test_a_message_that_a_person_wrote_in_json5_is_read(own, source):
     assert read(source, "sessions/chats/a.json5") == ([(6, "User: by hand")], ())
 
 
-@pytest.mark.parametrize("line", [b"{role: ", b"{role: 'user', content: }", b"oops", b"[1]"])
-def test_a_message_that_a_person_broke_is_told(line, own, source):
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        pytest.param(b"{role: ", "line 5: not valid JSON5", id="cut"),
+        pytest.param(b"{role: 'user', content: }", "line 5: not valid JSON5", id="no value"),
+        pytest.param(b"oops", "line 5: not valid JSON5", id="no message"),
+        pytest.param(b"[1]", "message 1: a message needs a role", id="a list"),
+    ],
+)
+def test_a_message_that_a_person_broke_is_told(line, reason, own, source):
     file = own / "chats/a.json5"
     file.parent.mkdir()
     file.write_bytes(HEAD + b"    " + line + b",\n" + element("user", "whole") + FOOT)
     said, problems = read(source, "sessions/chats/a.json5")
     assert said == [(6, "User: whole")]
-    assert problems == (Problem("sessions/chats/a.json5", "left out: line 5 is no JSON record"),)
+    [problem] = problems
+    assert problem.path == "sessions/chats/a.json5"
+    assert problem.reason.startswith(f"cannot be read as a session: {reason}")
+    assert problem.reason.endswith("; run `notewell sessions repair a`")
 
 
-def test_a_session_file_in_another_layout_is_told(own, source):
+OTHER_LAYOUTS = [
+    pytest.param(
+        '{messages: [{role: "user", content: "x"}, {role: "assistant", content: "y"}]}', [1, 1], id="one line"
+    ),
+    pytest.param(
+        json.dumps(
+            {"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}], "tag": 1}, indent=4
+        ),
+        [3, 7],
+        id="as an editor formats it",
+    ),
+    pytest.param(
+        "\ufeff{\r\n  messages: [\r\n  {role: 'user', content: 'x'},\r\n/* { */\r\n"
+        "  {role: 'assistant', content: 'y'},\r\n ],\r\n}",
+        [3, 5],
+        id="Windows",
+    ),
+    pytest.param(
+        "{messages: [\n{role: 'user', content: 'x'}, // {\n{role: 'assistant', content: 'y'}],\n"
+        "compactedHistory: [{role: 'system', content: 'z'}]}",
+        [2, 3],
+        id="fields after the messages",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "lines"), OTHER_LAYOUTS)
+def test_a_session_file_in_any_layout_is_read_with_its_lines(text, lines, own, source):
     file = own / "chats/a.json5"
     file.parent.mkdir()
-    file.write_bytes(b'{messages: [{role: "user", content: "x"}]}\n')
-    said, problems = read(source, "sessions/chats/a.json5")
+    file.write_bytes(text.encode())
+    said = list(zip(lines, ["User: x", "Assistant: y"], strict=True))
+    assert read(source, "sessions/chats/a.json5") == (said, ())
+    shown = {line.number: line.text for line in source.rendered("sessions/chats/a.json5", 1)}
+    assert all(text in shown[line] for line, text in said)
+    position = pieces(source, "sessions/chats/a.json5")[-1].position
+    (again,) = pieces(source, "sessions/chats/a.json5", position)
+    assert (again.lines, again.from_start) == ((), False)
+    file.write_bytes(text.encode() + b"\n// more\n")
+    assert pieces(source, "sessions/chats/a.json5", position)[-1].from_start
+
+
+def test_a_session_file_that_cannot_be_read_is_told_every_time_until_it_is_fixed(own, source):
+    file = own / "chats/a.json5"
+    file.parent.mkdir()
+    file.write_bytes(HEAD + element("user", "one") + b"oops\n" + FOOT)
+    first = pieces(source, "sessions/chats/a.json5")[-1]
+    assert first.stamp.mtime_ns == 0  # so that the next run looks at it again
+    (again,) = pieces(source, "sessions/chats/a.json5", first.position)
+    assert (again.lines, again.from_start, again.problems) == ((), False, first.problems)
+    file.write_bytes(HEAD + element("user", "one") + FOOT)
+    (fixed,) = pieces(source, "sessions/chats/a.json5", first.position)
+    assert (fixed.from_start, fixed.problems, [line.text for line in fixed.lines]) == (True, (), ["User: one"])
+
+
+def test_a_session_file_of_a_newer_release_is_told(own, source):
+    file = own / "chats/a.json5"
+    file.parent.mkdir()
+    file.write_bytes(b"{version: 9, messages: [{role: 'user', content: 'x'}]}")
+    said, [problem] = read(source, "sessions/chats/a.json5")
     assert said == []
-    assert "do not stand one a line" in problems[0].reason
+    assert problem.reason.endswith("was written by a newer release (format 9); upgrade notewell")
+
+
+def test_the_stores_own_layout_needs_no_json5_parser(own, source, monkeypatch):
+    file = own / "chats/a.json5"
+    file.parent.mkdir()
+    file.write_bytes(session_file(element("user", "one"), element("assistant", "two")))
+    monkeypatch.setitem(sys.modules, "pyjson5", None)  # as if it were not installed
+    assert read(source, "sessions/chats/a.json5") == ([(5, "User: one"), (6, "Assistant: two")], ())
+    file.write_bytes(session_file(element("user", "one"), b'    {"content": "no role"},\n'))
+    assert "a message needs a role" in read(source, "sessions/chats/a.json5")[1][0].reason
+    file.write_bytes(b"{messages: [{role: 'user', content: 'x'}]}")
+    said, [problem] = read(source, "sessions/chats/a.json5")
+    assert said == []
+    assert 'run `pip install "notewell[sessions]"`' in problem.reason

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from notewell.agents.adapters.shared import index_written
 from notewell.errors import NotewellError, QueryError
-from notewell.memory.remembering import notes_lock
-from notewell.memory.remembering.appending import MOST_BYTES, MOST_TRIES, note_identity
-from notewell.memory.remembering.files import NoteFolder, open_folder
+from notewell.files.no_follow import is_link, read_below
+from notewell.memory.note_folder import NoteFolder, open_folder
+from notewell.memory.note_writing import MOST_BYTES, MOST_TRIES, note_identity, notes_lock
 from notewell.sources.note_paths import (
     ROOT_FILES,
     ROOT_FOLDER,
@@ -28,8 +28,6 @@ from notewell.sources.note_paths import (
     is_text,
     means_else_on_windows,
 )
-from notewell.sources.opening import read_below
-from notewell.sources.walking import is_link
 from notewell.text.fences import strip_fenced
 from notewell.text.redaction import redact
 

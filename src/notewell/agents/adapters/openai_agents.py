@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from notewell.agents.adapters.shared import needs_extra
 from notewell.agents.tools import MemoryTools
 from notewell.errors import SessionExistsError, SessionNotFoundError
-from notewell.sessions import Message, ToolCall
-from notewell.sessions.ids import id_of_group
+from notewell.sessions import Message, ToolCall, id_of_group
 
 with needs_extra("openai-agents"):
     from agents.memory import SessionSettings

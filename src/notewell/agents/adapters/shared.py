@@ -81,7 +81,7 @@ def index_written(memory: Memory, paths: Collection[str]) -> list[str]:
     if not paths:
         return []
     try:
-        report = memory.parts.catch_up(paths=paths)
+        report = memory.sync(paths=paths)
     except NotewellError as error:
         return [f"written, but search cannot find it yet: {error.message}; {error.hint}"]
     return [f"{problem.path}: {problem.reason}" for problem in report.problems]

@@ -1,26 +1,179 @@
-"""What someone said in, a message of clean text or the reason to leave it out out; pure, shared by all formats."""
+"""The message of a conversation: its fields, its JSON, and the text of it that becomes memory."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
+from notewell.errors import SessionInputError
 from notewell.text.fences import strip_fenced
 
-Record = Mapping[str, Any]
-Role = Literal["user", "assistant"]
+Json = Mapping[str, Any]
 
-SPEAKERS: Mapping[Role, str] = {"user": "User", "assistant": "Assistant"}
+TEXT_BLOCKS = ("text", "input_text", "output_text")
+SPEAKERS = {"user": "User", "assistant": "Assistant"}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool the assistant called."""
+
+    id: str
+    name: str
+    arguments: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message. `content` is text, or blocks such as `{"type": "text", "text": ...}`."""
+
+    role: str  # user, assistant, system, tool
+    content: str | tuple[Json, ...] = ""
+    timestamp: int = 0  # milliseconds since 1970; 0: the store sets the time of the append
+    id: str = ""  # empty: the store gives it one
+    usage: Json | None = None  # inputTokens, outputTokens
+    thinking_blocks: tuple[Json, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None  # of a tool's answer
+    name: str | None = None
+    extra: Json = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The content if it is text, else its text blocks."""
+        return text_of(self.content)
+
+    @property
+    def line(self) -> str:
+        """The message as one line: the speaker, then the text with white space collapsed."""
+        return f"{SPEAKERS.get(self.role, self.role)}: {' '.join(self.text.split())}"
+
+
+def text_of(content: object) -> str:
+    """Return the text of a message's content: a string, or the text blocks of a list."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list | tuple):
+        return ""
+    return "\n".join(
+        block["text"]
+        for block in content
+        if isinstance(block, dict) and block.get("type") in TEXT_BLOCKS and isinstance(block.get("text"), str)
+    )
+
+
+# --- JSON --------------------------------------------------------------------------------------
+
+_KEYS = {"role", "content", "timestamp", "id", "usage", "thinkingBlocks", "toolCalls", "toolCallId", "name"}
+
+
+def message_from_json(values: object) -> Message:
+    """Return the message that JSON describes; raises SessionInputError when it describes none."""
+    if not isinstance(values, Mapping) or not isinstance(values.get("role"), str) or not values["role"].strip():
+        raise SessionInputError("a message needs a role", hint='for example {"role": "user", "content": "Hello"}')
+    content = values.get("content")
+    if isinstance(content, list | tuple):
+        content = tuple(
+            block if isinstance(block, Mapping) else {"type": "text", "text": str(block)} for block in content
+        )
+    elif content is None:
+        content = ""
+    elif not isinstance(content, str):
+        raise SessionInputError("the content of a message is text or a list of blocks", hint="convert it to text")
+    return Message(
+        role=values["role"],
+        content=content,
+        timestamp=milliseconds(values.get("timestamp")),
+        id=_optional_text(values.get("id")) or "",
+        usage=usage if isinstance(usage := values.get("usage"), Mapping) else None,
+        thinking_blocks=_mappings(values.get("thinkingBlocks")),
+        tool_calls=tuple(
+            ToolCall(str(call.get("id") or ""), str(call.get("name") or ""), call.get("arguments"))
+            for call in _mappings(values.get("toolCalls"))
+        ),
+        tool_call_id=_optional_text(values.get("toolCallId")),
+        name=_optional_text(values.get("name")),
+        extra={key: value for key, value in values.items() if key not in _KEYS},
+    )
+
+
+def message_to_json(message: Message) -> dict[str, Any]:
+    """Return the message as session files hold it; empty fields are left out, but for role and content."""
+    values = {
+        "id": message.id,
+        "role": message.role,
+        "content": message.content if isinstance(message.content, str) else list(message.content),
+        "timestamp": message.timestamp,
+        "name": message.name,
+        "toolCallId": message.tool_call_id,
+        "usage": message.usage,
+        "thinkingBlocks": list(message.thinking_blocks),
+        "toolCalls": [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls],
+    }
+    return {key: value for key, value in values.items() if value or key in {"role", "content"}} | dict(message.extra)
+
+
+def with_id_and_time(message: Message) -> Message:
+    """Return the message with an id and a time, if it had none."""
+    if message.id and message.timestamp:
+        return message
+    return replace(message, timestamp=message.timestamp or now_ms(), id=message.id or secrets.token_hex(6))
+
+
+def tokens_of(message: Message) -> tuple[int, int]:
+    """Return how many tokens went in and came out, according to the message's usage."""
+    usage = message.usage or {}
+
+    def first(*names: str) -> int:
+        return next((value for name in names if isinstance(value := usage.get(name), int) and value > 0), 0)
+
+    return first("inputTokens", "input", "input_tokens"), first("outputTokens", "output", "output_tokens")
+
+
+def _mappings(value: object) -> tuple[Json, ...]:
+    return tuple(each for each in value if isinstance(each, Mapping)) if isinstance(value, list | tuple) else ()
+
+
+def _optional_text(value: object) -> str | None:
+    return str(value) if value not in (None, "") else None
+
+
+# --- times -------------------------------------------------------------------------------------
+
+_SECONDS_UNTIL = 100_000_000_000  # as seconds the year 5138, as milliseconds 1973: no chat is of either
+
+
+def now_ms() -> int:
+    """Return the time now, in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def milliseconds(value: object) -> int:
+    """Return a time as milliseconds since 1970, given as such, as seconds or as ISO text (UTC by default); else 0."""
+    try:
+        if isinstance(value, str):
+            moment = datetime.fromisoformat(value)
+            return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15:
+            return int(value * 1000) if 0 < value < _SECONDS_UNTIL else int(value)
+    except (ValueError, OverflowError, OSError):
+        return 0
+    return 0
+
+
+# --- what becomes memory -------------------------------------------------------------------------
 
 
 class LeftOut(StrEnum):
-    """Why a record of a transcript is no part of the memory."""
+    """Why a record of a transcript is not part of the memory."""
 
-    NO_MESSAGE = "no message"  # of the program about itself: settings, snapshots, summaries, events told elsewhere
+    NO_MESSAGE = "no message"  # settings, snapshots, summaries, events told elsewhere
     OTHER_ROLE = "neither user nor assistant"
     TOOL = "tool call or result"
     SIDE_TALK = "between agents"
@@ -28,20 +181,6 @@ class LeftOut(StrEnum):
     HEARTBEAT = "heartbeat"
     RECALLED = "recalled memory"
     EMPTY = "empty"
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One thing that a person or the assistant said."""
-
-    role: Role
-    text: str
-    at: object = None  # as the record gives it; `moment_of` reads it
-
-    @property
-    def line(self) -> str:
-        """The message as one line: who, then what, every run of white space one blank."""
-        return f"{SPEAKERS[self.role]}: {' '.join(self.text.split())}"
 
 
 # What programs put into messages between tags of their own; people do not write these by hand.
@@ -79,66 +218,32 @@ _SILENT_REPLY = re.compile(r"[*_`\s]*(?:HEARTBEAT_OK|NO_REPLY|REPLY_SKIP|ANNOUNC
 _HEARTBEAT_PROMPT = re.compile(r"\s*Read HEARTBEAT\.md\b|.*\breply (?:with )?(?:exactly )?HEARTBEAT_OK\b", re.DOTALL)
 
 
-def spoken(role: object, text: str, at: object = None) -> Message | LeftOut:
-    """Return the message without what programs and memory put into it, or why nothing is left of it."""
-    if role != "user" and role != "assistant":  # noqa: PLR1714 - narrows the type
-        return LeftOut.OTHER_ROLE
-    said = readable(text)
-    without_recall = strip_fenced(said)
-    if not without_recall.strip():
-        return LeftOut.EMPTY if not said.strip() else LeftOut.RECALLED
-    own = _without_machine_text(without_recall)
-    if not own:
+def spoken(message: Message) -> Message | LeftOut:
+    """Return the message without what programs and recalled memory put into it, or why nothing is left of it."""
+    if message.role not in SPEAKERS:
+        return LeftOut.TOOL if message.role == "tool" else LeftOut.OTHER_ROLE
+    said = _encodable(message.text)
+    if not said.strip():
+        return LeftOut.TOOL if message.tool_calls else LeftOut.EMPTY
+    own = strip_fenced(said)
+    if not own.strip():
+        return LeftOut.RECALLED
+    if "<" in own:
+        own = _TAGGED.sub("", own)
+    if "(untrusted" in own:
+        own = _METADATA.sub("", own)
+    own = own.strip()
+    if not own or _WHOLE_MACHINE.fullmatch(own):
         return LeftOut.MACHINE
-    silent = _SILENT_REPLY.fullmatch(own) if role == "assistant" else _HEARTBEAT_PROMPT.match(own)
-    return LeftOut.HEARTBEAT if silent else Message(role, own, at)
+    silent = _SILENT_REPLY.fullmatch(own) if message.role == "assistant" else _HEARTBEAT_PROMPT.match(own)
+    return LeftOut.HEARTBEAT if silent else Message(message.role, own, message.timestamp)
 
 
-def _without_machine_text(text: str) -> str:
-    if "<" in text:
-        text = _TAGGED.sub("", text)
-    if "(untrusted" in text:
-        text = _METADATA.sub("", text)
-    text = text.strip()
-    return "" if _WHOLE_MACHINE.fullmatch(text) else text
-
-
-def text_of(content: object, kinds: Collection[str]) -> str | None:
-    """Return the text of a message's content, a string or blocks of these kinds; None when it holds no text."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return None
-    texts = [
-        block["text"]
-        for block in content
-        if isinstance(block, dict) and block.get("type") in kinds and isinstance(block.get("text"), str)
-    ]
-    return "\n".join(texts) if texts else None
-
-
-def readable(text: str) -> str:
+def _encodable(text: str) -> str:
     """Return the text without NUL and with U+FFFD for lone surrogates, which JSON can hold and UTF-8 cannot."""
-    if text.isascii():
-        return text.replace("\0", "")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text.replace("\0", "")
-
-
-_MILLISECONDS = 1e11  # epoch seconds reach it in the year 5138, epoch milliseconds passed it in 1973
-
-
-def moment_of(value: object) -> datetime | None:
-    """Return the moment a record names, as ISO text or as seconds or milliseconds since 1970; None if it names none."""
-    try:
-        if isinstance(value, str):
-            moment = datetime.fromisoformat(value)
-            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return datetime.fromtimestamp(value / 1000 if abs(value) > _MILLISECONDS else value, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-    return None

@@ -1,63 +1,193 @@
-"""A line of a JSON5 file of the session store in, what it is out: a message, the begin or end of them, or neither.
-
-The store keeps one message a line in an array that grows at its end, with small fields before and behind it. What is
-behind the array is written anew with every append, so reading stops before it.
-"""
+"""Reads session files: the messages of a JSON5 conversation, each with the line it stands on."""
 
 from __future__ import annotations
 
 import json
-from enum import Enum, auto
-from typing import Any
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
 
-from notewell.sources.transcripts.records import NotARecord, record_in
+from notewell.errors import ConversationError, SessionInputError, SessionTooNewError
+from notewell.sources.transcripts import SESSION_ENDING
+from notewell.sources.transcripts.json5 import (
+    Json5Error,
+    Layout,
+    container_at,
+    decode_json5,
+    has_json5,
+    parse_json5,
+    parse_object,
+)
+from notewell.sources.transcripts.messages import Json, Message, message_from_json
 
+FORMAT_VERSION = 3  # 1: no version; 2: as OpenClaw describes it; 3: the messages come last, so that appending is cheap
+FIRST_LOOK = 4096  # bytes read from either end of a file; a foot has about 200, a head about 500
+MESSAGES = Layout(
+    "messages",
+    "A conversation, kept by notewell. You may edit it; comments and fields of your own are kept.\n"
+    "One message a line, the newest last.",
+)
 
-class Part(Enum):
-    """What a line of a session file is."""
+_END_MARK = f"\n{MESSAGES.end_mark}".encode()
+_END_FIELD = re.compile(rf"^\s*{MESSAGES.end_field}: (\d+)".encode(), re.MULTILINE)
+MESSAGE_ARRAY = re.compile(r"""^\s*["']?messages["']?\s*:\s*\[""", re.MULTILINE)
 
-    HEAD = auto()
-    BEGIN = auto()  # of the messages
-    ELEMENT = auto()
-    NOTHING = auto()  # a comment or a blank line between messages
-    END = auto()  # of the messages
-
-
-ARRAY = b"messages"
+NumberedMessage = tuple[int, Message]  # the 1-based line where it begins, and the message
 
 
 def is_session_file(path: str) -> bool:
-    """Say whether a transcript is one of the session store's own files."""
-    return path.lower().endswith(".json5")
+    """Say whether a transcript is a session file."""
+    return path.lower().endswith(SESSION_ENDING)
 
 
-def part_of(line: bytes, *, in_array: bool) -> Part:
-    """Return what a line is, given whether the array has begun."""
-    stripped = line.strip()
-    if not in_array:
-        name, colon, value = stripped.partition(b":")
-        return Part.BEGIN if colon and name.strip(b" \"'") == ARRAY and value.strip() == b"[" else Part.HEAD
-    if stripped.startswith(b"]"):
-        return Part.END
-    return Part.NOTHING if not stripped or stripped.startswith((b"//", b"/*")) else Part.ELEMENT
+class SessionText(NamedTuple):
+    """The messages of a session file, and why it cannot be read as a whole, if it cannot."""
+
+    messages: list[NumberedMessage]
+    problem: str = ""
+    is_corrupt: bool = False  # it can be repaired
 
 
-def element_in(line: bytes) -> dict[str, Any]:
-    """Return the message of a line; one that a person wrote in JSON5 is read as such. Raises NotARecord."""
-    text = line.strip().removesuffix(b",")
+def read_messages(data: bytes) -> SessionText:
+    """Return the messages of a session file in any layout; of a corrupt one those that can be read."""
     try:
-        return record_in(text)
-    except NotARecord:
-        return _json5_object(text)
+        text = decode_json5(data)
+        if not has_json5() and (lines := _one_a_line(text)):
+            return SessionText(_plain_messages(text, lines))
+        values = parse_object(text)
+        messages = messages_in(values)
+        return SessionText(list(zip(_lines_of_elements(text, len(messages)), messages, strict=True)))
+    except (Json5Error, SessionInputError) as error:
+        saved = []
+        elements = whole_elements(data.decode("utf-8", "replace").replace("\x00", "")) if has_json5() else ()
+        for line, value in elements:
+            try:
+                saved.append((line, message_from_json(value)))
+            except SessionInputError:
+                continue
+        reason = error.message if isinstance(error, SessionInputError) else str(error)
+        return SessionText(saved, reason, is_corrupt=True)
+    except ConversationError as error:  # a newer format, or no JSON5 parser
+        return SessionText([], f"{error.message}; {error.hint}")
 
 
-def _json5_object(text: bytes) -> dict[str, Any]:
+def messages_in(values: Json) -> list[Message]:
+    """Return the messages of a session; raises SessionInputError, or SessionTooNewError for a newer format."""
+    check_version(values)
+    elements = values.get(MESSAGES.array, [])
+    if not isinstance(elements, list):
+        raise SessionInputError("messages is not a list", hint="put the messages in brackets")
+    messages = []
+    for number, element in enumerate(elements, start=1):
+        try:
+            messages.append(message_from_json(element))
+        except SessionInputError as error:
+            raise SessionInputError(f"message {number}: {error.message}", hint=error.hint) from error
+    return messages
+
+
+def check_version(values: Json) -> None:
+    """Raise SessionTooNewError when a newer release wrote this."""
+    version = values.get("version", 1)
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise SessionTooNewError(
+            f"session {values.get('sessionId', '')!r} was written by a newer release (format {version})",
+            hint="upgrade notewell",
+        )
+
+
+def end_of_messages(file: BinaryIO, size: int) -> tuple[int | None, int]:
+    """Return the byte where the messages end, and how many bytes were read to find it.
+
+    None for a file that is not in the layout that the session store appends to, or was edited since.
+    """
+    look = 512  # bytes; a foot has about 200
+    while True:
+        start = max(0, size - look)
+        file.seek(start)
+        tail = file.read(size - start)
+        mark = tail.rfind(_END_MARK)
+        if mark >= 0 or not start:
+            break
+        look *= 16
+    end = start + mark + 1
+    stated = _END_FIELD.search(tail, mark + len(_END_MARK)) if mark >= 0 else None
+    return (end if stated and int(stated[1]) == end else None), len(tail)
+
+
+def whole_elements(text: str) -> Iterator[tuple[int, Any]]:
+    """Yield what can be read of the messages in a corrupt text, with their lines; None for each line that cannot."""
+    array = MESSAGE_ARRAY.search(text)
+    position = array.end() if array else 0
+    number = text.count("\n", 0, position) + 1
+    while position < len(text):
+        end = text.find("\n", position)
+        end = len(text) if end < 0 else end
+        line = text[position:end].strip()
+        if line.startswith("]"):  # the foot comes after it
+            return
+        if line.startswith("{"):
+            start = text.index("{", position)
+            stop = _end_of_value(text, start)
+            yield number, parse_json5(text[start:stop]) if stop else None
+            if stop:
+                following = text.find("\n", stop)
+                end = max(end, following if following >= 0 else len(text))
+        elif line and not line.startswith(("//", "/*", "*")):
+            yield number, None
+        number += text.count("\n", position, end + 1)
+        position = end + 1
+
+
+def _end_of_value(text: str, start: int) -> int | None:
+    """Return where the object that begins here ends, if it is valid; first its own line is tried, then more of them."""
+    line_end = text.find("\n", start)
+    line = text[start : line_end if line_end >= 0 else len(text)].rstrip().rstrip(",")
+    for candidate in (line, text[start:]):
+        try:
+            stop = container_at(candidate).end
+            parse_object(candidate[:stop])
+        except Json5Error:
+            continue
+        return start + stop
+    return None
+
+
+def _lines_of_elements(text: str, count: int) -> list[int]:
+    """Return the line where each message begins."""
+    lines = _one_a_line(text)
+    if len(lines) == count:
+        return lines
+    item = container_at(text).item(MESSAGES.array)
+    if item is None:  # its name is written with escapes
+        return [1] * count
+    lines, line, seen = [], 1, 0
+    for element in container_at(text, item.value_start).items:
+        line += text.count("\n", seen, element.start)
+        seen = element.start
+        lines.append(line)
+    return lines
+
+
+def _plain_messages(text: str, numbers: list[int]) -> list[NumberedMessage]:
+    """Return the messages on these lines, which the store writes as plain JSON: no JSON5 parser is needed for them."""
+    lines = text.split("\n")
     try:
-        import pyjson5
-    except ImportError as error:
-        raise NotARecord from error
-    try:
-        value = pyjson5.decode(text.decode("utf-8", "replace"))
-        return record_in(json.dumps(value).encode())
-    except (pyjson5.Json5Exception, ValueError, RecursionError, TypeError) as error:
-        raise NotARecord from error
+        return [
+            (number, message_from_json(json.loads(lines[number - 1].strip().removesuffix(",")))) for number in numbers
+        ]
+    except ValueError as error:
+        raise Json5Error(str(error)) from error
+
+
+def _one_a_line(text: str) -> list[int]:
+    """Return the lines that hold a message as the store writes it; finding them is faster than scanning all tokens."""
+    head, found, rest = text.partition(f"\n{MESSAGES.opening}")
+    body, ended, _ = rest.rpartition(f"\n{MESSAGES.end_mark}")
+    if not (found and ended):
+        return []
+    first = head.count("\n") + 3
+    lines = [(number, line.strip()) for number, line in enumerate(body.split("\n"), start=first)]
+    messages = [(number, line) for number, line in lines if line and not line.startswith("//")]
+    one_each = all(line.startswith("{") and line.endswith("},") for _, line in messages)
+    return [number for number, _ in messages] if one_each else []

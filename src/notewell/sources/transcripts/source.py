@@ -1,28 +1,28 @@
-"""The transcripts of past conversations: folders of them in, stamps, documents and growing pieces out."""
+"""Lists and reads the transcripts of past conversations.
+
+The session store's own folder is stored as `sessions/...`, every other folder as `sessions/@<name>/...`.
+"""
 
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from notewell.errors import NoteNotFoundError
-from notewell.sources.opening import open_below
-from notewell.sources.transcripts.lines import ByteCounter, count_lines, lines_of
-from notewell.sources.transcripts.pieces import (
-    LineReader,
-    Redact,
-    after_late_newline,
-    pieces_of,
-    still_stands,
-)
-from notewell.sources.transcripts.places import Place, Root, could_hold, listing_of, place_of, roots_of, stamp_at
-from notewell.sources.transcripts.position import BEGINNING, Position
-from notewell.sources.transcripts.records import NotARecord
-from notewell.types import Document, FileStamp, Listing, Piece, SourceName
+from notewell.errors import NoteNotFoundError, PathRefusedError
+from notewell.files.no_follow import open_below
+from notewell.sources.note_paths import parts_of, unused_label
+from notewell.sources.transcripts import CORRUPT, REGISTRY, SESSION_ENDING, TOP
+from notewell.sources.transcripts.growing import ByteCounter, PieceReader, Redact, count_lines
+from notewell.sources.walk import Place, Root, Walker, find_file, place_below
+from notewell.types import Document, FileStamp, Listing, Piece, Problem, SourceName
+
+ENDINGS = (".jsonl", SESSION_ENDING)
+# Folders are often called so in every program; the folder above them tells which program it is.
+_COMMON_NAMES = frozenset({"sessions", "projects", "transcripts", "conversations", "logs", "history", "chats"})
 
 
 class RenderedLine(NamedTuple):
@@ -43,6 +43,7 @@ class TranscriptSource:
         self._paths = tuple(paths)
         self._redact = redact
         self._counter = ByteCounter()
+        self._walker = Walker("sessions", ENDINGS, kind="a transcript (.jsonl)", ignored=(REGISTRY, f"{TOP}/{CORRUPT}"))
 
     @property
     def name(self) -> SourceName:
@@ -53,21 +54,25 @@ class TranscriptSource:
         return self._counter.count
 
     def may_hold(self, path: str) -> bool:
-        return could_hold(path)
+        """Say whether a stored path has the form of a transcript's."""
+        return path.startswith(f"{TOP}/") and self._walker.holds(path.rpartition("/")[2])
 
     def list(self, paths: Collection[str] | None = None) -> Listing:
         """Return every transcript now there, each real file once, sorted by path; with `paths` only those."""
-        if paths is None:
-            return listing_of(self._roots)
-        return Listing(tuple(sorted(filter(None, map(self._stamp_if_there, paths)))))
+        if paths is not None:
+            return Listing(tuple(sorted(filter(None, map(self._stamp_if_there, paths)))))
+        own, *others = self._roots
+        has_own = os.path.lexists(own.real_path)  # the session store makes its folder when the first session begins
+        return self._walker.listing(self._roots if has_own else others)
 
     def read(self, stamp: FileStamp) -> Document:
         """Return the whole transcript as one document; `read_on` is for those that may be large."""
         pieces = list(self.read_on(stamp, None))
-        texts = {said.line: said.text for piece in pieces for said in piece.lines}
+        texts: dict[int, str] = {}
+        for said in (said for piece in pieces for said in piece.lines):
+            texts[said.line] = f"{texts[said.line]} {said.text}" if said.line in texts else said.text
         end = pieces[-1]
-        count = max(texts, default=0)
-        text = "".join(f"{texts.get(number, '')}\n" for number in range(1, count + 1))
+        text = "".join(f"{texts.get(number, '')}\n" for number in range(1, max(texts, default=0) + 1))
         return Document(stamp=end.stamp, text=text, content_hash=end.content_hash, dated=end.dated)
 
     def read_on(self, stamp: FileStamp, position: str | None) -> Generator[Piece]:
@@ -77,37 +82,21 @@ class TranscriptSource:
         """
         place = self._known_place(stamp.path)
         with open_below(place.root.base, place.below_base) as file:
-            known = Position.from_text(position) if position else None
-            if known is not None and not still_stands(file, known, self._counter):
-                known = None
-            if known is not None:
-                known = after_late_newline(file, known, self._counter)
-            yield from pieces_of(
-                file,
-                stamp.path,
-                known or BEGINNING,
-                redact=self._redact,
-                counter=self._counter,
-                from_start=known is None,
-            )
+            yield from PieceReader(file, stamp.path, self._redact, self._counter).pieces(position)
 
     def rendered(self, path: str, first_line: int) -> Generator[RenderedLine]:
         """Yield every line from `first_line` on as it is shown; raises like `read_on`."""
         place = self._known_place(path)
         with open_below(place.root.base, place.below_base) as file:
-            size = os.fstat(file.fileno()).st_size
-            reader = LineReader(path, self._redact)
-            for line in lines_of(file, self._counter, start=0, stop=size, number=0, chain=BEGINNING.chain):
-                if reader.ends_before(line):
-                    return
-                if line.number < first_line and reader.may_skip:
-                    continue
-                try:
-                    message = reader.message_in(line)
-                except NotARecord:
-                    message = None
-                if line.number >= first_line:
-                    yield RenderedLine(line.number, message.line if message else "")
+            for number, said in PieceReader(file, path, self._redact, self._counter).messages(first_line):
+                yield RenderedLine(number, " ".join(message.line for message in said))
+
+    def unreadable(self, positions: Mapping[str, str | None]) -> Iterator[Problem]:
+        """Yield why session files cannot be read, of those at these positions; files that are gone are left out."""
+        for path, position in positions.items():
+            with suppress(OSError):
+                for piece in self.read_on(FileStamp("sessions", path, 0, 0), position):
+                    yield from piece.problems
 
     def new_lines(self, path: str, first_byte: int) -> int:
         """Return how many lines were added to a transcript after `first_byte`; raises like `read_on`."""
@@ -118,30 +107,28 @@ class TranscriptSource:
 
     def exists(self, path: str) -> bool:
         """Say whether the path names a transcript now; a single look, folders on the way unchecked."""
-        place = place_of(self._roots, path)
-        if place is None:
-            return False
-        try:
-            return stat.S_ISREG(os.lstat(os.path.join(place.root.base, *place.below_base)).st_mode)  # noqa: PTH118
-        except OSError:  # gone or out of reach: either way nothing that could be shown
-            return False
+        place = self._place(path)
+        return place is not None and place.exists()
 
     def stamp_of(self, path: str) -> FileStamp:
         """Return the stamp of one transcript; raises PathRefusedError or NoteNotFoundError."""
-        return stamp_at(self._roots, path)
+        place = self._place(path)
+        if place is None:
+            raise PathRefusedError(path)
+        found, info = find_file(place, path)
+        return FileStamp("sessions", found.stored, info.st_size, info.st_mtime_ns)
 
     def resolve(self, path: str) -> Path:
         """Return where a transcript lies on disk; raises like `stamp_of`."""
-        place = self._known_place(self.stamp_of(path).path)
-        return Path(place.root.base, *place.below_base)
+        return Path(self._known_place(self.stamp_of(path).path).real_path)
 
     def stored_path(self, file: Path) -> str | None:
         """Return the stored path of a file on disk, or None when it is no transcript of this memory."""
         real = Path(os.path.realpath(file.parent)) / file.name
         for root in self._roots:
             if real.is_relative_to(root.real_path):
-                path = "/".join((*root.stored, *real.relative_to(root.real_path).parts))
-                return path if place_of(self._roots, path) else None
+                path = "/".join((root.stored, *real.relative_to(root.real_path).parts))
+                return path if self._place(path) else None
         return None
 
     def _stamp_if_there(self, path: str) -> FileStamp | None:
@@ -150,12 +137,37 @@ class TranscriptSource:
         except NoteNotFoundError:
             return None
 
+    def _place(self, path: str) -> Place | None:
+        """Return where a stored path would lie, or None when it cannot be a transcript's."""
+        parts = parts_of(path) if self.may_hold(path) else None
+        if parts is None:
+            return None
+        for root in self._roots:
+            place = place_below(root, parts)
+            if place and (root.is_extra or not (parts[1].startswith("@") or parts[1] == CORRUPT)):
+                return place
+        return None
+
     def _known_place(self, path: str) -> Place:
-        place = place_of(self._roots, path)
+        place = self._place(path)
         if place is None:
             raise FileNotFoundError(f"not a path of a transcript: {path!r}")
         return place
 
     @cached_property
     def _roots(self) -> tuple[Root, ...]:
-        return roots_of(self._own_folder, self._paths)
+        """Where to look: the session store's own folder, then the others in their order."""
+        taken: set[str] = set()
+        extra = ((f"{TOP}/{unused_label(_label(path), taken, ENDINGS)}", path) for path in self._paths)
+        return (_root(TOP, self._own_folder), *(_root(stored, path, is_extra=True) for stored, path in extra))
+
+
+def _root(stored: str, path: Path, *, is_extra: bool = False) -> Root:
+    """Links may lead to a root; it must not be one itself."""
+    parts = (path.name,) if path.name else ()
+    return Root(stored, os.path.realpath(path.parent), parts, is_extra=is_extra, is_outside=True)
+
+
+def _label(path: Path) -> str:
+    generic = path.name.lower() in _COMMON_NAMES and path.parent.name
+    return (path.parent.name if generic else path.name or "root").lstrip(".")

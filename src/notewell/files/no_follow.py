@@ -1,0 +1,87 @@
+"""Opens regular files below a folder without following symbolic links."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+from collections.abc import Callable
+
+MAX_READS = 3  # a file that changes during three reads in a row is being appended to: take what is there
+_NAME_SURROGATE = 0x20000000  # of a Windows reparse tag: junctions and links have it, cloud placeholders do not
+_FOLDER_BY_FOLDER = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasattr(os, "O_DIRECTORY")
+# O_NONBLOCK: opening a pipe that nobody writes to would wait for ever. O_BINARY: Windows would stop at Ctrl-Z.
+_FILE_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+def is_link(info: os.stat_result) -> bool:
+    """Say whether lstat met something that stands for another place: a symbolic link or a Windows junction."""
+    return stat.S_ISLNK(info.st_mode) or bool(getattr(info, "st_reparse_tag", 0) & _NAME_SURROGATE)
+
+
+def read_below(base: str, parts: tuple[str, ...]) -> tuple[bytes, os.stat_result]:
+    """Return a file's bytes and the fstat that belongs to them; raises like `open_below`."""
+    with open_below(base, parts) as file:
+        return settled(file.readall, file)
+
+
+def open_below(base: str, parts: tuple[str, ...]) -> io.FileIO:
+    """Return a file open for reading, not buffered.
+
+    Raises OSError when the file is gone or unreadable, is not a regular file, or a link lies anywhere below `base`.
+    """
+    handle = _open_by_folder(base, parts) if _FOLDER_BY_FOLDER else _open_by_path(base, parts)
+    file = io.FileIO(handle)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "not a regular file", "/".join(parts))
+    return file
+
+
+def settled(read_rest: Callable[[], bytes], file: io.FileIO) -> tuple[bytes, os.stat_result]:
+    """Return what an open file holds and an fstat; the file is read again when it changed meanwhile.
+
+    The fstat is from before the read: if the file never rests, its next listing differs and it is read once more.
+    """
+    for _ in range(MAX_READS):
+        before = os.fstat(file.fileno())
+        file.seek(0)
+        raw = read_rest()
+        after = os.fstat(file.fileno())
+        if (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns):
+            break
+    return raw, before
+
+
+def _open_by_folder(base: str, parts: tuple[str, ...]) -> int:
+    """Open one part after the other, each relative to the folder already open, so that nothing can be swapped in."""
+    folder_flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    folder = os.open(base, folder_flags)
+    try:
+        for part in parts[:-1]:
+            inner = os.open(part, folder_flags, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return os.open(parts[-1], _FILE_FLAGS | os.O_NOFOLLOW, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _open_by_path(base: str, parts: tuple[str, ...]) -> int:
+    """Open where folders cannot be held open: check every part before, and that the same file was opened after."""
+    path = base
+    for part in parts:
+        path = os.path.join(path, part)  # noqa: PTH118
+        info = os.lstat(path)
+        if is_link(info):
+            raise OSError(errno.ELOOP, "a link lies on the way", path)
+    if not stat.S_ISREG(info.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    handle = os.open(path, _FILE_FLAGS)
+    real = os.path.join(os.path.realpath(base), *parts)  # noqa: PTH118
+    stayed = os.path.normcase(os.path.realpath(path)) == os.path.normcase(real)
+    if not (stayed and os.path.samestat(os.fstat(handle), os.lstat(path))):
+        os.close(handle)
+        raise OSError(errno.ELOOP, "the path changed while it was opened", path)
+    return handle

@@ -1,0 +1,292 @@
+"""Writes notes: appends entries, cuts lines, deletes files.
+
+A note is replaced as a whole under a lock that all processes share, so that it is never torn and no entry is lost.
+"""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import os
+import re
+import stat
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+
+from notewell.errors import NotesBusyError, NoteUnreadableError, PathRefusedError, RememberError, system_error
+from notewell.files.no_follow import read_below
+from notewell.memory.note_folder import open_folder
+from notewell.sources.notes import NotesSource
+from notewell.store.state_folder import TOP_FOLDER, StateFolder
+from notewell.text.fences import strip_fenced
+from notewell.text.redaction import Redacted, redact
+
+LOCK_TIMEOUT_S = 10.0  # an append takes milliseconds; a longer wait is for something stuck
+LOCK_NAME = "notes.lock"
+MOST_TRIES = 5  # an editor may save the note between our reading and writing; each try reads it again
+MOST_BYTES = 64_000_000  # nobody reads a longer note
+_NEW_MODE = 0o666  # what the user's umask leaves of it, as for any new file
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
+_PROVENANCE = re.compile(r"_Noted \d{4}-\d{2}-\d{2} .*_\s*$")
+
+# Notes of other programs; longest first, because the mark of UTF-32 begins with that of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Who wrote an entry, where it came from, and when: with the time zone of the user."""
+
+    who: str  # an agent or a person
+    source: str  # "command line", "session 7f3a", a program
+    when: datetime
+
+    def __str__(self) -> str:
+        offset = self.when.strftime("%z")
+        who, source = (" ".join(part.split()) for part in (self.who, self.source))
+        return f"_Noted {self.when:%Y-%m-%d %H:%M}{f' {offset}' if offset else ''} by {who}, from {source}._"
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where an entry was put."""
+
+    path: str  # as stored and cited
+    first_line: int  # of the entry, 1-based
+    last_line: int  # its provenance included
+    created: bool  # the note was not there before
+    redacted: tuple[str, ...] = ()  # kinds of secrets that were hidden
+
+    @property
+    def citation(self) -> str:
+        return f"{self.path}#L{self.first_line}-L{self.last_line}"
+
+
+def daily_note(day: date | None = None) -> str:
+    """Return the path of a day's note; today is the user's, in the time zone of this machine."""
+    return f"memory/{(day or datetime.now().astimezone().date()).isoformat()}.md"
+
+
+@contextmanager
+def notes_lock(workspace: Path, *, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+    """Let no other process write notes of the workspace; raises NotesBusyError after `timeout_s`."""
+    import filelock
+
+    folder = StateFolder(workspace / TOP_FOLDER)
+    try:
+        folder.ensure()
+        lock = filelock.FileLock(folder.path / LOCK_NAME)
+        lock.acquire(timeout=timeout_s)
+    except filelock.Timeout as error:
+        raise NotesBusyError(str(workspace)) from error
+    except OSError as error:
+        raise system_error(error) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What is appended to a note."""
+
+    lines: tuple[str, ...]
+    heading: str  # of a new note; empty: made from its name
+    unless: Callable[[str], bool] | None
+
+
+def append_note(
+    workspace: Path,
+    path: str,
+    text: str,
+    *,
+    provenance: Provenance | None = None,
+    extra_paths: Sequence[Path] = (),
+    heading: str = "",
+    unless: Callable[[str], bool] | None = None,
+    locked: bool = False,
+) -> Appended | None:
+    """Append `text` to the note, creating it if need be; secrets are redacted, recalled text is left out.
+
+    A new note begins with `heading`; that of a dated note is its day. `unless` is asked about the text the note has
+    now, while no other process can write it: if it returns True, nothing is written and None returned. `locked` says
+    that the caller holds `notes_lock` already.
+    """
+    notes = NotesSource(workspace, extra_paths)
+    cleaned = entry_text(text)
+    lines = (*cleaned.text.split("\n"), *(("", str(provenance)) if provenance else ()))
+    try:
+        with nullcontext() if locked else notes_lock(workspace):
+            done = _append(notes, path, _Entry(lines, heading, unless))
+    except OSError as error:
+        if error.errno in {errno.ELOOP, errno.ENOTDIR}:
+            raise PathRefusedError(path) from error
+        raise system_error(error) from error
+    if done is None:
+        return None
+    first_line, created, stored = done
+    kinds = tuple(dict.fromkeys(found.kind for found in cleaned.found))
+    return Appended(stored, first_line, first_line + len(lines) - 1, created, kinds)
+
+
+def delete_note(workspace: Path, path: str, *, extra_paths: Sequence[Path] = ()) -> None:
+    """Delete a note; one that is gone already is no failure."""
+    base, parts, _ = NotesSource(workspace, extra_paths).place_to_write(path)
+    with notes_lock(workspace):
+        try:
+            with open_folder(base, parts[:-1], create=False) as folder:
+                folder.remove_drafts()
+                folder.remove(parts[-1])
+                folder.sync()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise system_error(error) from error
+
+
+def cut_lines(workspace: Path, path: str, lines: Collection[int], *, extra_paths: Sequence[Path] = ()) -> int:
+    """Remove lines from a note, 1-based, each with the line that says who noted it; return how many were found.
+
+    All other bytes stay as they are. Raises NotesBusyError when the note keeps changing meanwhile.
+    """
+    base, parts, stored = NotesSource(workspace, extra_paths).place_to_write(path)
+    with notes_lock(workspace):
+        try:
+            with open_folder(base, parts[:-1], create=False) as folder:
+                folder.remove_drafts()
+                for _ in range(MOST_TRIES):
+                    before = folder.stat(parts[-1])
+                    if before is None:
+                        raise FileNotFoundError(2, "the note is gone", stored)
+                    raw, info = read_below(base, parts)
+                    content, count = _without_lines(raw, stored, lines)
+                    if note_identity(folder.stat(parts[-1])) == note_identity(info):
+                        folder.replace(parts[-1], content, before.st_mode & 0o7777)
+                        return count
+        except OSError as error:
+            if isinstance(error, PathRefusedError):
+                raise
+            raise system_error(error) from error
+    raise NotesBusyError(stored)
+
+
+def entry_text(text: str) -> Redacted:
+    """Return the text as it may be written: no recalled memory, no secrets, no characters that break a note."""
+    cleaned = strip_fenced(text).replace("\0", "").replace("\r\n", "\n").replace("\r", "\n")
+    cleaned = cleaned.encode("utf-8", "replace").decode()  # halves of surrogate pairs cannot be stored
+    cleaned = "\n".join(line.rstrip() for line in cleaned.strip("\n").split("\n")).strip()
+    if not cleaned:
+        raise RememberError(
+            "there is nothing to remember: the text is empty, or only repeats what was recalled",
+            hint='say what to remember, such as: notewell remember "the guest wifi is heron-guest"',
+        )
+    return redact(cleaned)
+
+
+def _append(notes: NotesSource, path: str, entry: _Entry) -> tuple[int, bool, str] | None:
+    base, parts, stored = notes.place_to_write(path)
+    with open_folder(base, parts[:-1], create=True) as folder:
+        folder.remove_drafts()
+        for _ in range(MOST_TRIES):
+            info = folder.stat(parts[-1])
+            old = b"" if info is None else _content(info, base, parts, stored)
+            encoding, newline, old_text = _written_in(old, stored)
+            if entry.unless and entry.unless(old_text):
+                return None
+            added, first_line = _added(old_text, entry, _heading_of(stored))
+            content = old + added.replace("\n", newline).encode(encoding)
+            if note_identity(info) == note_identity(folder.stat(parts[-1])):
+                folder.replace(parts[-1], content, stat.S_IMODE(info.st_mode) if info else _NEW_MODE & ~_umask())
+                return first_line, info is None, stored
+    raise NotesBusyError(stored)
+
+
+def _content(info: os.stat_result, base: str, parts: tuple[str, ...], stored: str) -> bytes:
+    if not stat.S_ISREG(info.st_mode):
+        raise PathRefusedError(stored)
+    if info.st_size > MOST_BYTES:
+        raise NoteUnreadableError(stored, "it is too large to be added to")
+    return read_below(base, parts)[0]
+
+
+def _added(old_text: str, entry: _Entry, heading: str) -> tuple[str, int]:
+    """Return what is appended to the old text, and the first line of the entry in the new one."""
+    before: list[str] = []
+    if not old_text.strip() and "\n" not in old_text:
+        before = [entry.heading or heading, ""]
+    else:
+        ends = "" if old_text.endswith("\n") else "\n"
+        blank = "" if (old_text + ends).endswith("\n\n") else "\n"
+        before = [f"{ends}{blank}".removesuffix("\n")] if ends or blank else []
+    text = "\n".join([*before, *entry.lines, ""])
+    return text, (old_text + text).count("\n") - len(entry.lines) + 1
+
+
+def _written_in(raw: bytes, stored: str) -> tuple[str, str, str]:
+    """Return the encoding and line ending of a note, and its text with plain line ends."""
+    mark, encoding = next(((mark, name) for mark, name in _MARKS if raw.startswith(mark)), (b"", "utf-8"))
+    if not mark and b"\0" in raw:
+        raise NoteUnreadableError(stored, "it is not written in UTF-8, so nothing can be added to it")
+    text = raw[len(mark) :].decode(encoding, "replace")
+    windows, old_mac = text.count("\r\n"), text.count("\r")
+    unix = text.count("\n") - windows
+    newline = "\r\n" if windows > unix else "\r" if old_mac - windows > unix else "\n"
+    return encoding, newline, text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _heading_of(stored: str) -> str:
+    """Return the first line of a new note: its day, or its name with blanks."""
+    name = stored.rsplit("/", 1)[-1].rsplit(".", 1)[0]
+    is_dated = name[:4].isdigit() and name[4:5] == "-"
+    return f"# {name}" if is_dated else f"# {name.replace('-', ' ').replace('_', ' ').strip().capitalize()}"
+
+
+def note_identity(info: os.stat_result | None) -> tuple[int, int, int] | None:
+    """Return what tells a file from another or a changed one."""
+    return None if info is None else (info.st_ino, info.st_size, info.st_mtime_ns)
+
+
+def _umask() -> int:
+    # The only portable way to learn it is to set it; a file of 0o666 that is created meanwhile is no harm to anybody.
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _without_lines(raw: bytes, stored: str, lines: Collection[int]) -> tuple[bytes, int]:
+    """Return the content without these lines, and how many of them there were."""
+    encoding, _, _ = _written_in(raw, stored)
+    errors = "surrogateescape" if encoding == "utf-8" else "strict"
+    try:
+        text = raw.decode(encoding, errors)
+    except UnicodeDecodeError as error:
+        raise NoteUnreadableError(stored, f"it is not valid {encoding}, so no line can be taken out of it") from error
+    kept, gone = [], set(lines)
+    listed = _LINE.findall(text)
+    gone |= {at for number in lines if (at := _provenance_of(listed, number, gone))}
+    for number, line in enumerate(listed, start=1):
+        if number not in gone:
+            kept.append(line)
+    return "".join(kept).encode(encoding, errors), len(set(lines) & set(range(1, len(listed) + 1)))
+
+
+def _provenance_of(listed: Sequence[str], number: int, gone: Collection[int]) -> int | None:
+    """Return the line that says who noted the entry whose last line goes."""
+    for at in range(number + 1, len(listed) + 1):
+        line = listed[at - 1]
+        if _PROVENANCE.match(line):
+            return at
+        if line.strip() and at not in gone:
+            return None
+    return None

@@ -1,0 +1,199 @@
+"""Writes the store's files so that a crash leaves the state before or the state after.
+
+An append writes over the last bytes of a file. Before it does, the old and the new bytes go to a journal, on disk: if
+the append is cut short, `recover` finishes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import zip_longest
+from pathlib import Path
+
+from notewell.errors import NO_SPACE, DiskFullError, SessionBusyError
+from notewell.files.atomic import replace, sync_folder, write_atomically
+from notewell.files.faults import reach
+
+POLL_S = 0.005  # how often a waiting writer looks again; an append takes about a millisecond
+JOURNAL_KEPT = 2**16  # bytes; a journal that grew beyond it is cut back, which costs one more write to disk
+
+
+@contextmanager
+def locked(lock: Path, timeout_s: float, what: str) -> Iterator[None]:
+    """Be the only writer among all processes and threads; raises SessionBusyError after `timeout_s`.
+
+    The operating system lets go of the lock when its holder dies. Where a file system has no such locks, filelock falls
+    back to a file that names its holder, and takes it over when that process is gone.
+    """
+    import filelock  # costs as much as a keyword search
+
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    held = filelock.FileLock(lock)
+    try:
+        held.acquire(timeout=timeout_s, poll_interval=POLL_S)
+    except filelock.Timeout as error:
+        raise SessionBusyError(
+            f"another process has been writing {what} for more than {timeout_s:g} s",
+            hint="try again when it has finished",
+        ) from error
+    try:
+        yield
+    finally:
+        held.release()
+
+
+def overwrite_end(path: Path, journal: Path, offset: int, new: bytes) -> None:
+    """Replace everything from `offset` on by `new`, so that after a crash the file ends in the old or the new way."""
+    with _full_disk_told(path), path.open("r+b", buffering=0) as file:
+        file.seek(offset)
+        old = file.read()
+        _write_journal(journal, offset, old, new)
+        try:
+            reach("session.write")
+            file.seek(offset)
+            _write_all(file.fileno(), new)
+            if len(new) < len(old):
+                file.truncate(offset + len(new))
+            reach("session.fsync")
+            os.fsync(file.fileno())
+        except BaseException:
+            _set_end(file.fileno(), offset, old)
+            _clear(journal)
+            raise
+    _clear(journal)
+
+
+def recover(path: Path, journal: Path) -> bool:
+    """Finish an append that was cut short; say whether anything had to be done.
+
+    A file that somebody changed since is left alone: only what is a mix of the old and the new bytes is half an append.
+    Call it under the lock only: an append in progress looks like one that was cut short.
+    """
+    entry = _read_journal(journal)
+    if entry is None:
+        return False
+    offset, old, new = entry
+    try:
+        file = path.open("r+b", buffering=0)
+    except FileNotFoundError:
+        _clear(journal)
+        return False
+    with _full_disk_told(path), file:
+        file.seek(offset)
+        now = file.read()
+        torn = now not in (old, new) and _is_mix(
+            now, old, new
+        )  # the old bytes: it had not begun, and readers know that
+        if torn:
+            _set_end(file.fileno(), offset, new)
+    _clear(journal)
+    return torn
+
+
+def is_unfinished(journal: Path) -> bool:
+    """Say whether an append is in progress or was cut short."""
+    try:
+        with journal.open("rb", buffering=0) as file:
+            return file.read(1) == b"{"
+    except OSError:
+        return False
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Put a whole new content in place of a file, or make the file; after a crash the old or the new one is there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _full_disk_told(path):
+        write_atomically(path, data, faults="session.draft")
+
+
+def move(source: Path, target: Path) -> None:
+    """Rename a file, over another if there is one, so that it outlives a power cut."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    replace(source, target, faults="session")
+    for folder in {source.parent, target.parent}:
+        sync_folder(folder)
+
+
+# --- the journal -------------------------------------------------------------------------------
+
+
+def _write_journal(journal: Path, offset: int, old: bytes, new: bytes) -> None:
+    """Write over what the journal held: a file whose length stays costs half as much to bring to disk."""
+    facts = {"offset": offset, "oldSize": len(old), "newSize": len(new), "hash": _hash(offset, old, new)}
+    is_new = not journal.exists()
+    if is_new:
+        journal.parent.mkdir(parents=True, exist_ok=True)
+    with journal.open("wb" if is_new else "r+b", buffering=0) as file:
+        try:
+            reach("session.journal")
+            _write_all(file.fileno(), json.dumps(facts).encode() + b"\n" + old + new)
+            os.fsync(file.fileno())
+        except BaseException:
+            os.ftruncate(file.fileno(), 0)
+            raise
+    if is_new:
+        sync_folder(journal.parent)
+
+
+def _read_journal(journal: Path) -> tuple[int, bytes, bytes] | None:
+    """Return what a whole journal holds; None when there is none, or it is cut short: then the file was not touched."""
+    try:
+        head, _, rest = journal.read_bytes().partition(b"\n")
+        facts = json.loads(head)
+        offset, end = int(facts["offset"]), facts["oldSize"] + facts["newSize"]
+        old, new = rest[: facts["oldSize"]], rest[facts["oldSize"] : end]
+        return (offset, old, new) if facts["hash"] == _hash(offset, old, new) else None
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _hash(offset: int, old: bytes, new: bytes) -> str:
+    return hashlib.sha256(b"%d %d\n" % (offset, len(old)) + old + new).hexdigest()
+
+
+def _is_mix(now: bytes, old: bytes, new: bytes) -> bool:
+    """Say whether each byte is the old one, the new one, or one that never reached the disk."""
+    if not min(len(old), len(new)) <= len(now) <= max(len(old), len(new)):
+        return False
+    pairs = zip_longest(now, old[: len(now)], new[: len(now)])
+    return all(byte in (before, after, 0) for byte, before, after in pairs)
+
+
+def _clear(journal: Path) -> None:
+    """Leave nothing readable in the journal; it need not reach the disk: if it stays, its append is found done."""
+    with suppress(FileNotFoundError), journal.open("r+b", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        if size > JOURNAL_KEPT:
+            file.truncate(0)
+        else:
+            file.seek(0)
+            _write_all(file.fileno(), bytes(size))
+
+
+def _set_end(handle: int, offset: int, data: bytes) -> None:
+    os.lseek(handle, offset, os.SEEK_SET)
+    _write_all(handle, data)
+    os.ftruncate(handle, offset + len(data))
+    os.fsync(handle)
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+@contextmanager
+def _full_disk_told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_SPACE:
+            raise
+        raise DiskFullError(
+            f"no room left to write {path}", hint="free some space; what was written before is intact"
+        ) from error

@@ -1,0 +1,186 @@
+"""The folder of the session store: the ids of sessions, and where their files, locks and journals are.
+
+registry.json5
+chats/<id>.json5           direct conversations
+groups/<id>.json5          conversations that others read, too
+archive/chats, archive/groups
+compacted/<id>.<n>.jsonl   messages that a summary took the place of
+damaged/                   files that could not be read, kept as they were
+.locks, .journal           nothing to keep
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from notewell.errors import ConversationError, SessionInputError
+from notewell.files.atomic import sync_folder
+from notewell.sessions.append_journal import locked, move, replace_file
+from notewell.sessions.model import SessionKind
+from notewell.sessions.session_file import SessionFile
+from notewell.sources.transcripts import ARCHIVE, CHATS, CORRUPT, GROUPS, SESSION_ENDING, SESSION_ID
+
+FOLDERS: dict[SessionKind, str] = {"direct": CHATS, "group": GROUPS}  # the folder decides the kind
+STATE_FOLDER = ".notewell"  # in a workspace
+# Windows reserves these names whatever their extension.
+_DEVICE_NAMES = frozenset({"aux", "con", "nul", "prn", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))})
+
+
+def new_id() -> str:
+    """Return an id that no other session has."""
+    return str(uuid.uuid4())
+
+
+def checked_id(session_id: object) -> str:
+    """Return the id in lower case, or raise SessionInputError when it could not be a file name everywhere."""
+    name = session_id.lower() if isinstance(session_id, str) else ""
+    if not SESSION_ID.fullmatch(name) or name in _DEVICE_NAMES:
+        raise SessionInputError(
+            f"{session_id!r} is not a session id",
+            hint="use 1 to 128 of a-z, 0-9, - and _; `notewell sessions list` shows those there are",
+        )
+    return name
+
+
+def id_of_group(group_id: str) -> str:
+    """Return the id of a group's session: readable where it can be, and always the same for the same group."""
+    readable = re.sub(r"[^a-z0-9_-]+", "-", group_id.lower()).strip("-_")[:80]
+    if readable == group_id and SESSION_ID.fullmatch(readable) and readable not in _DEVICE_NAMES:
+        return readable
+    digest = hashlib.sha256(group_id.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{readable}-{digest}" if readable else f"group-{digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFolder:
+    """The folder of one store."""
+
+    path: Path
+    timeout_s: float
+
+    def ensure(self) -> None:
+        """Make the folder; only its owner may enter it."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise ConversationError(
+                f"{self.path} cannot be made: a file is in the way", hint="move that file away"
+            ) from error
+        top = next((folder for folder in self.path.parents if folder.name == STATE_FOLDER), None)
+        if top is not None and not (top / ".gitignore").exists():  # conversations must not end up in a commit
+            (top / ".gitignore").write_text("*\n", encoding="utf-8")
+
+    def locked(self, session_id: str) -> AbstractContextManager[None]:
+        """Be the only writer of a session."""
+        self.ensure()
+        return self.new(session_id, "direct").locked()
+
+    def flushing(self, session_id: str) -> AbstractContextManager[None]:
+        """Be the only one that flushes a session."""
+        lock = self.path / ".locks" / f"{session_id}.flush.lock"
+        return locked(lock, self.timeout_s, f"the notes of session {session_id!r}")
+
+    def new(self, session_id: str, kind: SessionKind) -> SessionFile:
+        """Return the file of a session that is not archived, whether it exists or not."""
+        return self._file(session_id, kind, f"{FOLDERS[kind]}/{session_id}{SESSION_ENDING}")
+
+    def find(self, session_id: str) -> SessionFile | None:
+        """Return the file of a session that exists."""
+        return next((file for file in self._all(session_id) if file.exists()), None)
+
+    def sessions(self, *, archived: bool) -> Iterator[SessionFile]:
+        """Yield the file of every session, in the order of their ids; files with other names are not ours."""
+        for kind, name in FOLDERS.items():
+            place = f"{ARCHIVE}/{name}" if archived else name
+            for path in _children(self.path / place, SESSION_ENDING):
+                with suppress(SessionInputError):
+                    file = self._file(checked_id(path.stem), kind, f"{place}/{path.name}")
+                    if file.session_id == path.stem and file.exists():
+                        yield file
+
+    def is_archived(self, file: SessionFile) -> bool:
+        """Say whether the file lies in the archive."""
+        return file.place.startswith(f"{ARCHIVE}/")
+
+    def move(self, file: SessionFile, *, archived: bool) -> SessionFile:
+        """Put a file into the archive, or back, and return it there."""
+        place = file.place.removeprefix(f"{ARCHIVE}/")
+        moved = self._file(file.session_id, file.kind, f"{ARCHIVE}/{place}" if archived else place)
+        move(file.path, moved.path)
+        return moved
+
+    def compacted_path(self, session_id: str) -> Path:
+        """Return a name for messages that are about to be compacted, after all those before."""
+        taken = [int(path.name.split(".")[1]) for path in self._compacted(session_id)]
+        return self.path / "compacted" / f"{session_id}.{max(taken, default=0) + 1:04}.jsonl"
+
+    def set_aside(self, path: Path) -> Path:
+        """Keep a corrupt file under another name; returns that name."""
+        kept = self._corrupt_path(path.name)
+        move(path, kept)
+        return kept
+
+    def keep_copy(self, path: Path, data: bytes) -> Path:
+        """Keep the bytes of a corrupt file; returns where."""
+        kept = self._corrupt_path(path.name)
+        replace_file(kept, data)
+        return kept
+
+    def files_of(self, session_id: str) -> list[Path]:
+        """Return every file that holds something of a session, drafts of a process that was killed included."""
+        prefix = f"{session_id}{SESSION_ENDING}."
+        own = [file.path for file in self._all(session_id) if file.exists()]
+        drafts = [
+            path
+            for folder in {file.path.parent for file in self._all(session_id)}
+            for path in _children(folder, ".tmp")
+            if path.name.startswith(f".{prefix}")
+        ]
+        corrupt = [path for path in _children(self.path / CORRUPT) if path.name.startswith(prefix)]
+        journal = [path for path in [self._journal(session_id)] if path.exists()]
+        return [*own, *sorted(drafts), *self._compacted(session_id), *corrupt, *journal]
+
+    def remove(self, files: Iterable[Path]) -> None:
+        """Delete files so that they stay deleted."""
+        folders = set()
+        for path in files:
+            path.unlink(missing_ok=True)
+            folders.add(path.parent)
+        for folder in folders:
+            sync_folder(folder)
+
+    def _all(self, session_id: str) -> list[SessionFile]:
+        return [
+            self._file(session_id, kind, f"{top}{name}/{session_id}{SESSION_ENDING}")
+            for top in ("", f"{ARCHIVE}/")
+            for kind, name in FOLDERS.items()
+        ]
+
+    def _file(self, session_id: str, kind: SessionKind, place: str) -> SessionFile:
+        lock = self.path / ".locks" / f"{session_id}.lock"
+        return SessionFile(self.path / place, lock, self._journal(session_id), self.timeout_s, session_id, kind, place)
+
+    def _compacted(self, session_id: str) -> list[Path]:
+        name = re.compile(re.escape(session_id) + r"\.\d+\.jsonl")
+        return [path for path in _children(self.path / "compacted", ".jsonl") if name.fullmatch(path.name)]
+
+    def _corrupt_path(self, name: str) -> Path:
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
+        return self.path / CORRUPT / f"{name}.damaged-{stamp}"
+
+    def _journal(self, session_id: str) -> Path:
+        return self.path / ".journal" / session_id
+
+
+def _children(folder: Path, suffix: str = "") -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if path.name.endswith(suffix))
+    except (FileNotFoundError, NotADirectoryError):
+        return []

@@ -1,0 +1,458 @@
+"""Reads transcripts on from where reading stopped, in pieces that fit into memory."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, date, datetime
+from typing import BinaryIO, NamedTuple
+
+from notewell.errors import SessionInputError
+from notewell.sources.transcripts import SESSION_ENDING
+from notewell.sources.transcripts.formats import NotARecord, record_in, spoken_in
+from notewell.sources.transcripts.messages import LeftOut, Message, message_from_json, spoken
+from notewell.sources.transcripts.session_files import (
+    NumberedMessage,
+    SessionText,
+    end_of_messages,
+    is_session_file,
+    read_messages,
+)
+from notewell.types import FileStamp, Piece, Problem, SpokenLine
+
+BLOCK_BYTES = 256 * 1024  # larger reads are no faster; the rest of a block costs memory
+LONGEST_LINE = 4 * 1024 * 1024  # bytes; longer ones are pictures and dumps of tools, and JSON takes ten times its size
+FINGERPRINT_BYTES = 4096  # at either end: a page of a file is what a rewrite changes at least
+
+# A piece becomes one transaction: large enough to write fast, small enough for 150 MB in all and a deadline in seconds.
+PIECE_CHARS = 1_000_000  # of text: some 600 chunks
+PIECE_BYTES = 16 * 1024 * 1024  # of the file, most of which may be tool results
+
+APPEND_S = 0.02  # an append to a session file takes about 8 ms, most of it to reach the disk
+
+Redact = Callable[[str], str]
+
+
+@dataclass(slots=True)
+class ByteCounter:
+    """Counts what is read from files, to show what a run costs."""
+
+    count: int = 0
+
+
+# --- lines -------------------------------------------------------------------------------------
+
+
+class Line(NamedTuple):
+    """One line of a file, with where reading stands after it."""
+
+    number: int  # 1-based
+    content: bytes | None  # without its newline; None when it is too long to be read
+    end: int  # the byte after its newline
+    chain: str  # hash of all bytes up to there, line by line
+    ended: bool = True  # False for the last line of a file that ends without a newline
+
+
+def lines_of(
+    file: BinaryIO, counter: ByteCounter, *, stop: int, start: int = 0, number: int = 0, chain: str = ""
+) -> Iterator[Line]:
+    """Yield the lines from byte `start` to byte `stop`; `number` lines came before, and `chain` is their hash.
+
+    Never more than one line is held in memory.
+    """
+    gathered = _GatheredLine(chain)
+    end = start
+    for block in _blocks(file, counter, start, stop):
+        at = 0
+        while (newline := block.find(b"\n", at)) >= 0:
+            gathered.add(block[at:newline])
+            number, end, at = number + 1, end + gathered.length + 1, newline + 1
+            chain = gathered.chain()
+            yield Line(number, gathered.content(), end, chain)
+            gathered = _GatheredLine(chain)
+        gathered.add(block[at:])
+    if gathered.length:
+        yield Line(number + 1, gathered.content(), end + gathered.length, gathered.chain(), ended=False)
+
+
+def count_lines(file: BinaryIO, counter: ByteCounter, *, start: int, stop: int) -> int:
+    """Return how many lines end between two bytes."""
+    return sum(block.count(b"\n") for block in _blocks(file, counter, start, stop))
+
+
+def fingerprint(file: BinaryIO, counter: ByteCounter, length: int) -> str:
+    """Return a hash of both ends of the first `length` bytes, to see whether they are still the same."""
+    hasher = hashlib.sha256()
+    for start, stop in ((0, min(FINGERPRINT_BYTES, length)), (max(0, length - FINGERPRINT_BYTES), length)):
+        for block in _blocks(file, counter, start, stop):
+            hasher.update(block)
+    return hasher.hexdigest()
+
+
+class _GatheredLine:
+    """The parts of one line. The newline is not hashed: a last line without one is the same line when it gets it."""
+
+    def __init__(self, chain: str) -> None:
+        self.length = 0
+        self._hasher = hashlib.sha256(chain.encode())
+        self._parts: list[bytes] = []
+
+    def add(self, part: bytes) -> None:
+        self._hasher.update(part)
+        self.length += len(part)
+        if self.length > LONGEST_LINE:
+            self._parts.clear()
+        elif part:
+            self._parts.append(part)
+
+    def content(self) -> bytes | None:
+        return b"".join(self._parts) if self.length <= LONGEST_LINE else None
+
+    def chain(self) -> str:
+        return self._hasher.hexdigest()
+
+
+def _blocks(file: BinaryIO, counter: ByteCounter, start: int, stop: int) -> Iterator[bytes]:
+    while start < stop:
+        file.seek(start)  # the caller may have read elsewhere meanwhile
+        block = file.read(min(BLOCK_BYTES, stop - start))
+        if not block:  # the file was cut short meanwhile: the next look finds it rewritten
+            return
+        start += len(block)
+        counter.count += len(block)
+        yield block
+
+
+# --- positions ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a transcript has been read, and what tells whether it was only appended to since."""
+
+    bytes: int = 0  # all complete lines up to here are read
+    lines: int = 0
+    messages: int = 0
+    chain: str = ""  # hash of those bytes, line by line
+    ended: bool = True  # False: the last line read has no newline yet
+    in_array: bool = False  # among the messages of a session file, which go on here
+    last_at: str = ""  # when the last message was said, ISO; empty when no message tells
+    size: int = 0  # of the file when it was read
+    mtime_ns: int = 0
+    inode: int = 0  # another one: the file was replaced, not appended to
+    fingerprint: str = ""  # hash of both ends of what was read
+    problem: str = ""  # why a session file cannot be read
+
+    def as_text(self) -> str:
+        """Return the position as the index keeps it."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> Position | None:
+        """Return the position, or None when the text is not one: the transcript is then read from its beginning."""
+        try:
+            return cls(**json.loads(text))
+        except (TypeError, ValueError):
+            return None
+
+    @property
+    def day(self) -> date | None:
+        """The day of the last message; None when no message tells its time."""
+        try:
+            return datetime.fromisoformat(self.last_at).astimezone().date() if self.last_at else None
+        except (ValueError, OverflowError, OSError):  # the year 9999 in another time zone
+            return None
+
+    def is_valid(self, file: BinaryIO, counter: ByteCounter) -> bool:
+        """Say whether what was read up to here is still what the file begins with.
+
+        A file that grew is looked at where a rewrite would show: its identity and both ends. One that was touched
+        without growing is compared in full.
+        """
+        info = os.fstat(file.fileno())
+        if info.st_size < self.bytes or info.st_ino != self.inode:
+            return False
+        if fingerprint(file, counter, self.bytes) != self.fingerprint:
+            return False
+        if info.st_size == self.size and info.st_mtime_ns != self.mtime_ns:
+            chain = ""
+            for line in lines_of(file, counter, stop=self.bytes):
+                chain = line.chain
+            return chain == self.chain
+        return True
+
+    def after_late_newline(self, file: BinaryIO, counter: ByteCounter) -> Position | None:
+        """Return the position once the last line read has got its newline; None when the line itself went on."""
+        if self.ended or os.fstat(file.fileno()).st_size == self.bytes:
+            return self
+        file.seek(self.bytes)
+        counter.count += 1
+        return replace(self, bytes=self.bytes + 1, ended=True) if file.read(1) == b"\n" else None
+
+
+def resume(file: BinaryIO, position: str | None, counter: ByteCounter) -> Position | None:
+    """Return where to read on; None when there is no position, or the file was not only appended to since."""
+    known = Position.from_text(position) if position else None
+    if known is None or not known.is_valid(file, counter):
+        return None
+    return known.after_late_newline(file, counter)
+
+
+# --- pieces ------------------------------------------------------------------------------------
+
+Spoken = tuple[Line, list[Message]]  # a line, and what people and assistants say on it
+
+
+class PieceReader:
+    """Reads one open transcript."""
+
+    def __init__(self, file: BinaryIO, path: str, redact: Redact, counter: ByteCounter) -> None:
+        self._file = file
+        self._path = path
+        self._redact = redact
+        self._counter = counter
+        self._info = os.fstat(file.fileno())
+
+    def pieces(self, position: str | None) -> Iterator[Piece]:
+        """Yield what was said after `position`, or from the beginning if the file was not only appended to since.
+
+        The last piece says that it is, and there is always one.
+        """
+        known = resume(self._file, position, self._counter)
+        if is_session_file(self._path):
+            yield from self._session_pieces(known)
+            return
+        trouble = _Trouble()
+        lines = self._jsonl_lines(known or Position(), trouble)
+        yield from self._gathered(known, lines, lambda: trouble.problems(self._path))
+
+    def messages(self, first_line: int) -> Iterator[tuple[int, list[Message]]]:
+        """Yield every line from `first_line` up to the last message, with what is said on it."""
+        if is_session_file(self._path):
+            _, session = self._read_session()
+            found = session.messages
+            by_line = self._spoken_by_line(found)
+            for number in range(first_line, max((line for line, _ in found), default=0) + 1):
+                yield number, by_line.get(number, [])
+            return
+        for line, said in self._jsonl_lines(Position(), _Trouble(), first_line):
+            if line.number >= first_line:
+                yield line.number, said
+
+    # --- JSONL -------------------------------------------------------------------------------
+
+    def _jsonl_lines(self, known: Position, trouble: _Trouble, first_line: int = 1) -> Iterator[Spoken]:
+        """Yield the lines that are complete, those before `first_line` unread; a torn last line waits for its end."""
+        for line in lines_of(
+            self._file,
+            self._counter,
+            start=known.bytes,
+            stop=self._info.st_size,
+            number=known.lines,
+            chain=known.chain,
+        ):
+            stripped = (line.content or b"").strip().removeprefix(b"\xef\xbb\xbf")
+            said: list[Message] = []
+            try:
+                if stripped and line.number >= first_line:
+                    said = self._clean(spoken_in(record_in(stripped)))
+                elif line.content is None:
+                    trouble.add(trouble.too_long, line)
+            except NotARecord:
+                trouble.add(trouble.not_json, line)
+            if trouble.torn or not (line.ended or stripped):
+                return
+            yield line, said
+
+    # --- session files -----------------------------------------------------------------------
+
+    def _session_pieces(self, known: Position | None) -> Iterator[Piece]:
+        """Read only what was appended where the file is in the session store's own layout, else the whole file."""
+        end, looked_at = end_of_messages(self._file, self._info.st_size)
+        self._counter.count += looked_at
+        stop = self._info.st_size if end is None else end
+        if known and known.problem and (known.size, known.mtime_ns) != (self._info.st_size, self._info.st_mtime_ns):
+            known = None
+        if known and known.bytes != stop:
+            added = self._appended(known, stop) if known.in_array and end is not None else None
+            if added is not None:
+                yield from self._gathered(known, added, tuple, in_array=True, problem=known.problem)
+                return
+            known = None
+        if known:
+            yield from self._gathered(known, (), tuple, in_array=known.in_array, problem=known.problem)
+            return
+        data, session = self._read_session()
+        end, _ = end_of_messages(io.BytesIO(data), len(data))
+        stop = len(data) if end is None else end
+        problem = f"cannot be read as a session: {session.problem}" if session.problem else ""
+        if session.is_corrupt and "@" not in self._path:  # the session store's own
+            name = self._path.rpartition("/")[2].removesuffix(SESSION_ENDING)
+            problem += f"; run `notewell sessions repair {name}`"
+        by_line = self._spoken_by_line(session.messages)
+        lines = ((line, by_line.get(line.number, [])) for line in lines_of(io.BytesIO(data), ByteCounter(), stop=stop))
+        yield from self._gathered(None, lines, tuple, in_array=end is not None, problem=problem)
+
+    def _appended(self, known: Position, stop: int) -> list[Spoken] | None:
+        """Return the lines that the session store appended; None where they are not one message a line."""
+        added: list[Spoken] = []
+        for line in lines_of(
+            self._file, self._counter, start=known.bytes, stop=stop, number=known.lines, chain=known.chain
+        ):
+            element = (line.content or b"").strip()
+            said: list[Message] = []
+            try:
+                if not element.startswith(b"//"):
+                    said = self._clean(spoken(message_from_json(record_in(element.removesuffix(b",")))))
+            except (NotARecord, SessionInputError):
+                return None
+            added.append((line, said))
+        return added
+
+    def _spoken_by_line(self, found: Iterable[NumberedMessage]) -> dict[int, list[Message]]:
+        by_line: dict[int, list[Message]] = {}
+        for line, message in found:
+            by_line.setdefault(line, []).extend(self._clean(spoken(message)))
+        return by_line
+
+    def _read_session(self) -> tuple[bytes, SessionText]:
+        """Return the whole file and its messages; what looks corrupt is read again in case an append is in progress."""
+        before = None
+        while True:
+            self._info = os.fstat(self._file.fileno())
+            data = b"".join(_blocks(self._file, self._counter, 0, self._info.st_size))
+            session = read_messages(data)
+            if not session.is_corrupt or data == before:
+                return data, session
+            before = data
+            time.sleep(APPEND_S)
+
+    # --- both --------------------------------------------------------------------------------
+
+    def _clean(self, message: Message | LeftOut) -> list[Message]:
+        """Return the message with its secrets marked; none when it is left out."""
+        if not isinstance(message, Message):
+            return []
+        return [Message(message.role, self._redact(message.text), message.timestamp)]
+
+    def _gathered(
+        self,
+        known: Position | None,
+        lines: Iterable[Spoken],
+        problems: Callable[[], tuple[Problem, ...]],
+        *,
+        in_array: bool = False,
+        problem: str = "",
+    ) -> Iterator[Piece]:
+        """Yield the lines in pieces. A file with a problem is remembered without a time: it is looked at every time."""
+        info = self._info
+        stamp = FileStamp("sessions", self._path, info.st_size, 0 if problem else info.st_mtime_ns)
+        gathered = _GatheredPiece(known or Position())
+
+        def piece(*, last: bool) -> Piece:
+            reached = replace(
+                gathered.position,
+                in_array=in_array,
+                size=info.st_size,
+                mtime_ns=info.st_mtime_ns,
+                inode=info.st_ino,
+                fingerprint=fingerprint(self._file, self._counter, gathered.position.bytes),
+                problem=problem,
+            )
+            met = (Problem(self._path, problem),) if problem else problems()
+            return Piece(
+                tuple(gathered.said),
+                reached.as_text(),
+                stamp,
+                reached.chain,
+                reached.day,
+                last,
+                from_start=known is None,
+                problems=met if last else (),
+            )
+
+        for line, said in lines:
+            if gathered.add(line, said):
+                yield piece(last=False)
+                gathered = _GatheredPiece(gathered.position)
+        yield piece(last=True)
+
+
+@dataclass(slots=True)
+class _Trouble:
+    """Counts the lines that could not be read."""
+
+    not_json: list[int] = field(default_factory=list)
+    too_long: list[int] = field(default_factory=list)
+    torn: bool = False
+
+    def add(self, kind: list[int], line: Line) -> None:
+        """Count a line; the last one may only be incomplete."""
+        if line.ended:
+            kind.append(line.number)
+        else:
+            self.torn = True
+
+    def problems(self, path: str) -> tuple[Problem, ...]:
+        reasons = [
+            *_counted(self.not_json, "is not a JSON record", "are not JSON records"),
+            *_counted(self.too_long, *(f"{verb} longer than {LONGEST_LINE // 2**20} MB" for verb in ("is", "are"))),
+        ]
+        if self.torn:
+            reasons.append("the last line is incomplete and waits for its end")
+        return (Problem(path, "left out: " + "; ".join(reasons)),) if reasons else ()
+
+
+def _counted(numbers: list[int], one: str, many: str) -> list[str]:
+    if not numbers:
+        return []
+    if len(numbers) == 1:
+        return [f"line {numbers[0]} {one}"]
+    return [f"{len(numbers)} lines {many} (line {numbers[0]} first)"]
+
+
+class _GatheredPiece:
+    """What was said since the last piece, and how far that is."""
+
+    def __init__(self, position: Position) -> None:
+        self.said: list[SpokenLine] = []
+        self._began = position
+        self._chars = 0
+        self._last: Line | None = None
+        self._last_at = position.last_at
+
+    def add(self, line: Line, said: list[Message]) -> bool:
+        """Add a line; say whether it is enough for a piece."""
+        self._last = line
+        for message in said:
+            self.said.append(SpokenLine(line.number, message.line, self._began.messages + len(self.said) + 1))
+            self._chars += len(self.said[-1].text)
+            self._last_at = _iso(message.timestamp) or self._last_at
+        return self._chars >= PIECE_CHARS or line.end - self._began.bytes >= PIECE_BYTES
+
+    @property
+    def position(self) -> Position:
+        """Where reading stands after the last line added."""
+        if self._last is None:
+            return self._began
+        return replace(
+            self._began,
+            bytes=self._last.end,
+            lines=self._last.number,
+            chain=self._last.chain,
+            ended=self._last.ended,
+            messages=self._began.messages + len(self.said),
+            last_at=self._last_at,
+        )
+
+
+def _iso(timestamp: int) -> str:
+    try:
+        return datetime.fromtimestamp(timestamp / 1000, UTC).isoformat() if timestamp else ""
+    except (ValueError, OverflowError, OSError):
+        return ""

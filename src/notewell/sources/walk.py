@@ -1,0 +1,328 @@
+"""Lists the documents below a root; symbolic links are reported, never followed."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+import unicodedata
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from notewell.errors import NoteNotFoundError, PathRefusedError
+from notewell.files.no_follow import is_link
+from notewell.sources.note_paths import is_disguised, is_skipped, is_text
+from notewell.types import FileStamp, Listing, Problem, SourceName
+
+_KIND = 0o170000  # the bits of a mode that say what a thing is
+_HAS_JUNCTIONS = hasattr(os.stat_result, "st_reparse_tag")
+
+# On Windows a listing comes with sizes and times: to look at each file would be slower.
+_TIMES_TELL = os.name != "nt"
+SETTLED_NS = 20_000_000  # twice the tick of a file system's clock, within which a folder may change and keep its time
+REMEMBERED_S = 60.0  # then every folder is listed again, in case a file system does not keep the times of folders
+
+IS_LINK = "is a symbolic link, and links are not followed"
+NOT_REGULAR = "is not a regular file"
+NOT_TEXT = "has a name that is not valid Unicode; rename it to have it indexed"
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A file or folder that documents come from: how their stored paths begin, and where it is on disk."""
+
+    stored: str  # "memory", "notes/x.md", "@vault", "sessions/@claude"; "" is the workspace itself
+    base: str  # a real folder; nothing below it may be a link
+    parts: tuple[str, ...]  # from the base to the root
+    is_extra: bool = False
+    is_outside: bool = False  # of the workspace; the stored path then begins with a label instead of `parts`
+    is_file: bool = False  # known to be a single file; extra paths may be either
+    missing_as: str = ""  # how a problem names it when it is not there; empty: by its stored path
+
+    @property
+    def real_path(self) -> str:
+        return os.path.join(self.base, *self.parts)  # noqa: PTH118 - strings, as the walk below it
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a path would lie: below a root, which may be the file itself."""
+
+    root: Root
+    rest: tuple[str, ...]
+
+    @property
+    def below_base(self) -> tuple[str, ...]:
+        return (*self.root.parts, *self.rest)
+
+    @property
+    def real_path(self) -> str:
+        return os.path.join(self.root.base, *self.below_base)  # noqa: PTH118
+
+    @property
+    def stored(self) -> str:
+        return "/".join((self.root.stored, *self.rest) if self.root.stored else self.rest)
+
+    def exists(self) -> bool:
+        """Say whether a regular file is there now; a single look, folders on the way unchecked."""
+        try:
+            return stat.S_ISREG(os.lstat(self.real_path).st_mode)
+        except OSError:  # gone or out of reach: either way nothing that could be shown
+            return False
+
+
+def place_below(root: Root, parts: tuple[str, ...], *, casefold: bool = False) -> Place | None:
+    """Return where the parts of a stored path lie below a root; None when they do not."""
+    stored = root.stored.casefold() if casefold else root.stored
+    above = tuple(stored.split("/")) if stored else ()
+    rest = parts[len(above) :]
+    if parts[: len(above)] != above or (root.is_file and rest) or any(map(is_skipped, rest)):
+        return None
+    return Place(root, rest)
+
+
+def find_file(place: Place, path: str) -> tuple[Place, os.stat_result]:
+    """Return the place of an existing file, every part spelt as its folder lists it, and what lstat says of it.
+
+    Raises PathRefusedError for links and whatever is not a regular file, and NoteNotFoundError when there is no file.
+    """
+    spelt: list[str] = []
+    folder = place.root.base
+    try:
+        for part in place.below_base:
+            info = os.lstat(os.path.join(folder, part))  # noqa: PTH118
+            if is_link(info):
+                raise PathRefusedError(path)
+            spelt.append(_listed_name(folder, part, info))
+            folder = os.path.join(folder, spelt[-1])  # noqa: PTH118
+    except (FileNotFoundError, NotADirectoryError):
+        raise (PathRefusedError if is_disguised(path) else NoteNotFoundError)(path) from None
+    except OSError as error:
+        raise PathRefusedError(path) from error
+    if not stat.S_ISREG(info.st_mode):
+        raise PathRefusedError(path)
+    depth = len(place.root.parts)
+    stored = place.root.stored if place.root.is_outside else "/".join(spelt[:depth])
+    return Place(replace(place.root, stored=stored, parts=tuple(spelt[:depth])), tuple(spelt[depth:])), info
+
+
+def is_same_file(folder: str, one: str, other: str) -> bool:
+    """Say whether two spellings name one file, as they do on disks that do not tell upper from lower case."""
+    try:
+        return os.path.samestat(
+            os.lstat(os.path.join(folder, one)),  # noqa: PTH118
+            os.lstat(os.path.join(folder, other)),  # noqa: PTH118
+        )
+    except OSError:
+        return False
+
+
+def _listed_name(folder: str, name: str, info: os.stat_result) -> str:
+    """Return the spelling a folder lists for a name that the disk accepted, perhaps in another case or Unicode form."""
+    if name.isascii() and not is_same_file(folder, name, name.swapcase()):
+        return name
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries]
+    if name in names:
+        return name
+    same = [other for other in names if _folded(other) == _folded(name)]
+    return next((other for other in same if os.path.samestat(os.lstat(os.path.join(folder, other)), info)), name)  # noqa: PTH118
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def problem_at(path: str, reason: str | OSError) -> Problem:
+    """Return the problem with a path that can be printed, whatever bytes the name holds."""
+    if isinstance(reason, OSError):
+        reason = f"cannot be read: {reason.strerror or type(reason).__name__}"
+    return Problem(path.encode("utf-8", "backslashreplace").decode(), reason)
+
+
+# --- walking -----------------------------------------------------------------------------------
+
+
+class Found(NamedTuple):
+    """A document on disk."""
+
+    real_path: str
+    identity: tuple[int, int] | str  # the same for two names of one file
+    stamp: FileStamp
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """What a folder held when it was listed."""
+
+    state: tuple[int, ...]  # what lstat said of it then
+    files: list[Found]
+    folders: list[tuple[str, str]]  # real path, stored path with a slash at its end
+    problems: list[Problem]
+
+
+class Walker:
+    """Lists roots again and again. A folder that has not changed is not listed again: only its files are looked at.
+
+    Creating, removing and renaming change the time of the folder they happen in; a file's own changes show in the file.
+    """
+
+    def __init__(
+        self, source: SourceName, endings: tuple[str, ...], *, kind: str, ignored: Collection[str] = ()
+    ) -> None:
+        self._source = source
+        self._endings = endings  # of the files that are documents
+        self._kind = kind  # "a Markdown file": what a single file that is none of them should be
+        self._ignored = frozenset(ignored)  # names of files, and stored paths of folders
+        self._known: dict[tuple[str, str], _Folder] = {}
+        self._forget_at = 0.0
+
+    def holds(self, name: str) -> bool:
+        """Say whether a file of this name is a document."""
+        return name.lower().endswith(self._endings) and name.lower() not in self._ignored
+
+    def listing(self, roots: Iterable[Root], problems: Iterable[Problem] = ()) -> Listing:
+        """Return every document now there, each real file once, the first one met, sorted by stored path."""
+        walks = [self._walk(root) for root in roots]
+        met = [*problems, *(problem for _, unreadable in walks for problem in unreadable)]
+        found = [each for files, _ in walks for each in files]
+        distinct = {each.stamp.path for each in found}, {each.identity for each in found}
+        if any(len(values) < len(found) for values in distinct):
+            found = [each for files, _ in walks for each in sorted(files, key=_path_of)]
+            met += _drop_doubles(found)
+        met.sort(key=lambda problem: problem.path)
+        return Listing(tuple(each.stamp for each in sorted(found, key=_path_of)), tuple(dict.fromkeys(met)))
+
+    def _walk(self, root: Root) -> tuple[list[Found], list[Problem]]:
+        """Return what one root holds now, in no particular order, and what could not be looked at."""
+        try:
+            info = os.lstat(root.real_path)
+        except OSError as error:
+            return [], [problem_at(root.missing_as or root.stored, error)]
+        shown = root.stored or root.real_path
+        if not is_link(info) and is_text(shown):
+            if stat.S_ISDIR(info.st_mode) and not root.is_file:
+                return self._walk_folders(root.real_path, f"{root.stored}/" if root.stored else "")
+            if stat.S_ISREG(info.st_mode) and self.holds(root.stored):
+                return [self._found(root.stored, root.real_path, info)], []
+        return [], [problem_at(shown, self._why_not(shown, info))]
+
+    def _walk_folders(self, top: str, stored_top: str) -> tuple[list[Found], list[Problem]]:
+        if time.monotonic() >= self._forget_at:
+            self._known, self._forget_at = {}, time.monotonic() + REMEMBERED_S
+        found: list[Found] = []
+        problems: list[Problem] = []
+        waiting = [(top, stored_top)]
+        while waiting:
+            place = waiting.pop()
+            try:
+                folder = self._unchanged(place) or self._listed(place)
+            except OSError as error:
+                problems.append(problem_at(place[1].rstrip("/") or place[0], error))
+                continue
+            found += folder.files
+            problems += folder.problems
+            waiting += folder.folders
+        return found, problems
+
+    def _unchanged(self, place: tuple[str, str]) -> _Folder | None:
+        """Return what a folder held before, each file looked at again, if its list of names is still the same."""
+        folder = self._known.get(place)
+        if folder is None or folder.state != _state(os.lstat(place[0])):
+            return None
+        files = folder.files
+        for position, (real_path, identity, stamp) in enumerate(files):
+            try:
+                info = os.lstat(real_path)
+            except OSError:  # gone this very moment
+                return None
+            if info.st_mtime_ns == stamp.mtime_ns and info.st_size == stamp.size and info.st_ino == identity[1]:
+                continue
+            if not stat.S_ISREG(info.st_mode):
+                return None
+            if files is folder.files:
+                files = files.copy()
+            files[position] = self._found(stamp.path, real_path, info)
+        if files is not folder.files:
+            folder = self._known[place] = _Folder(folder.state, files, folder.folders, folder.problems)
+        return folder
+
+    def _listed(self, place: tuple[str, str]) -> _Folder:
+        """List a folder, and remember it if nothing can change in it that its time would not show."""
+        now_ns = time.time_ns()
+        state = _state(os.lstat(place[0]))
+        folder = self._list_folder(state, *place)
+        if _TIMES_TELL and all(time_ns % 1_000_000_000 and time_ns < now_ns - SETTLED_NS for time_ns in state[:2]):
+            self._known[place] = folder
+        else:
+            self._known.pop(place, None)
+        return folder
+
+    def _list_folder(self, state: tuple[int, ...], folder: str, stored: str) -> _Folder:
+        """Return what a folder holds. `stored` is its stored path with a slash at its end."""
+        files: list[Found] = []
+        folders: list[tuple[str, str]] = []
+        problems: list[Problem] = []
+        endings, ignored = self._endings, self._ignored
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                name = entry.name
+                # Nearly all are such: they need no closer look, and a sync looks at thousands.
+                plain = name.endswith(endings) and name[0] != "." and name.isascii() and name not in ignored
+                if not plain and (is_skipped(name) or not (self.holds(name) or entry.is_dir())):
+                    continue
+                try:
+                    info = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:  # deleted since the folder was opened: simply no longer there
+                    continue
+                # A look at the kind alone is not enough on Windows, where a junction is a folder, too.
+                kind = info.st_mode & _KIND if not (_HAS_JUNCTIONS and is_link(info)) else stat.S_IFLNK
+                if kind == stat.S_IFREG and (plain or is_text(name)):
+                    files.append(self._found(stored + name, entry.path, info))
+                elif not is_text(name):
+                    problems.append(problem_at(stored + name, NOT_TEXT))
+                elif kind == stat.S_IFDIR:
+                    if stored + name not in ignored:
+                        folders.append((entry.path, f"{stored}{name}/"))
+                else:
+                    problems.append(problem_at(stored + name, IS_LINK if kind == stat.S_IFLNK else NOT_REGULAR))
+        return _Folder(state, files, folders, problems)
+
+    def _found(self, stored: str, real_path: str, info: os.stat_result) -> Found:
+        # Windows gives no inode while listing; a name that differs only in case is the same file there.
+        identity = (info.st_dev, info.st_ino) if info.st_ino else os.path.normcase(real_path)
+        return Found(real_path, identity, FileStamp(self._source, stored, info.st_size, info.st_mtime_ns))
+
+    def _why_not(self, shown: str, info: os.stat_result) -> str:
+        if is_link(info):
+            return IS_LINK
+        if not is_text(shown):
+            return NOT_TEXT
+        return f"is not {self._kind}" if stat.S_ISREG(info.st_mode) else NOT_REGULAR
+
+
+def _state(info: os.stat_result) -> tuple[int, ...]:
+    return info.st_mtime_ns, info.st_ctime_ns, info.st_ino, info.st_dev, info.st_mode
+
+
+def _path_of(found: Found) -> str:
+    return found.stamp.path
+
+
+def _drop_doubles(found: list[Found]) -> list[Problem]:
+    """Leave each real file and each path once in the list, the first one met; return what that leaves out."""
+    problems: list[Problem] = []
+    kept: dict[str, Found] = {}
+    seen: set[tuple[int, int] | str] = set()
+    for each in found:
+        if each.identity in seen:
+            continue
+        seen.add(each.identity)
+        path = each.stamp.path
+        if path in kept:
+            problems.append(problem_at(path, f"two files would have this path; {each.real_path} is left out"))
+        else:
+            kept[path] = each
+    found[:] = kept.values()
+    return problems

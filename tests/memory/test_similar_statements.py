@@ -1,0 +1,61 @@
+"""When two statements say the same: rewording does not matter; a number, a name or a `not` does."""
+
+from __future__ import annotations
+
+import pytest
+
+from notewell.memory.remember import most_similar, similar_statements
+
+
+@pytest.mark.parametrize(
+    ("new", "known", "same"),
+    [
+        pytest.param("The guest wifi is heron-guest.", "The guest wifi is heron-guest.", True, id="equal"),
+        pytest.param("the guest wifi is heron-guest", "- The guest wifi is: heron-guest!", True, id="case and marks"),
+        pytest.param("guest wifi: heron-guest", "The guest wifi is heron-guest.", True, id="light words"),
+        pytest.param("The guest wifi is heron-guest2", "The guest wifi is heron-guest.", False, id="another name"),
+        pytest.param("Meet at 10:30 on Monday", "Meet at 11:30 on Monday", False, id="another number"),
+        pytest.param(
+            "The backup of the shop's database runs every night at two o'clock",
+            "The backup of the shop's database never runs every night at two o'clock",
+            False,
+            id="a denial",
+        ),
+        pytest.param(
+            "Alice likes strong black tea with a little milk in the early morning",
+            "Robert likes strong black tea with a little milk in the early morning",
+            False,
+            id="another person",
+        ),
+        pytest.param("Tea is good", "The printer jams on thick paper", False, id="something else"),
+        pytest.param("数据库迁移 下周", "数据库迁移 下周", True, id="Chinese"),
+    ],
+)
+def test_same(new, known, same):
+    found = similar_statements(new, "memory/x.md", f"# Title\n\n{known}\n")
+    assert bool(found and found[0].same) is same
+
+
+def test_the_line_is_told_and_the_most_alike_comes_first():
+    note = "# X\n\n- The printer in the hall jams.\n- The printer in the hall jams on thick paper.\n"
+    found = similar_statements("the printer in the hall jams on thick paper", "memory/x.md", note, first_line=11)
+    assert found[0].citation == "memory/x.md#L14"
+    assert found[0].same
+    assert found[0].likeness == 1.0
+
+
+def test_several_lines_are_compared_as_a_whole():
+    note = "# X\n\nfirst fact about boats\nsecond fact about harbours\n\nother\n"
+    found = similar_statements("first fact about boats\nsecond fact about harbours", "memory/x.md", note)
+    assert found[0].same
+    assert found[0].line == 3
+
+
+def test_a_sentence_within_a_paragraph_is_found():
+    note = "We talked long. The ferry leaves at nine from pier four. Then we went home.\n"
+    assert similar_statements("the ferry leaves at nine from pier four", "memory/x.md", note)[0].same
+
+
+def test_each_place_is_told_once():
+    found = similar_statements("a fact about boats", "memory/x.md", "a fact about boats\n")
+    assert len(most_similar([*found, *found], 5)) == 1
