@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from notewell.errors import (
+    BackendError,
     BadVectorError,
     ConversationError,
     CostLimitError,
@@ -49,6 +50,7 @@ from notewell.types import (
     BatchJob,
     Check,
     CostEstimate,
+    Fallback,
     ForgetReport,
     Forgotten,
     Hit,
@@ -79,6 +81,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AsyncMemory",
+    "BackendError",
     "BadVectorError",
     "BatchJob",
     "Check",
@@ -89,6 +92,7 @@ __all__ = [
     "DiskFullError",
     "EmbedderError",
     "EmbedderUnavailableError",
+    "Fallback",
     "ForgetReport",
     "Forgotten",
     "Hit",

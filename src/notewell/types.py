@@ -433,6 +433,8 @@ class Status:
     stale: bool
     checks: tuple[Check, ...] = ()  # with deep=True
     notes: tuple[str, ...] = ()
+    backend: Backend = "builtin"  # which answers searches now
+    fallback: Fallback | None = None  # the backend or the embedding provider that the settings ask for cannot be used
     jobs: tuple[BatchJob, ...] = ()  # in progress at a provider
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from notewell.sessions import Flushed, Imported, Message, Session, SessionEntry
     from notewell.types import (
         Check,
+        Fallback,
         ForgetReport,
         Hit,
         IndexPreview,
@@ -34,7 +35,14 @@ def search_document(answer: SearchAnswer) -> Json:
         "hits": [hit_document(hit) for hit in answer.hits],
         "index": asdict(answer.index),
         "notes": list(answer.notes),
+        "backend": answer.backend,
+        "fallback": fallback_document(answer.fallback),
     }
+
+
+def fallback_document(fallback: Fallback | None) -> Json | None:
+    """Return what was to be used and why it was not; None when nothing fell back."""
+    return {"from": fallback.instead_of, "reason": fallback.reason} if fallback else None
 
 
 def hit_document(hit: Hit) -> Json:
@@ -94,7 +102,7 @@ def preview_document(preview: IndexPreview) -> Json:
 
 def status_document(status: Status) -> Json:
     """Return the state of the memory."""
-    return camel_case(asdict(status))
+    return camel_case(asdict(status)) | {"fallback": fallback_document(status.fallback)}
 
 
 def checks_document(checks: Iterable[Check]) -> Json:

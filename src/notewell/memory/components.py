@@ -21,6 +21,7 @@ from notewell.store.state_folder import StateFolder
 
 if TYPE_CHECKING:
     from notewell.protocols import Embedder, Source, Store, StoreAccess
+    from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.settings import Settings
     from notewell.sources.transcripts.source import TranscriptSource
@@ -45,6 +46,7 @@ class Components:
     caches: CacheAccess
     sync: Sync
     answering: Answering
+    qmd: Qmd | None  # None where the settings choose the builtin index
 
     @property
     def cache(self) -> SqliteEmbeddingCache | None:
@@ -57,6 +59,8 @@ class Components:
 
     def close(self) -> None:
         """Stop the background work and release everything that is open; the next use opens it again."""
+        if self.qmd:
+            self.qmd.close()
         self.sync.background.stop()
         self.sync.follower.stop()
         self.index.close()
@@ -116,6 +120,7 @@ def open_components(
         cache=caches.open,
         settings=settings,
     )
+    qmd = open_qmd(settings, workspace, folder, notes) if settings.backend == "qmd" else None
     answering = Answering(
         workspace=workspace,
         settings=settings,
@@ -124,6 +129,7 @@ def open_components(
         transcripts=transcripts,
         embedders=embedders,
         sync=sync,
+        qmd=qmd,
         tuning=tuning,
     )
     return Components(
@@ -139,7 +145,15 @@ def open_components(
         caches=caches,
         sync=sync,
         answering=answering,
+        qmd=qmd,
     )
+
+
+def open_qmd(settings: Settings, workspace: Path, folder: StateFolder, notes: NotesSource) -> Qmd:
+    """Return QMD's index of an agent's notes, which may be there although the builtin one answers now."""
+    from notewell.search.qmd import Qmd  # few use it
+
+    return Qmd(settings, workspace, folder, notes)
 
 
 def _open_transcripts(settings: Settings, folder: Path) -> TranscriptSource | None:

@@ -6,9 +6,9 @@ import shutil
 from typing import TYPE_CHECKING
 
 from notewell.embedding.selection import FELL_BACK
-from notewell.errors import NotewellError, StoreError
+from notewell.errors import BackendError, NotewellError, StoreError
 from notewell.indexing.batch_jobs import check_jobs, jobs_in_progress
-from notewell.types import EVERYTHING, Check, Counts, Status
+from notewell.types import EVERYTHING, Check, Counts, Fallback, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +33,11 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
             size, stale = store.size_bytes(), parts.sync.is_stale(store)
     cache_stats, cache_trouble = _cache_stats(parts)
     answers_by_vector = _answers_by_vector(counts, built_with, parts)
+    mode = parts.settings.query.default_mode if answers_by_vector else "keyword"
+    fallback = Fallback(parts.settings.provider, selection.reason) if selection.fell_back else None
+    if parts.qmd:
+        fallback = parts.qmd.fallback()
+        mode = mode if fallback else parts.qmd.mode
     return Status(
         workspace=str(parts.workspace),
         agent=parts.agent,
@@ -40,7 +45,7 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         files=counts.files,
         chunks=counts.chunks,
         pending=counts.pending,
-        mode=parts.settings.query.default_mode if answers_by_vector else "keyword",
+        mode=mode,
         embedder=str(selection.embedder.identity) if selection.embedder else None,
         embedder_reason=selection.reason,
         index_embedder=str(built_with) if built_with else None,
@@ -57,6 +62,8 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
             *(f"{problem.path}: {problem.reason}" for problem in _unreadable_conversations(parts)),
             *cache_trouble,
         ),
+        backend="qmd" if parts.qmd and not fallback else "builtin",
+        fallback=fallback,
     )
 
 
@@ -69,6 +76,20 @@ def run_checks(parts: Components) -> Iterator[Check]:
     yield from _check_vector_search(parts)
     yield from _check_cache(parts)
     yield from check_jobs(parts.folder.path)
+    yield from _check_qmd(parts)
+
+
+def _check_qmd(parts: Components) -> Iterator[Check]:
+    if parts.qmd is None:
+        return
+    try:
+        version = parts.qmd.version()
+    except BackendError as error:
+        yield Check("qmd", False, error.message, error.hint)
+        return
+    fallback, problem = parts.qmd.fallback(), parts.qmd.state().problem
+    detail = fallback.reason if fallback else problem or f"qmd {version} answers ({parts.settings.qmd.mode})"
+    yield Check("qmd", not fallback and not problem, detail, "run `notewell index`" if fallback or problem else "")
 
 
 def _cache_stats(parts: Components) -> tuple[CacheStats | None, list[str]]:

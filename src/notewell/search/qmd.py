@@ -19,7 +19,8 @@ from notewell.errors import BackendError, StoreError
 from notewell.files.atomic import write_atomically
 from notewell.search.qmd_output import Result, hit_of, parse_results, plain
 from notewell.search.query import LONGEST_QUERY
-from notewell.sources.note_paths import ROOT_FILES, ROOT_FOLDER, roots_of
+from notewell.sources.note_paths import ROOT_FILES, ROOT_FOLDER
+from notewell.sources.notes import roots_of
 from notewell.text.redaction import redact
 from notewell.types import Fallback, FileStamp, IndexState, SearchAnswer, hash_text
 
@@ -122,7 +123,7 @@ class Qmd:
 
     def _answer(self, request: SearchRequest, command: str) -> SearchAnswer:
         give_up = time.monotonic() + self._settings.qmd.timeout_ms / 1000
-        version = self._checked_version(give_up - time.monotonic())
+        version = self.version(give_up - time.monotonic())
         listing = self._notes.list()
         stale = _identity_of(listing) != self.state().files
         notes = [f"answered by qmd {version} ({command}); min_score is not applied to its scores"]
@@ -191,6 +192,11 @@ class Qmd:
                 hits[path] = hit
         return list(hits.values()), changed
 
+    @property
+    def mode(self) -> SearchMode:
+        """How searches compare that ask for no mode."""
+        return MODES[self._settings.qmd.mode]
+
     def fallback(self) -> Fallback | None:
         """Return why QMD would not answer a search in its configured mode; None when it would."""
         state = self.state()
@@ -233,7 +239,7 @@ class Qmd:
                 return False
             began, files = time.time(), _identity_of(self._notes.list())
             try:
-                self._checked_version(UPDATE_S)
+                self.version()
                 self._share_models()
                 if not self._set_collections(stop):
                     self._run(("update",), timeout_s=UPDATE_S, stop=stop)
@@ -242,8 +248,8 @@ class Qmd:
                     self._remember(problem=error.message)
                 raise
             self._remember(updated_at=began, files=files, problem="")
-        if self._uses_vectors:
-            self._embed(stop)
+            if self._uses_vectors:
+                self._embed(stop)
         return True
 
     def erase(self) -> None:
@@ -254,7 +260,7 @@ class Qmd:
                 raise BackendError("another process is updating QMD's index", hint="try again when it has finished")
             for file in (self.folder / "xdg-cache" / "qmd").glob("index.sqlite*"):
                 file.unlink(missing_ok=True)
-            self._remember(updated_at=0.0, files="", problem="", embedding=None)
+            self._remember(updated_at=0.0, files="", problem="", troubles={}, embedding=None)
 
     def _share_models(self) -> None:
         """Use the models that the user's own QMD has downloaded, if there are any: 2 GB."""
@@ -305,7 +311,7 @@ class Qmd:
 
     # --- the program and its state ---------------------------------------------------------------
 
-    def _checked_version(self, timeout_s: float) -> str:
+    def version(self, timeout_s: float = UPDATE_S) -> str:
         """Return the version; asked for once for each program file. Unknown flags do not make QMD fail."""
         program = Path(self._program()).resolve()
         info = program.stat()

@@ -96,8 +96,8 @@ def hit_of(result: Result, document: Document, query: str, *, found_by: SearchMo
     expected = sum(len(line) + 1 for line in lines[: result.first_line - 1])
     at = document.text.find(text, expected)
     at = document.text.find(text) if at < 0 else at
-    first = document.text.count("\n", 0, max(at, 0))
-    filled = [number for number in range(first, first + text.count("\n") + 1) if lines[number].strip()]
+    first, last = document.text.count("\n", 0, max(at, 0)), document.text.count("\n", 0, at + len(text))
+    filled = [number for number in range(first, last + 1) if lines[number].strip()]
     if at < 0 or not filled:
         return None
     first_line, last_line = filled[0] + 1, filled[-1] + 1  # without blank lines at either end

@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from notewell import Memory
+from tests.cli.conftest import notewell
 from tests.end_to_end.clients import node
 from tests.fakes.qmd import install_stand_in
 
 if sys.platform == "win32":
     pytest.skip("the QMD backend does not run on Windows", allow_module_level=True)
+
+__all__ = ["notewell"]
 
 OpenMemory = Callable[..., Memory]
 

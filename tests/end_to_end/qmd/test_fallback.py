@@ -8,9 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from notewell.cli.main import main
 from notewell.search import qmd
 from tests.end_to_end.clients import node
 from tests.soak.fallback import Tally, search_with_random_failures
@@ -171,28 +169,29 @@ def test_nothing_is_lost_in_1000_searches(tmp_path):
 # --- through the command -------------------------------------------------------------------------
 
 
-def run(workspace, *words: str):
-    return CliRunner().invoke(main, ["--workspace", str(workspace), *words])
-
-
-def test_the_command_names_the_backend(open_memory, stand_in, workspace, monkeypatch):
+def test_the_command_names_the_backend(notewell, open_memory, stand_in, workspace, monkeypatch):
     open_memory(stand_in).close()
     for key, value in {"BACKEND": "qmd", "QMD__COMMAND": stand_in, "PROVIDER": "none"}.items():
         monkeypatch.setenv(f"NOTEWELL_{key}", value)
-    document = json.loads(run(workspace, "search", "heron-guest", "--json").stdout)
+
+    def run(*words: str):
+        return notewell(*words, "-w", workspace)
+
+    document = run("search", "heron-guest", "--json").document
     assert (document["backend"], document["fallback"]) == ("qmd", None)
-    text = run(workspace, "search", "heron-guest")
-    assert "answered by qmd 2.8.3 (search)" in text.stderr
-    status = json.loads(run(workspace, "status", "--json").stdout)
+    assert "answered by qmd 2.8.3 (search)" in run("search", "heron-guest").err
+    status = run("status", "--json").document
     assert (status["backend"], status["fallback"]) == ("qmd", None)
-    assert "backend    qmd" in run(workspace, "status").stdout
+    assert "backend    qmd" in run("status").out
+    assert "qmd 2.8.3 (facd35e) answers" not in run("doctor").out
 
     monkeypatch.setenv("QMD_STAND_IN", "crash")
-    document = json.loads(run(workspace, "search", "heron-guest", "--json").stdout)
+    document = run("search", "heron-guest", "--json").document
     reason = "`qmd search` failed with exit code 1: Error: database disk image is malformed"
     assert (document["backend"], document["fallback"]) == ("builtin", {"from": "qmd", "reason": reason})
     assert document["hits"]
-    status = json.loads(run(workspace, "status", "--json").stdout)
+    assert reason in run("search", "heron-guest").err
+    status = run("status", "--json").document
     assert (status["backend"], status["fallback"]) == ("builtin", {"from": "qmd", "reason": reason})
-    assert f"backend    builtin, in place of qmd: {reason}" in run(workspace, "status").stdout
-    assert reason in run(workspace, "doctor").stdout
+    assert f"backend    builtin, in place of qmd: {reason}" in run("status").out
+    assert reason in run("doctor").out

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from notewell import Memory, load_settings
+from notewell import Memory
+from notewell.settings import load_settings
 from tests.embedding.local.tiny_gguf import write_embedding_gemma
 from tests.end_to_end.clients import node
 
@@ -88,7 +89,9 @@ def test_days(open_memory, program, workspace):
 
 def test_conversations_are_searched_beside_it(open_memory, stand_in):
     memory = open_memory(stand_in, index=False, sources="memory,sessions", sync__sessions__delta_messages=0)
-    memory.conversations.append("main", "user", "The VLAN of the workshop is 77.")
+    memory.conversations.append(
+        memory.conversations.create().session_id, {"role": "user", "content": "The VLAN of the workshop is 77."}
+    )
     memory.index()
     answer = memory.search("VLAN")
     assert answer.backend == "qmd"
@@ -154,7 +157,7 @@ def test_a_note_that_became_private_since_the_update(open_memory, stand_in, work
 
 
 def test_secrets_are_redacted_where_the_settings_say_so(open_memory, program, workspace):
-    secret = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3  # noqa: S105
+    secret = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
     write(workspace, "memory/keys.md", f"# Keys\n\nThe ocelot key is {secret} and works.\n")
     hits = open_memory(program, redaction__notes=True).search("ocelot").hits
     assert secret not in json.dumps([hit.snippet for hit in hits])
@@ -166,8 +169,12 @@ def test_secrets_are_redacted_where_the_settings_say_so(open_memory, program, wo
 
 @pytest.mark.parametrize(
     ("mode", "command", "found_by"),
-    [(None, "search", "keyword"), ("keyword", "search", "keyword")]
-    + [("semantic", "vsearch", "semantic"), ("hybrid", "query", "hybrid")],
+    [
+        (None, "search", "keyword"),
+        ("keyword", "search", "keyword"),
+        ("semantic", "vsearch", "semantic"),
+        ("hybrid", "query", "hybrid"),
+    ],
 )
 def test_a_call_picks_the_mode(open_memory, stand_in, calls, mode, command, found_by):
     memory = open_memory(stand_in, qmd__mode="query" if mode else "search")
@@ -269,7 +276,7 @@ def test_what_cannot_be_updated_goes_on_answering_and_says_so(open_memory, stand
     monkeypatch.setenv("QMD_STAND_IN", "update:crash")
     report = memory.index()
     problem = "`qmd update` failed with exit code 1: Error: database disk image is malformed"
-    assert f"QMD's index could not be updated: {problem}" in report.notes
+    assert f"QMD's index could not be updated: {problem}; run `qmd update` yourself" in report.notes
     answer = memory.search("heron-guest")
     assert (answer.backend, len(answer.hits)) == ("qmd", 1)
     assert f"QMD's index could not be updated: {problem}" in answer.notes
