@@ -27,6 +27,7 @@ ROOMS = [  # in the order of the pipeline: a room imports only rooms above it in
     "search",
     "memory",
     "__init__",
+    "openclaw",
     "evaluation",
     "agents",
     "mcp",
@@ -130,6 +131,7 @@ def test_every_module_says_what_it_holds():
         pytest.param(
             "import notewell.cli.agents, notewell.agents.tools", {"numpy", "mcp", "pydantic"}, id="the mcp command"
         ),
+        pytest.param("import notewell.openclaw", {"numpy", "onnxruntime", "rich"}, id="the OpenClaw interface"),
         pytest.param("import notewell.agents.adapters", {"anthropic", "agents", "langchain_core"}, id="the adapters"),
         pytest.param(
             "import notewell.cli.agents, notewell.agents.hooks", {"numpy", "pyjson5", "mcp"}, id="the hook command"

@@ -64,6 +64,7 @@ from notewell.types import (
     Progress,
     Remembered,
     SearchAnswer,
+    SourceCounts,
     Status,
     Verification,
 )
@@ -131,6 +132,7 @@ __all__ = [
     "SessionTooNewError",
     "Settings",
     "SettingsError",
+    "SourceCounts",
     "Status",
     "StoreError",
     "Verification",

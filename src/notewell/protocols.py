@@ -22,6 +22,7 @@ from notewell.types import (
     Piece,
     PreparedChunk,
     Scope,
+    SourceCounts,
     SourceName,
     SpokenLine,
     StoredChunk,
@@ -170,6 +171,10 @@ class Snapshot(Protocol):
         ...
 
     def counts(self) -> Counts: ...
+
+    def source_counts(self) -> Sequence[SourceCounts]:
+        """Return how much comes from each source that has documents, by name."""
+        ...
 
     def documents(
         self, source: SourceName | None = None, paths: Collection[str] | None = None

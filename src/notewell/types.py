@@ -175,6 +175,15 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceCounts:
+    """How much of the index comes from one source."""
+
+    source: SourceName
+    files: int
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
 class EmbedderIdentity:
     """Names one embedding space: two texts are comparable only if every field agrees."""
 
@@ -436,6 +445,12 @@ class Status:
     backend: Backend = "builtin"  # which answers searches now
     fallback: Fallback | None = None  # the backend or the embedding provider that the settings ask for cannot be used
     jobs: tuple[BatchJob, ...] = ()  # in progress at a provider
+    provider: str = "none"  # of the embedder in use
+    model: str = ""  # of the embedder in use
+    fell_back: bool = False  # the embedder in use is the fallback; `embedder_reason` says why
+    dimensions: int | None = None  # of the stored vectors
+    index_path: str | None = None  # the index file that answers; None before the first index
+    source_counts: tuple[SourceCounts, ...] = ()
 
 
 # --- remembering -------------------------------------------------------------------------------

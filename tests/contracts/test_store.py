@@ -12,7 +12,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from notewell.errors import BadVectorError, IndexMismatchError, NotewellError
-from notewell.types import EVERYTHING, Chunk, ChunkPlace, Counts, EmbedderIdentity, PreparedChunk, Scope, Term
+from notewell.types import (
+    EVERYTHING,
+    Chunk,
+    ChunkPlace,
+    Counts,
+    EmbedderIdentity,
+    PreparedChunk,
+    Scope,
+    SourceCounts,
+    Term,
+)
 from tests.store.builders import (
     DIMENSIONS,
     IDENTITY,
@@ -60,6 +70,7 @@ def test_a_new_store_is_empty(store):
     with store.reading() as snapshot:
         assert snapshot.counts() == Counts(files=0, chunks=0, pending=0, embedded=0)
         assert snapshot.documents() == {}
+        assert list(snapshot.source_counts()) == []
         assert snapshot.keyword_matches(terms("anything"), limit=5, scope=EVERYTHING) == []
         assert list(snapshot.vector_matches(vector_for("x"), limit=5, scope=EVERYTHING)) == []
         assert list(snapshot.newest_chunks(limit=5, scope=EVERYTHING)) == []
@@ -79,6 +90,7 @@ def test_documents_come_back_as_they_were_put(store):
         assert snapshot.documents() == {("memory", "memory/2026-11-15.md"): dated, ("sessions", "talk.jsonl"): talk}
         assert snapshot.documents("sessions") == {("sessions", "talk.jsonl"): talk}
         assert snapshot.counts() == Counts(files=2, chunks=1, pending=1, embedded=0)
+        assert list(snapshot.source_counts()) == [SourceCounts("memory", 1, 1), SourceCounts("sessions", 1, 0)]
 
 
 def test_chunks_come_back_as_they_were_put(store):

@@ -99,7 +99,7 @@ class _Limits:
         if printed_bytes > MAX_OUTPUT_BYTES:
             raise LimitExceededError(f"printed more than {MAX_OUTPUT_BYTES // 2**20} MB")
         if now > self.give_up:
-            raise LimitExceededError(f"took longer than {self.timeout_s:.3g} s")
+            raise LimitExceededError(f"took longer than {self.timeout_s:.1f} s")
         if self.stop is not None and self.stop.is_set():
             raise LimitExceededError("was stopped")
         if now > self.next_look:

@@ -11,11 +11,11 @@ from notewell.indexing.batch_jobs import check_jobs, jobs_in_progress
 from notewell.types import EVERYTHING, Check, Counts, Fallback, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from notewell.memory.components import Components
     from notewell.store.sqlite.cache import CacheStats
-    from notewell.types import EmbedderIdentity, Problem
+    from notewell.types import EmbedderIdentity, Problem, SourceCounts
 
 LOW_DISK_BYTES = 200 * 1024 * 1024  # an index of 10,000 chunks, its rebuild beside it and a cache fit into that
 
@@ -26,10 +26,12 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
     """Return the figures; with `deep` also the checks."""
     selection = parts.embedders.selection
     counts, built_with, size, stale = Counts(0, 0, 0, 0), None, 0, True
+    source_counts: Sequence[SourceCounts] = ()
     with parts.index.use() as store:
         if store is not None:
             with store.reading() as snapshot:
                 counts, built_with = snapshot.counts(), snapshot.embedder()
+                source_counts = snapshot.source_counts()
             size, stale = store.size_bytes(), parts.sync.is_stale(store)
     cache_stats, cache_trouble = _cache_stats(parts)
     answers_by_vector = _answers_by_vector(counts, built_with, parts)
@@ -38,6 +40,8 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
     if parts.qmd:
         fallback = parts.qmd.fallback()
         mode = mode if fallback else parts.qmd.mode
+    in_use = selection.embedder.identity if selection.embedder else None
+    index_path = parts.folder.current()
     return Status(
         workspace=str(parts.workspace),
         agent=parts.agent,
@@ -46,7 +50,7 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         chunks=counts.chunks,
         pending=counts.pending,
         mode=mode,
-        embedder=str(selection.embedder.identity) if selection.embedder else None,
+        embedder=str(in_use) if in_use else None,
         embedder_reason=selection.reason,
         index_embedder=str(built_with) if built_with else None,
         sources=parts.settings.sources,
@@ -64,6 +68,12 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         ),
         backend="qmd" if parts.qmd and not fallback else "builtin",
         fallback=fallback,
+        provider=in_use.provider if in_use else "none",
+        model=in_use.model if in_use else "",
+        fell_back=selection.fell_back,
+        dimensions=built_with.dimensions if built_with else None,
+        index_path=str(index_path) if index_path else None,
+        source_counts=tuple(source_counts),
     )
 
 

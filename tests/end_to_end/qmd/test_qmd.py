@@ -31,6 +31,13 @@ def until(condition, timeout_s: float = 20) -> bool:
     return bool(condition())
 
 
+def hits_of(memory: Memory, query: str, **options):
+    """Return QMD's hits; fails where the builtin index answered."""
+    answer = memory.search(query, **options)
+    assert (answer.backend, answer.fallback) == ("qmd", None)
+    return answer.hits
+
+
 # --- hits ----------------------------------------------------------------------------------------
 
 
@@ -49,9 +56,11 @@ def test_its_results_are_hits_like_all_others(open_memory, program, workspace):
     assert answer.index.stale is False
 
 
-def test_scores_of_a_small_index_are_all_0_and_no_threshold_applies(open_memory, program):
-    answer = open_memory(program).search("PostgreSQL", min_score=0.9)
-    assert [hit.score for hit in answer.hits] == [0.0]
+def test_scores_of_a_small_index_are_all_0_and_no_threshold_applies(open_memory, program, workspace):
+    for number in range(20):  # a word of most notes
+        write(workspace, f"memory/quagga{number}.md", "A quagga.")
+    answer = open_memory(program).search("quagga", min_score=0.9, limit=30)
+    assert [hit.score for hit in answer.hits] == [0.0] * 20
     assert answer.notes == ("answered by qmd 2.8.3 (search); min_score is not applied to its scores",)
 
 
@@ -60,7 +69,7 @@ def test_names_and_texts_of_every_kind(open_memory, program, workspace):
     write(workspace, "memory/deep/er/UPPER.MD", "# Notes\n\na zebra sleeps\n")
     write(workspace, "memory/.hidden.md", "zebra")
     write(workspace, "elsewhere.md", "zebra")
-    hits = {hit.path: hit for hit in open_memory(program).search("zebra").hits}
+    hits = {hit.path: hit for hit in hits_of(open_memory(program), "zebra")}
     assert set(hits) == {"memory/Ünï #1 %20?.md", "memory/deep/er/UPPER.MD"}
     assert hits["memory/Ünï #1 %20?.md"].snippet == "# Zebra crossing\nA zebra crosses."
     assert hits["memory/deep/er/UPPER.MD"].citation == "memory/deep/er/UPPER.MD#L3"
@@ -73,18 +82,18 @@ def test_extra_paths_and_one_hit_a_file(open_memory, program, workspace, tmp_pat
     extra = [tmp_path / "vault", tmp_path / "single, file (1).md", workspace / "memory" / "projects"]
     write(workspace, "memory/projects/kestrel.md", "kestrel")
     memory = open_memory(program, extra_paths=[str(path) for path in extra])
-    found = [hit.path for hit in memory.search("kestrel").hits]
+    found = [hit.path for hit in hits_of(memory, "kestrel")]
     assert sorted(found) == ["@single, file (1).md", "@vault/birds/heron.md", "memory/projects/kestrel.md"]
     memory.close()
     fewer = open_memory(program, extra_paths=[])
-    assert [hit.path for hit in fewer.search("kestrel").hits] == ["memory/projects/kestrel.md"]
+    assert [hit.path for hit in hits_of(fewer, "kestrel")] == ["memory/projects/kestrel.md"]
 
 
 def test_days(open_memory, program, workspace):
     write(workspace, "memory/2026-11-02.md", "PostgreSQL again")
     memory = open_memory(program)
-    assert [hit.path for hit in memory.search("PostgreSQL", on="2026-11-02").hits] == ["memory/2026-11-02.md"]
-    assert memory.search("heron-guest", since="2020-01-01").hits == ()
+    assert [hit.path for hit in hits_of(memory, "PostgreSQL", on="2026-11-02")] == ["memory/2026-11-02.md"]
+    assert hits_of(memory, "heron-guest", since="2020-01-01") == ()
 
 
 def test_conversations_are_searched_beside_it(open_memory, stand_in):
@@ -116,7 +125,7 @@ def test_a_qmd_folder_there_or_above_is_not_taken(open_memory, program, workspac
 def test_variables_that_lead_elsewhere_are_not_taken(open_memory, program, state, tmp_path, monkeypatch):
     monkeypatch.setenv("INDEX_PATH", str(tmp_path / "other.sqlite"))
     monkeypatch.setenv("QMD_CONFIG_DIR", str(tmp_path / "other"))
-    assert open_memory(program).search("heron-guest").hits
+    assert hits_of(open_memory(program), "heron-guest")
     assert not (tmp_path / "other.sqlite").exists()
     assert not (tmp_path / "other").exists()
     assert (state / "xdg-cache" / "qmd" / "index.sqlite").exists()
@@ -144,7 +153,7 @@ def test_groups_see_nothing_private_and_no_less_of_the_rest(open_memory, program
     write(workspace, "memory/private/b.md", "badger badger")
     write(workspace, "memory/z.md", "# Long\n\n" + "words and words\n" * 20 + "a badger\n")
     memory = open_memory(program)
-    assert len(memory.search("badger", limit=20).hits) == 14
+    assert len(hits_of(memory, "badger", limit=20)) == 14
     group = memory.search("badger", chat="group", limit=1)
     assert group.backend == "qmd"
     assert [hit.path for hit in group.hits] == ["memory/z.md"]
@@ -153,13 +162,13 @@ def test_groups_see_nothing_private_and_no_less_of_the_rest(open_memory, program
 def test_a_note_that_became_private_since_the_update(open_memory, stand_in, workspace):
     memory = open_memory(stand_in)
     write(workspace, "memory/network.md", "---\nprivate: true\n---\nheron-guest\n")
-    assert memory.search("heron-guest", chat="group", sync=False).hits == ()
+    assert hits_of(memory, "heron-guest", chat="group", sync=False) == ()
 
 
 def test_secrets_are_redacted_where_the_settings_say_so(open_memory, program, workspace):
     secret = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
     write(workspace, "memory/keys.md", f"# Keys\n\nThe ocelot key is {secret} and works.\n")
-    hits = open_memory(program, redaction__notes=True).search("ocelot").hits
+    hits = hits_of(open_memory(program, redaction__notes=True), "ocelot")
     assert secret not in json.dumps([hit.snippet for hit in hits])
     assert all("ocelot" in hit.snippet for hit in hits)
 
@@ -306,13 +315,13 @@ def test_it_embeds_only_for_modes_with_vectors_and_pauses_longer_after_each_fail
 
 def test_forgetting_leaves_nothing_in_its_index(open_memory, program, state):
     memory = open_memory(program)
-    assert memory.search("heron-guest").hits
+    assert hits_of(memory, "heron-guest")
     memory.forget(match="heron-guest")
     kept = [file for file in state.rglob("*") if file.is_file() and b"heron-guest" in file.read_bytes()]
     assert [file for file in kept if not file.name.endswith(".calls")] == []
     memory.index()
-    assert memory.search("heron-guest").hits == ()
-    assert memory.search("PostgreSQL").backend == "qmd"
+    assert hits_of(memory, "heron-guest") == ()
+    assert hits_of(memory, "PostgreSQL")
 
 
 def test_models_of_the_users_own_qmd_are_used(open_memory, stand_in, state, tmp_path, monkeypatch):

@@ -19,6 +19,7 @@ from notewell.types import (
     FileStamp,
     Match,
     Scope,
+    SourceCounts,
     SourceName,
     SpokenLine,
     StoredChunk,
@@ -60,6 +61,13 @@ class SqliteSnapshot:
 
     def counts(self) -> Counts:
         return self._counts
+
+    def source_counts(self) -> Sequence[SourceCounts]:
+        found = self._db.rows(
+            "SELECT source, count(DISTINCT documents.id), count(chunks.id) FROM documents"
+            " LEFT JOIN chunks ON document_id = documents.id GROUP BY source ORDER BY source"
+        )
+        return [SourceCounts(*row) for row in found]
 
     @cached_property
     def _identity(self) -> EmbedderIdentity | None:
