@@ -447,7 +447,6 @@ class Status:
     jobs: tuple[BatchJob, ...] = ()  # in progress at a provider
     provider: str = "none"  # of the embedder in use
     model: str = ""  # of the embedder in use
-    fell_back: bool = False  # the embedder in use is the fallback; `embedder_reason` says why
     dimensions: int | None = None  # of the stored vectors
     index_path: str | None = None  # the index file that answers; None before the first index
     source_counts: tuple[SourceCounts, ...] = ()

@@ -120,7 +120,7 @@ def open_components(
         cache=caches.open,
         settings=settings,
     )
-    qmd = open_qmd(settings, workspace, folder, notes) if settings.backend == "qmd" else None
+    qmd = open_qmd(settings, workspace, folder, notes) if settings.backend == "qmd" and notes in sources else None
     answering = Answering(
         workspace=workspace,
         settings=settings,

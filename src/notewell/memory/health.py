@@ -70,7 +70,6 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         fallback=fallback,
         provider=in_use.provider if in_use else "none",
         model=in_use.model if in_use else "",
-        fell_back=selection.fell_back,
         dimensions=built_with.dimensions if built_with else None,
         index_path=str(index_path) if index_path else None,
         source_counts=tuple(source_counts),

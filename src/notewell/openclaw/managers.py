@@ -76,9 +76,7 @@ _FAILED_JOB = re.compile(r"(a batch job of .+? (?:failed|could not be made): .+)
 
 
 class MemoryIndexManager:
-    """The builtin backend: a `Memory` behind OpenClaw's interface."""
-
-    backend = "builtin"
+    """A `Memory` behind OpenClaw's interface, with the backend that its settings choose."""
 
     def __init__(self, memory: Memory, *, on_close: Callable[[], object] | None = None) -> None:
         self.memory = memory
@@ -87,6 +85,11 @@ class MemoryIndexManager:
         self._last_search: Json = {}
         self._last_sync: Json = {}
         self._job_failures: tuple[str, ...] = ()  # of the last sync
+
+    @property
+    def backend(self) -> str:
+        """The backend that the settings choose: `builtin` or `qmd`."""
+        return self.memory.settings.backend
 
     def search(
         self,
@@ -223,7 +226,7 @@ def _provider_status(status: Status, settings: Settings) -> Json:
     batch = settings.remote.batch
     opened = vector.driver == "segments" or status.index_path is not None  # reading the index loads sqlite-vec
     document: Json = {
-        "backend": MemoryIndexManager.backend,
+        "backend": status.backend,
         "provider": status.provider,
         "model": status.model,
         "requestedProvider": settings.provider,
@@ -259,8 +262,8 @@ def _provider_status(status: Status, settings: Settings) -> Json:
             "timeoutMs": batch.timeout_minutes * 60_000,
         },
     }
-    if status.fell_back:
-        document["fallback"] = {"from": settings.provider, "reason": status.embedder_reason}
+    if status.fallback:
+        document["fallback"] = {"from": status.fallback.instead_of, "reason": status.fallback.reason}
     document["vector"] = _without_blanks(document["vector"])
     return _without_blanks(document)
 

@@ -314,7 +314,7 @@ class QmdSettings:
         4000, "End a search of QMD after this long; the builtin index answers", low=100, high=600_000
     )
     # The three models of `query` take about 2 GB; a keyword search takes 72 MB.
-    max_rss_mb: int = option(4096, "End QMD when it uses more memory than this, in MB", low=64, high=1_048_576)
+    max_rss_mb: int = option(4096, "End QMD when it uses more memory than this, in MB", low=64, high=100_000)
 
 
 @dataclass(frozen=True, slots=True)
