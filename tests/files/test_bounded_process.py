@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -23,16 +24,21 @@ def run(tmp_path: Path, *words: str, timeout_s: float = 20, max_rss_mb: int = 50
     )
 
 
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+def ends(pid: int) -> bool:
+    """Return whether a process ends soon: a killed one takes a moment, and its parent may not ask for its end."""
+    for _ in range(100):
+        state = subprocess.run(
+            ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
+        ).stdout
+        if not state.strip() or state.startswith("Z"):
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def test_what_it_printed_and_how_it_ended(tmp_path):
     done = run(tmp_path, "sh", "-c", "pwd; printf 'f\\374r' >&2; exit 3")
-    assert (done.code, done.stdout, done.stderr) == (3, f"{tmp_path}\n", "f\ufffdr")
+    assert (done.returncode, done.stdout, done.stderr) == (3, f"{tmp_path}\n", "f\ufffdr")
 
 
 def test_a_program_that_does_not_exist(tmp_path):
@@ -46,7 +52,7 @@ def test_its_whole_group_ends_at_the_time_limit(tmp_path):
     with pytest.raises(LimitExceededError, match=r"took longer than 0\.5 s"):
         run(tmp_path, "sh", "-c", script, timeout_s=0.5)
     assert time.monotonic() - began < 5
-    assert not is_running(int((tmp_path / "pid").read_text()))
+    assert ends(int((tmp_path / "pid").read_text()))
 
 
 def test_a_process_that_it_left_behind_is_not_waited_for(tmp_path):
@@ -54,7 +60,7 @@ def test_a_process_that_it_left_behind_is_not_waited_for(tmp_path):
     done = run(tmp_path, "sh", "-c", f"sleep 600 & echo $! > {tmp_path}/pid; echo done")
     assert done.stdout == "done\n"
     assert time.monotonic() - began < 5
-    assert not is_running(int((tmp_path / "pid").read_text()))
+    assert ends(int((tmp_path / "pid").read_text()))
 
 
 def test_a_program_that_closes_its_output_and_goes_on_is_ended_too(tmp_path):
@@ -68,6 +74,7 @@ def test_it_may_print_16_mb(tmp_path, stream):
         run(tmp_path, "sh", "-c", f"yes {stream}")
 
 
+@pytest.mark.slow
 def test_its_memory_is_limited(tmp_path):
     with pytest.raises(LimitExceededError, match="used more than 100 MB of memory"):
         run(tmp_path, "sh", "-c", f'{sys.executable} -c "{GROWING}"', max_rss_mb=100)

@@ -8,30 +8,20 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 MAX_OUTPUT_BYTES = 16 * 2**20
-_STEP_S = 0.05  # how often limits are looked at; a program that prints is read at once
+_STEP_S = 0.05  # how often limits are checked; what a program prints is read at once
 _MEMORY_STEP_S = 0.25  # looking at every process of the system takes some milliseconds
 
 
 class LimitExceededError(Exception):
-    """Why a program was ended: "took longer than 4 s"."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """What a program printed and how it ended."""
-
-    code: int
-    stdout: str
-    stderr: str
+    """Why a program was ended: "took longer than 4.0 s"."""
 
 
 def run_bounded(
@@ -42,31 +32,41 @@ def run_bounded(
     timeout_s: float,
     max_rss_mb: int,
     stop: threading.Event | None = None,
-) -> Finished:
+) -> subprocess.CompletedProcess[str]:
     """Run a program and return what it printed; its whole process group has ended when this returns.
 
     Raises LimitExceededError when it exceeds a limit or `stop` is set, OSError when it cannot be started.
     """
-    limits = _Limits(time.monotonic() + timeout_s, timeout_s, max_rss_mb, stop)
+    give_up, next_look = time.monotonic() + timeout_s, 0.0
+
+    def check(printed_bytes: int) -> None:
+        nonlocal next_look
+        if printed_bytes > MAX_OUTPUT_BYTES:
+            raise LimitExceededError(f"printed more than {MAX_OUTPUT_BYTES // 2**20} MB")
+        if time.monotonic() > give_up:
+            raise LimitExceededError(f"took longer than {timeout_s:.1f} s")
+        if stop is not None and stop.is_set():
+            raise LimitExceededError("was stopped")
+        if time.monotonic() > next_look:
+            next_look = time.monotonic() + _MEMORY_STEP_S
+            if _group_rss_bytes(process.pid) > max_rss_mb * 2**20:
+                raise LimitExceededError(f"used more than {max_rss_mb} MB of memory")
+
+    pipe = subprocess.PIPE
     with subprocess.Popen(  # noqa: S603 - a program that only the user's own settings can name
-        words,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
+        words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True
     ) as process:
         try:
-            stdout, stderr = _read(process, limits)
+            stdout, stderr = _read(process, check)
         finally:
             with suppress(ProcessLookupError, PermissionError):  # macOS refuses to signal a group of zombies
                 os.killpg(process.pid, signal.SIGKILL)
-    return Finished(process.returncode, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"))
+    texts = (output.decode("utf-8", "replace") for output in (stdout, stderr))
+    return subprocess.CompletedProcess(words, process.returncode, *texts)
 
 
-def _read(process: subprocess.Popen[bytes], limits: _Limits) -> tuple[bytearray, bytearray]:
-    """Return what it printed once it has ended; raises LimitExceededError."""
+def _read(process: subprocess.Popen[bytes], check: Callable[[int], None]) -> tuple[bytearray, bytearray]:
+    """Return what it printed once it has ended, and check its limits meanwhile."""
     assert process.stdout is not None
     assert process.stderr is not None
     stdout, stderr = bytearray(), bytearray()
@@ -80,45 +80,22 @@ def _read(process: subprocess.Popen[bytes], limits: _Limits) -> tuple[bytearray,
                 key.data.extend(piece)
                 if not piece:
                     selector.unregister(key.fileobj)
-            limits.check(process.pid, len(stdout) + len(stderr))
+            check(len(stdout) + len(stderr))
             if not ready and process.poll() is not None:
                 break  # a process that it left behind keeps the pipes open
     return stdout, stderr
 
 
-@dataclass(slots=True)
-class _Limits:
-    give_up: float
-    timeout_s: float
-    max_rss_mb: int
-    stop: threading.Event | None
-    next_look: float = 0.0  # at its memory
-
-    def check(self, group: int, printed_bytes: int) -> None:
-        now = time.monotonic()
-        if printed_bytes > MAX_OUTPUT_BYTES:
-            raise LimitExceededError(f"printed more than {MAX_OUTPUT_BYTES // 2**20} MB")
-        if now > self.give_up:
-            raise LimitExceededError(f"took longer than {self.timeout_s:.1f} s")
-        if self.stop is not None and self.stop.is_set():
-            raise LimitExceededError("was stopped")
-        if now > self.next_look:
-            self.next_look = now + _MEMORY_STEP_S
-            if _group_rss_bytes(group) > self.max_rss_mb * 2**20:
-                raise LimitExceededError(f"used more than {self.max_rss_mb} MB of memory")
-
-
 def _group_rss_bytes(group: int) -> int:
     """Return the resident memory of all processes of a group."""
-    total = 0
     if not Path("/proc/self/stat").exists():  # macOS and the BSDs
         listed = subprocess.run(["ps", "-A", "-o", "pgid=,rss="], capture_output=True, text=True, check=False)  # noqa: S607
         rows = (line.split() for line in listed.stdout.splitlines())
         return sum(int(rss) * 1024 for pgid, rss in rows if int(pgid) == group)
-    page = os.sysconf("SC_PAGE_SIZE")
+    total = 0
     for pid in filter(str.isdecimal, os.listdir("/proc")):  # noqa: PTH208 - strings are all that is needed
         with suppress(OSError):  # it has ended meanwhile
             # After the program's name, which may hold anything: state, parent, group; the 22nd is the memory in pages.
             fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-            total += int(fields[21]) * page if int(fields[2]) == group else 0
-    return total
+            total += int(fields[21]) if int(fields[2]) == group else 0
+    return total * os.sysconf("SC_PAGE_SIZE")

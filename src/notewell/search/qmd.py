@@ -10,13 +10,16 @@ import sys
 import threading
 import time
 import weakref
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from notewell.errors import BackendError, StoreError
+import filelock
+
+from notewell.errors import BackendError, NotewellError, StoreError
 from notewell.files.atomic import write_atomically
+from notewell.files.bounded_process import LimitExceededError, run_bounded
 from notewell.search.qmd_output import Result, hit_of, parse_results, plain
 from notewell.search.query import LONGEST_QUERY
 from notewell.sources.note_paths import ROOT_FILES, ROOT_FOLDER
@@ -25,9 +28,9 @@ from notewell.text.redaction import redact
 from notewell.types import Fallback, FileStamp, IndexState, SearchAnswer, hash_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
+    from subprocess import CompletedProcess
 
-    from notewell.files.bounded_process import Finished
     from notewell.search.options import SearchRequest
     from notewell.settings import Settings
     from notewell.sources.notes import NotesSource
@@ -93,7 +96,6 @@ class Qmd:
         self.folder = state_folder.path / "qmd"
         self._state_file = self.folder / "notewell.json"
         self._lock = threading.Lock()  # of the state and the thread
-        self._updating = threading.Lock()
         self._stop, self._wake = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         self._uses_vectors = settings.qmd.mode != "search"
@@ -113,10 +115,10 @@ class Qmd:
             raise BackendError(trouble.reason)
         try:
             answer = self._answer(request, command)
-        except BackendError as error:
+        except (BackendError, OSError) as error:
             failed = _trouble(error, trouble, FIRST_PAUSE_S, LONGEST_PAUSE_S)
             self._remember(troubles=self.state().troubles | {command: failed})
-            raise
+            raise BackendError(failed.reason) from error
         if trouble:
             self._remember(troubles={mode: kept for mode, kept in self.state().troubles.items() if mode != command})
         return answer
@@ -128,7 +130,7 @@ class Qmd:
         stale = _identity_of(listing) != self.state().files
         notes = [f"answered by qmd {version} ({command}); min_score is not applied to its scores"]
         # One result a file, so that as many as there are files are all; what is filtered out below must be made up for.
-        wanted, most = request.limit, max(1, len(listing.files))
+        wanted, most = request.limit, len(listing.files) * len(self._collections())
         while True:
             results, told = self._results(request.query, command, wanted, give_up - time.monotonic())
             hits, changed = self._hits(results, request, MODES[command])
@@ -152,7 +154,7 @@ class Qmd:
         """Ask QMD; return its results, best first, and what the reader should know."""
         chosen = [word for collection in self._collections() for word in ("-c", collection.name)]
         words = (command, "--json", "-n", str(limit), *chosen, "--", _one_line(query))
-        done = self._run(words, timeout_s=timeout_s)
+        done = self._run(*words, timeout_s=timeout_s)
         parsed = parse_results(done.stdout)
         if parsed is None:
             said = _complaint(done.stdout) or "nothing"
@@ -228,39 +230,40 @@ class Qmd:
             thread, self._thread = self._thread, None
         if thread is None:
             return
-        if self._updating.acquire(timeout=CLOSE_WAIT_S):
-            self._updating.release()
+        with suppress(filelock.Timeout, BackendError), self._update_lock(CLOSE_WAIT_S):
+            pass
         _end(self._stop, self._wake, thread)
 
-    def update(self, *, stop: threading.Event | None = None) -> bool:
-        """Index what changed, then embed it if a mode with vectors is used; False when another process does so."""
-        with self._alone() as alone:
-            if not alone:
-                return False
-            began, files = time.time(), _identity_of(self._notes.list())
-            try:
+    def update(self, *, wait_s: float = UPDATE_S, stop: threading.Event | None = None) -> bool:
+        """Index what changed, then embed it if a mode with vectors is used; False when another update went on."""
+        try:
+            with self._update_lock(wait_s):
+                began, files = time.time(), _identity_of(self._notes.list())
                 self.version()
                 self._share_models()
                 if not self._set_collections(stop):
-                    self._run(("update",), timeout_s=UPDATE_S, stop=stop)
-            except BackendError as error:
-                if stop is None or not stop.is_set():
-                    self._remember(problem=error.message)
-                raise
-            self._remember(updated_at=began, files=files, problem="")
-            if self._uses_vectors:
-                self._embed(stop)
+                    self._run("update", timeout_s=UPDATE_S, stop=stop)
+                self._remember(updated_at=began, files=files, problem="")
+                if self._uses_vectors:
+                    self._embed(stop)
+        except filelock.Timeout:
+            return False
+        except (BackendError, OSError) as error:
+            if stop is None or not stop.is_set():
+                self._remember(problem=str(error))
+            raise BackendError(str(error), hint=getattr(error, "hint", "")) from error
         return True
 
     def erase(self) -> None:
         """Delete QMD's index, with every text in it; the next update makes a new one."""
         self.close()
-        with self._alone(timeout_s=UPDATE_S) as alone:
-            if not alone:
-                raise BackendError("another process is updating QMD's index", hint="try again when it has finished")
-            for file in (self.folder / "xdg-cache" / "qmd").glob("index.sqlite*"):
-                file.unlink(missing_ok=True)
-            self._remember(updated_at=0.0, files="", problem="", troubles={}, embedding=None)
+        try:
+            with self._update_lock(UPDATE_S):
+                for file in (self.folder / "xdg-cache" / "qmd").glob("index.sqlite*"):
+                    file.unlink(missing_ok=True)
+                self._remember(updated_at=0.0, files="", problem="", troubles={}, embedding=None)
+        except filelock.Timeout as error:
+            raise BackendError("another process is updating QMD's index", hint="try again later") from error
 
     def _share_models(self) -> None:
         """Use the models that the user's own QMD has downloaded, if there are any: 2 GB."""
@@ -277,11 +280,11 @@ class Qmd:
         known = set(_OWN_COLLECTION.findall(config.read_text(encoding="utf-8"))) if config.exists() else set()
         wanted = {collection.name: collection for collection in self._collections()}
         for name in sorted(known - wanted.keys()):
-            self._run(("collection", "remove", name), timeout_s=UPDATE_S, stop=stop)
+            self._run("collection", "remove", name, timeout_s=UPDATE_S, stop=stop)
         new = sorted(wanted.keys() - known)
         for name in new:
             add = ("collection", "add", str(wanted[name].folder), "--name", name, "--mask", wanted[name].mask)
-            self._run(add, timeout_s=UPDATE_S, stop=stop)
+            self._run(*add, timeout_s=UPDATE_S, stop=stop)
         return len(new) == len(wanted)
 
     def _collections(self) -> list[Collection]:
@@ -301,7 +304,7 @@ class Qmd:
         if earlier and time.time() < earlier.retry_at:
             return
         try:
-            self._run(("embed",), timeout_s=EMBED_S, stop=stop)
+            self._run("embed", timeout_s=EMBED_S, stop=stop)
         except BackendError as error:
             if stop is None or not stop.is_set():
                 failed = _trouble(error, earlier, FIRST_EMBED_PAUSE_S, LONGEST_EMBED_PAUSE_S)
@@ -319,7 +322,7 @@ class Qmd:
         state = self.state()
         if state.program == checked:
             return state.version
-        done = self._run(("--version",), timeout_s=timeout_s)
+        done = self._run("--version", timeout_s=timeout_s)
         found = _VERSION.search(plain(done.stdout))
         low, high = SUPPORTED
         if not found or not low <= (int(found[1]), int(found[2])) < high:
@@ -340,10 +343,8 @@ class Qmd:
             f"the program {str(command)!r} was not found", hint="`npm install -g @tobilu/qmd`, or set qmd.command"
         )
 
-    def _run(self, words: tuple[str, ...], *, timeout_s: float, stop: threading.Event | None = None) -> Finished:
+    def _run(self, *words: str, timeout_s: float, stop: threading.Event | None = None) -> CompletedProcess[str]:
         """Run QMD with its index in our folder, whatever other configuration there is; raises BackendError."""
-        from notewell.files.bounded_process import LimitExceededError, run_bounded
-
         self._make_folder()
         # `--index` keeps it from taking a `.qmd` folder here or in any folder above, such as the workspace.
         line = [self._program(), "--index", "index", *words]
@@ -368,9 +369,11 @@ class Qmd:
             raise BackendError(f"`{called}` {error}", hint="see qmd.timeout_ms and qmd.max_rss_mb") from error
         except OSError as error:
             raise BackendError(f"`{called}` cannot be run: {error.strerror or error}") from error
-        if done.code:
+        if done.returncode:
             said = _complaint(done.stderr) or _complaint(done.stdout)
-            raise BackendError(f"`{called}` failed with exit code {done.code}: {said}", hint=f"run `{called}` yourself")
+            raise BackendError(
+                f"`{called}` failed with exit code {done.returncode}: {said}", hint=f"run `{called}` yourself"
+            )
         return done
 
     def _make_folder(self) -> None:
@@ -380,23 +383,10 @@ class Qmd:
         except (StoreError, OSError) as error:
             raise BackendError(f"{self.folder} cannot be created: {error}") from error
 
-    @contextmanager
-    def _alone(self, timeout_s: float = 0.0) -> Iterator[bool]:
-        """Yield whether nobody else updates this index, in this process or another."""
-        import filelock
-
+    def _update_lock(self, timeout_s: float) -> filelock.BaseFileLock:
+        """Return the lock that one update holds, of all threads and processes."""
         self._make_folder()
-        lock = filelock.FileLock(self.folder / "update.lock")
-        with self._updating:
-            try:
-                lock.acquire(timeout=timeout_s)
-            except filelock.Timeout:
-                yield False
-                return
-            try:
-                yield True
-            finally:
-                lock.release()
+        return filelock.FileLock(self.folder / "update.lock", timeout=timeout_s)
 
     def state(self) -> State:
         """Return what is remembered; a file that cannot be read is as none."""
@@ -427,8 +417,8 @@ def _cycle(
         backend = None if stop.is_set() else qmd()
         if backend is None:
             return
-        with suppress(BackendError):  # kept in its state, for the next answer to tell
-            backend.update(stop=stop)
+        with suppress(NotewellError):  # kept in its state, for the next answer to tell
+            backend.update(wait_s=0, stop=stop)
         del backend
         pause_s = interval_s
 
@@ -440,10 +430,10 @@ def _end(stop: threading.Event, wake: threading.Event, thread: threading.Thread)
         thread.join()
 
 
-def _trouble(error: BackendError, earlier: Trouble | None, first_pause_s: float, longest_pause_s: float) -> Trouble:
+def _trouble(error: Exception, earlier: Trouble | None, first_pause_s: float, longest_pause_s: float) -> Trouble:
     failures = earlier.failures + 1 if earlier else 1
     pause_s = min(longest_pause_s, first_pause_s * 2 ** min(failures - 1, 30))
-    return Trouble(error.message, failures, time.time() + pause_s)
+    return Trouble(str(error), failures, time.time() + pause_s)
 
 
 def _in_scope(document: Document, scope: Scope) -> bool:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from notewell import Memory
 from notewell.search import qmd
 from tests.end_to_end.clients import node
 from tests.soak.fallback import Tally, search_with_random_failures
@@ -25,7 +29,9 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("how", FAILURES)
+@pytest.mark.parametrize(
+    "how", [pytest.param(how, marks=[pytest.mark.slow] * (how in {"hang", "memory"})) for how in FAILURES]
+)
 def test_the_builtin_index_answers_the_same_call(open_memory, stand_in, monkeypatch, how):
     memory = open_memory(stand_in, qmd__timeout_ms=20_000 if how == "memory" else 1000, qmd__max_rss_mb=200)
     memory.search("heron-guest")
@@ -108,6 +114,7 @@ def test_a_real_qmd_that_is_too_old(open_memory, monkeypatch):
     assert answer.fallback.reason == "qmd 1.0.7 is not supported"
 
 
+@pytest.mark.slow
 def test_the_primary_is_tried_again_after_a_pause_that_grows(open_memory, stand_in, calls, state, monkeypatch):
     memory = open_memory(stand_in)
     monkeypatch.setenv("QMD_STAND_IN", "crash")
@@ -155,7 +162,7 @@ def test_a_folder_that_cannot_be_written(open_memory, stand_in, workspace):
 
 
 def test_nothing_is_lost_when_it_fails_at_random(tmp_path):
-    tally = search_with_random_failures(tmp_path, count=12, seed=7)
+    tally = search_with_random_failures(tmp_path, count=8, seed=7)
     assert tally.lost == 0
     assert set(tally.by_backend) == {"qmd", "builtin"}
 
@@ -168,9 +175,34 @@ def test_nothing_is_lost_in_1000_searches(tmp_path):
     assert tally.by_backend["builtin"] > 100
 
 
+@pytest.mark.slow
+def test_many_threads_and_a_second_process_search_at_once(open_memory, stand_in, workspace, monkeypatch):
+    memory = open_memory(stand_in, qmd__on_start=True)
+    other = subprocess.Popen(
+        [sys.executable, "-m", "notewell", "index", "-w", str(workspace)],
+        env=os.environ | {"NOTEWELL_BACKEND": "qmd", "NOTEWELL_QMD__COMMAND": stand_in, "NOTEWELL_PROVIDER": "none"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    monkeypatch.setenv("QMD_STAND_IN", "random:3")
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: memory.search("heron-guest"), range(40)))
+    assert other.wait(60) == 0
+    assert all([hit.path for hit in answer.hits] == ["memory/network.md"] for answer in answers)
+
+
+def test_another_embedding_provider_is_a_fallback_too(workspace):
+    with Memory.open(workspace, provider="openai", fallback="hashing") as memory:
+        status = memory.status()
+    assert status.backend == "builtin"
+    assert status.fallback.instead_of == "openai"
+    assert "needs an API key" in status.fallback.reason
+
+
 # --- through the command -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_names_the_backend(notewell, open_memory, stand_in, workspace, monkeypatch):
     open_memory(stand_in).close()
     for key, value in {"BACKEND": "qmd", "QMD__COMMAND": stand_in, "PROVIDER": "none"}.items():
