@@ -68,6 +68,12 @@ def test_a_program_that_closes_its_output_and_goes_on_is_ended_too(tmp_path):
         run(tmp_path, "sh", "-c", "exec >&- 2>&-; sleep 600", timeout_s=0.3)
 
 
+def test_what_it_prints_just_before_its_end_is_not_lost(tmp_path, monkeypatch):
+    """As when it prints and ends after its pipes were looked at, and before it is asked whether it has ended."""
+    monkeypatch.setattr(subprocess.Popen, "poll", lambda process: process.wait())
+    assert run(tmp_path, "sh", "-c", "sleep 0.2; echo late").stdout == "late\n"
+
+
 @pytest.mark.parametrize("stream", ["", ">&2"])
 def test_it_may_print_16_mb(tmp_path, stream):
     with pytest.raises(LimitExceededError, match="printed more than 16 MB"):

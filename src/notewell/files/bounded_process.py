@@ -74,6 +74,7 @@ def _read(process: subprocess.Popen[bytes], check: Callable[[int], None]) -> tup
         selector.register(process.stdout, selectors.EVENT_READ, stdout)
         selector.register(process.stderr, selectors.EVENT_READ, stderr)
         while selector.get_map() or process.poll() is None:
+            has_ended = process.poll() is not None  # first: all that it printed is then in the pipes
             ready = selector.select(_STEP_S)
             for key, _ in ready:
                 piece = os.read(key.fd, 65536)
@@ -81,7 +82,7 @@ def _read(process: subprocess.Popen[bytes], check: Callable[[int], None]) -> tup
                 if not piece:
                     selector.unregister(key.fileobj)
             check(len(stdout) + len(stderr))
-            if not ready and process.poll() is not None:
+            if has_ended and not ready:
                 break  # a process that it left behind keeps the pipes open
     return stdout, stderr
 

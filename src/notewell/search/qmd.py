@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 MODES: dict[str, SearchMode] = {"search": "keyword", "vsearch": "semantic", "query": "hybrid"}
 COMMANDS = {mode: command for command, mode in MODES.items()}
 SUPPORTED = ((2, 6), (3, 0))  # from, below: before 2.6 it changed the names of files; 2.8.3 is tested
+INSTALL = "`npm install -g @tobilu/qmd`"
 MARKDOWN = "*.[mM][dD]"
 UPDATE_S = EMBED_S = 120.0  # OpenClaw's limits
 CLOSE_WAIT_S = 2.0  # for an update in progress: a command that ends right after its answer must finish some
@@ -115,7 +116,7 @@ class Qmd:
             raise BackendError(trouble.reason)
         try:
             answer = self._answer(request, command)
-        except (BackendError, OSError) as error:
+        except (BackendError, OSError, ValueError) as error:
             failed = _trouble(error, trouble, FIRST_PAUSE_S, LONGEST_PAUSE_S)
             self._remember(troubles=self.state().troubles | {command: failed})
             raise BackendError(failed.reason) from error
@@ -157,8 +158,7 @@ class Qmd:
         done = self._run(*words, timeout_s=timeout_s)
         parsed = parse_results(done.stdout)
         if parsed is None:
-            said = _complaint(done.stdout) or "nothing"
-            raise BackendError(f"`qmd {command}` printed no results but {said!r}", hint=f"run `qmd {command}` yourself")
+            raise BackendError(f"`qmd {command}` printed no results that can be read")  # nor quoted: text of any note
         results, complete = parsed
         notes = [] if complete else [f"QMD's output was cut off after {len(results)} results"]
         unembedded = _UNEMBEDDED.search(plain(done.stderr)) if command != "search" else None
@@ -267,7 +267,8 @@ class Qmd:
 
     def _share_models(self) -> None:
         """Use the models that the user's own QMD has downloaded, if there are any: 2 GB."""
-        downloaded = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "qmd" / "models"
+        cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
+        downloaded = Path(cache) / "qmd" / "models"
         link = self.folder / "xdg-cache" / "qmd" / "models"
         if downloaded.is_dir() and not link.exists():
             link.parent.mkdir(parents=True, exist_ok=True)
@@ -277,7 +278,8 @@ class Qmd:
     def _set_collections(self, stop: threading.Event | None) -> bool:
         """Tell QMD which folders to index, and return whether it has just indexed them all for that."""
         config = self.folder / "xdg-config" / "qmd" / "index.yml"
-        known = set(_OWN_COLLECTION.findall(config.read_text(encoding="utf-8"))) if config.exists() else set()
+        text = config.read_text(encoding="utf-8", errors="replace") if config.exists() else ""
+        known = set(_OWN_COLLECTION.findall(text))
         wanted = {collection.name: collection for collection in self._collections()}
         for name in sorted(known - wanted.keys()):
             self._run("collection", "remove", name, timeout_s=UPDATE_S, stop=stop)
@@ -326,9 +328,8 @@ class Qmd:
         found = _VERSION.search(plain(done.stdout))
         low, high = SUPPORTED
         if not found or not low <= (int(found[1]), int(found[2])) < high:
-            which = found[0] if found else f"{self._settings.qmd.command!r} does not say its version:"
-            wanted = f"{low[0]}.{low[1]} or later, before {high[0]}"
-            raise BackendError(f"{which} is not supported", hint=f"install QMD {wanted}: `npm install -g @tobilu/qmd`")
+            which = found[0] if found else f"the version of {self._settings.qmd.command!r}"
+            raise BackendError(f"{which} is not supported", hint=f"{INSTALL}: 2.6 or later, before 3")
         version = found[0].removeprefix("qmd ")
         self._remember(program=checked, version=version)
         return version
@@ -336,12 +337,10 @@ class Qmd:
     def _program(self) -> str:
         if sys.platform == "win32":  # nothing there ends a whole group of processes, or quotes for a .cmd file
             raise BackendError("the QMD backend does not run on Windows", hint='set backend = "builtin"')
-        command = Path(self._settings.qmd.command).expanduser()
+        command = os.path.expanduser(self._settings.qmd.command)  # noqa: PTH111 - `~nobody` is no error here
         if found := shutil.which(command):
             return str(Path(found).absolute())
-        raise BackendError(
-            f"the program {str(command)!r} was not found", hint="`npm install -g @tobilu/qmd`, or set qmd.command"
-        )
+        raise BackendError(f"the program {command!r} was not found", hint=f"{INSTALL}, or set qmd.command")
 
     def _run(self, *words: str, timeout_s: float, stop: threading.Event | None = None) -> CompletedProcess[str]:
         """Run QMD with its index in our folder, whatever other configuration there is; raises BackendError."""
@@ -370,10 +369,8 @@ class Qmd:
         except OSError as error:
             raise BackendError(f"`{called}` cannot be run: {error.strerror or error}") from error
         if done.returncode:
-            said = _complaint(done.stderr) or _complaint(done.stdout)
-            raise BackendError(
-                f"`{called}` failed with exit code {done.returncode}: {said}", hint=f"run `{called}` yourself"
-            )
+            said = _complaint(done.stderr)
+            raise BackendError(f"`{called}` failed with exit code {done.returncode}: {said}".removesuffix(": "))
         return done
 
     def _make_folder(self) -> None:
@@ -453,12 +450,12 @@ def _identity_of(listing: Listing) -> str:
 
 def _one_line(query: str) -> str:
     """Return a query as QMD takes it: on one line, unless every line is of a type that it knows."""
-    query = query[:LONGEST_QUERY].replace("\0", " ")
+    query = query[:LONGEST_QUERY].replace("\0", " ").encode("utf-8", "replace").decode()
     lines = [line for line in query.split("\n") if line.strip()]
     return "\n".join(lines) if all(map(_TYPED.match, lines)) else " ".join(query.split())
 
 
 def _complaint(text: str) -> str:
-    """Return the line that says what is wrong: the first that names an error, else the last."""
+    """Return the line of stderr that says what is wrong: the first that names an error, else the last."""
     lines = [line.strip()[:200] for line in plain(text).splitlines() if line.strip()]
     return next((line for line in lines if "Error:" in line), lines[-1] if lines else "")

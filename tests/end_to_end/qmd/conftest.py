@@ -14,8 +14,7 @@ from tests.cli.conftest import notewell
 from tests.end_to_end.clients import node
 from tests.fakes.qmd import install_stand_in
 
-if sys.platform == "win32":
-    pytest.skip("the QMD backend does not run on Windows", allow_module_level=True)
+collect_ignore_glob = ["test_*"] if sys.platform == "win32" else []  # the QMD backend does not run there
 
 __all__ = ["notewell"]
 
