@@ -13,7 +13,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+Flags = dict[str, Any]
 CONFIG = Path(os.environ.get("XDG_CONFIG_HOME", "")) / "qmd" / "index.yml"
 INDEX = Path(os.environ.get("XDG_CACHE_HOME", "")) / "qmd" / "index.sqlite"  # named as QMD's; JSON here
 VALUES = {"-n", "-c", "--name", "--mask", "--index"}
@@ -28,10 +30,12 @@ def install_stand_in(folder: Path) -> Path:
     return program
 
 
-def parse(words):
+def parse(given: list[str]) -> tuple[Flags, list[str]]:
     """Return flags and positionals; as QMD does, take unknown flags without a word."""
-    flags, names, plain = {"-c": []}, [], False
-    words = iter(words)
+    flags: Flags = {"-c": []}
+    names: list[str] = []
+    plain = False
+    words = iter(given)
     for word in words:
         if plain or not word.startswith("-"):
             names.append(word)
@@ -46,7 +50,7 @@ def parse(words):
     return flags, names
 
 
-def places(flags):
+def places(flags: Flags) -> tuple[Path, Path]:
     """Return configuration and index: a `.qmd` in this folder or one above comes first, unless `--index` is given."""
     if "--index" not in flags:
         for folder in (Path.cwd(), *Path.cwd().parents):
@@ -55,13 +59,13 @@ def places(flags):
     return CONFIG, INDEX
 
 
-def collections(config):
+def collections(config: Path) -> dict[str, tuple[str, str]]:
     text = config.read_text() if config.exists() else ""
     found = re.findall(r"^  (\S+):\n    path: (.*)\n    pattern: (.*)\n", text, re.MULTILINE)
     return {name: (path, json.loads(pattern)) for name, path, pattern in found}
 
 
-def save(config, known):
+def save(config: Path, known: dict[str, tuple[str, str]]) -> None:
     config.parent.mkdir(parents=True, exist_ok=True)
     entries = "".join(
         f"  {name}:\n    path: {path}\n    pattern: {json.dumps(mask)}\n" for name, (path, mask) in known.items()
@@ -69,7 +73,7 @@ def save(config, known):
     config.write_text(f"collections:\n{entries}{MODELS}")
 
 
-def reindex(config, index):
+def reindex(config: Path, index: Path) -> None:
     old = json.loads(index.read_text()) if index.exists() else {"vectors": []}
     files = {}
     for name, (path, mask) in collections(config).items():
@@ -85,7 +89,7 @@ def reindex(config, index):
     print(f"\nIndexed: {len(files)} new, 0 updated, 0 unchanged, 0 removed\n")
 
 
-def snippet(body, terms):
+def snippet(body: str, terms: list[str]) -> tuple[int, str]:
     lines = body.split("\n")
     best = max(range(len(lines)), key=lambda i: (sum(term in lines[i].lower() for term in terms), -i))
     first, last = max(0, best - 1), min(len(lines), best + 3)
@@ -94,7 +98,7 @@ def snippet(body, terms):
     return best + 1, f"@@ -{first + 1},{last - first} @@ ({first} before, {len(lines) - last} after)\n{text}"
 
 
-def search(command, flags, query, config, index):
+def search(command: str, flags: Flags, query: str, config: Path, index: Path) -> str:
     unknown = [name for name in flags["-c"] if name not in collections(config)]
     if unknown:
         sys.exit(f"Collection not found: {unknown[0]}")
@@ -110,7 +114,7 @@ def search(command, flags, query, config, index):
         )
     terms = [word.lower() for word in query.split() if not word.startswith("-")]
     without = [word[1:].lower() for word in query.split() if word.startswith("-") and word != "-"]
-    found = []
+    found: list[dict[str, object]] = []
     for name, body in known["files"].items():
         text = body.lower()
         matches = all(term in text for term in terms) if command == "search" else any(term in text for term in terms)
@@ -129,7 +133,7 @@ def search(command, flags, query, config, index):
     return json.dumps(found[: int(flags.get("-n", 20))], indent=2, ensure_ascii=False)
 
 
-def misbehave(how, output):  # noqa: C901 - a table of branches
+def misbehave(how: str, output: str) -> None:  # noqa: C901 - a table of branches
     """Print a good answer badly, or none at all."""
     if how.startswith("random"):
         calls = Path(os.environ["XDG_CACHE_HOME"] + ".calls").read_text().count("\n")
@@ -163,7 +167,7 @@ def misbehave(how, output):  # noqa: C901 - a table of branches
         print(output)
 
 
-def main():
+def main() -> None:
     flags, names = parse(sys.argv[1:])
     how = os.environ.get("QMD_STAND_IN", "")
     command = names[0] if names else ""

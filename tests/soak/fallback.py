@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from notewell import Memory
 from notewell.search import qmd
@@ -44,7 +45,7 @@ def search_with_random_failures(folder: Path, *, count: int, seed: int) -> Tally
     tally = Tally()
     pause, qmd.FIRST_PAUSE_S = qmd.FIRST_PAUSE_S, 0.0  # the primary is tried every time
     os.environ["QMD_STAND_IN"] = f"random:{seed}"
-    options = {"backend": "qmd", "qmd__command": str(install_stand_in(folder)), "qmd__timeout_ms": 400}
+    options: dict[str, Any] = {"backend": "qmd", "qmd__command": str(install_stand_in(folder)), "qmd__timeout_ms": 400}
     try:
         with Memory.open(workspace, provider="none", qmd__on_start=False, **options) as memory:
             memory.index()

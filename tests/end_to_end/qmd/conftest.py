@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,17 +23,17 @@ OpenMemory = Callable[..., Memory]
 
 
 @pytest.fixture
-def stand_in(tmp_path) -> str:
+def stand_in(tmp_path: Path) -> str:
     return str(install_stand_in(tmp_path))
 
 
 @pytest.fixture(params=["stand-in", pytest.param("real", marks=pytest.mark.slow)])
-def program(request, tmp_path, monkeypatch) -> str:
+def program(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Either program; what is asked of one is asked of the other."""
     return real_program(monkeypatch, node.QMD) if request.param == "real" else str(install_stand_in(tmp_path))
 
 
-def real_program(monkeypatch, package: str) -> str:
+def real_program(monkeypatch: pytest.MonkeyPatch, package: str) -> str:
     """Return QMD from npm, with its Node on the PATH, or skip with the reason."""
     try:
         folder = node.install(package)
@@ -43,11 +44,11 @@ def real_program(monkeypatch, package: str) -> str:
 
 
 @pytest.fixture
-def open_memory(workspace) -> Iterator[OpenMemory]:
+def open_memory(workspace: Path) -> Iterator[OpenMemory]:
     opened: list[Memory] = []
 
-    def open_with(program: str, *, index: bool = True, **options: object) -> Memory:
-        defaults = {"provider": "none", "qmd__on_start": False, "qmd__timeout_ms": 20_000}
+    def open_with(program: str, *, index: bool = True, **options: Any) -> Memory:
+        defaults: dict[str, Any] = {"provider": "none", "qmd__on_start": False, "qmd__timeout_ms": 20_000}
         memory = Memory.open(workspace, backend="qmd", qmd__command=program, **(defaults | options))
         opened.append(memory)
         if index:
@@ -60,13 +61,13 @@ def open_memory(workspace) -> Iterator[OpenMemory]:
 
 
 @pytest.fixture
-def state(workspace) -> Path:
+def state(workspace: Path) -> Path:
     """The folder of everything that is QMD's."""
     return workspace / ".notewell" / "main" / "qmd"
 
 
 @pytest.fixture
-def calls(state) -> Callable[[], list[list[str]]]:
+def calls(state: Path) -> Callable[[], list[list[str]]]:
     """Return a function that lists what the stand-in was called with, without the words that are always there."""
 
     def listed() -> list[list[str]]:
