@@ -187,7 +187,7 @@ def test_the_json_of_a_search_is_exactly_what_is_documented(notewell, indexed):
     done = notewell("search", "guest network name", "-w", indexed, "--json")
     assert (done.code, done.err) == (0, "")
     document = done.document
-    assert list(document) == ["query", "mode", "hits", "index", "notes"]
+    assert list(document) == ["query", "mode", "hits", "index", "notes", "backend", "fallback"]
     assert (document["query"], document["mode"], document["notes"]) == ("guest network name", "hybrid", [])
     assert document["index"] == {"files": 7, "chunks": document["index"]["chunks"], "pending": 0, "stale": False}
     assert document["hits"]
