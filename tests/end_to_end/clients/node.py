@@ -129,5 +129,5 @@ def run(
 
 
 if __name__ == "__main__":
-    for each in (INSPECTOR, CONFORMANCE, CLAUDE_CODE, CODEX, OPENCLAW):
+    for each in (INSPECTOR, CONFORMANCE, CLAUDE_CODE, CODEX, OPENCLAW, QMD, QMD_WITH_MODELS, QMD_TOO_OLD):
         print(each, install(each))
