@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from notewell.errors import (
+    BackendError,
     BadVectorError,
     ConversationError,
     CostLimitError,
@@ -88,6 +89,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AsyncMemory",
+    "BackendError",
     "BadVectorError",
     "BatchJob",
     "BatchState",

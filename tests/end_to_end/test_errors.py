@@ -264,7 +264,7 @@ PROVOCATIONS = {
     errors.IndexBusyError: Provocation(index_busy, 1, "another process is indexing", "try again"),
     errors.DiskFullError: Provocation(disk_full, 1, "full|No space left", "free some space"),
 }
-BY_MEMORY_ONLY = {errors.IndexMismatchError, errors.RerankerError, errors.StoreError}
+BY_MEMORY_ONLY = {errors.BackendError, errors.IndexMismatchError, errors.RerankerError, errors.StoreError}
 
 
 def kinds(error):

@@ -28,6 +28,13 @@ DOCUMENTED_DEFAULTS = {
     "provider": "auto",
     "model": "",
     "fallback": "none",
+    "backend": "builtin",
+    "qmd.command": "qmd",
+    "qmd.mode": "search",
+    "qmd.update_minutes": 5,
+    "qmd.on_start": True,
+    "qmd.timeout_ms": 4000,
+    "qmd.max_rss_mb": 4096,
     "remote.base_url": "",
     "remote.api_key": "",
     "remote.headers": {},
@@ -98,6 +105,19 @@ DOCUMENTED_DEFAULTS = {
 
 def test_the_defaults_are_the_documented_ones():
     assert flatten(Settings()) == DOCUMENTED_DEFAULTS
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"user": "qmd.max_injected_chars = 900"},
+        {"shared": "[qmd]\nmax_injected_chars = 900"},
+        {"environ": {"NOTEWELL_QMD__MAX_INJECTED_CHARS": "900"}},
+        {"flags": {"qmd.max_injected_chars": 900}},
+    ],
+)
+def test_openclaws_limit_of_qmd_is_the_limit_of_every_backend(load, given):
+    assert load(**given).settings.tools.injected_chars == 900
 
 
 def test_loading_nothing_gives_the_defaults(load):

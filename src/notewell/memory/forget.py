@@ -21,7 +21,7 @@ from notewell.errors import (
 )
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import LOCK_WAIT_S
-from notewell.memory.components import open_components
+from notewell.memory.components import open_components, open_qmd
 from notewell.memory.note_writing import cut_lines, delete_note
 from notewell.search.dates.question import parse_day
 from notewell.settings import STATE_FOLDER, load_settings
@@ -315,6 +315,8 @@ def _erase_traces(parts: Components) -> _Erased:
         ledger.forget({digest for record in ledger.records() for digest in record.wanted} - kept)
         ledger.record_failures(JobFailures())  # what a provider said about a text could quote it
         problems = tuple(_remove_leftovers(folder.path, folder.current()))
+    if (qmd := parts.qmd or open_qmd(parts.settings, parts.workspace, folder, parts.notes)).folder.exists():
+        qmd.erase()
     return _Erased(len(before - kept), vectors, problems)
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack
 
-from notewell.errors import MemoryDisabledError, PathRefusedError
+from notewell.errors import BackendError, MemoryDisabledError, PathRefusedError
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.answering import NO_NOTES
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from notewell.indexing.watch import Watching
     from notewell.protocols import Embedder
     from notewell.search.options import SearchOptions
+    from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.sessions import ConversationStore, Flushed
     from notewell.store.sqlite.cache import SqliteEmbeddingCache
@@ -160,6 +161,8 @@ class Memory:
             report = replace(report, complete=False, problems=(*report.problems, problem))
         else:
             notes += self._components.answering.embedder_notes()
+        if self._components.qmd and source != "sessions":
+            notes += _update_notes(self._components.qmd)
         return replace(report, notes=(*report.notes, *notes))
 
     def unsearched_conversations(self) -> tuple[str, ...]:
@@ -283,6 +286,8 @@ class Memory:
         """
         if self.settings.enabled and self.settings.sync.on_session_start and self._components.folder.writable():
             self._components.sync.background.request()
+        if self.settings.enabled and self._components.qmd:
+            self._components.qmd.start()
 
     def wait_until_synced(self, timeout_s: float | None = None) -> bool:
         """Wait for the background sync; False when it takes longer."""
@@ -306,6 +311,8 @@ class Memory:
             on_sync=on_sync,
         )
         self._watching.append(watching)
+        if self._components.qmd:
+            self._components.qmd.start()
         return watching.start()
 
     def preview(
@@ -440,3 +447,14 @@ class Memory:
     def _check_source(self, source: SourceName | None) -> None:
         if source == "sessions" and self._components.transcripts is None:
             raise sessions_off()
+
+
+def _update_notes(qmd: Qmd) -> list[str]:
+    """Update QMD's index; return what went wrong."""
+    try:
+        if not qmd.update():
+            return ["another process is updating QMD's index"]
+    except BackendError as error:
+        return [f"QMD's index could not be updated: {error.message}" + (f"; {error.hint}" if error.hint else "")]
+    embedding = qmd.state().embedding
+    return [f"QMD could not embed the notes: {embedding.reason}"] if embedding else []

@@ -73,9 +73,7 @@ _LABELS: Mapping[str, str] = {
 
 
 class MemoryIndexManager:
-    """The builtin backend: a `Memory` behind OpenClaw's interface."""
-
-    backend = "builtin"
+    """A `Memory` behind OpenClaw's interface, with the backend that its settings choose."""
 
     def __init__(self, memory: Memory, *, on_close: Callable[[], object] | None = None) -> None:
         self.memory = memory
@@ -83,6 +81,11 @@ class MemoryIndexManager:
         self._warmed: set[str] = set()  # sessions that have searched before
         self._last_search: Json = {}
         self._last_sync: Json = {}
+
+    @property
+    def backend(self) -> str:
+        """The backend that the settings choose: `builtin` or `qmd`."""
+        return self.memory.settings.backend
 
     def search(
         self,

@@ -163,6 +163,7 @@ class SearchRequest:
     scope: Scope = EVERYTHING
     ordering: Ordering = field(default_factory=Ordering)
     explain: bool = False
+    asked_mode: SearchMode | None = None  # None where the settings decided the mode
 
     def __post_init__(self) -> None:
         if self.limit < 1:
@@ -221,6 +222,7 @@ def build_request(
             diversity=asked.diversity.relevance if asked.diversity.enabled else None,
         ),
         explain=options.get("explain", False),
+        asked_mode="keyword" if options.get("keyword_only") else options.get("mode"),
     )
 
 
