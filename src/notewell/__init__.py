@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from notewell.errors import (
+    BackendError,
     BadVectorError,
     ConversationError,
     CostLimitError,
@@ -47,10 +48,15 @@ from notewell.errors import (
 )
 from notewell.types import (
     BatchJob,
+    BatchState,
+    CacheState,
     Check,
+    ContextFile,
     CostEstimate,
+    Fallback,
     ForgetReport,
     Forgotten,
+    FtsState,
     Hit,
     IndexPreview,
     IndexReport,
@@ -62,8 +68,10 @@ from notewell.types import (
     Progress,
     Remembered,
     SearchAnswer,
+    SessionContext,
     SourceCounts,
     Status,
+    VectorState,
     Verification,
 )
 
@@ -75,14 +83,19 @@ if TYPE_CHECKING:
     from notewell.search.options import SearchOptions
     from notewell.sessions import ConversationStore
     from notewell.settings import Settings
+    from notewell.store.lancedb import LanceEntry, LanceHit, LanceMemory
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AsyncMemory",
+    "BackendError",
     "BadVectorError",
     "BatchJob",
+    "BatchState",
+    "CacheState",
     "Check",
+    "ContextFile",
     "ConversationError",
     "ConversationStore",
     "CostEstimate",
@@ -90,8 +103,10 @@ __all__ = [
     "DiskFullError",
     "EmbedderError",
     "EmbedderUnavailableError",
+    "Fallback",
     "ForgetReport",
     "Forgotten",
+    "FtsState",
     "Hit",
     "IndexBusyError",
     "IndexCorruptError",
@@ -102,6 +117,9 @@ __all__ = [
     "IndexState",
     "IndexTooNewError",
     "KnownAlready",
+    "LanceEntry",
+    "LanceHit",
+    "LanceMemory",
     "Memory",
     "MemoryDisabledError",
     "NoteNotFoundError",
@@ -121,6 +139,7 @@ __all__ = [
     "SearchAnswer",
     "SearchOptions",
     "SessionBusyError",
+    "SessionContext",
     "SessionDamagedError",
     "SessionExistsError",
     "SessionInputError",
@@ -131,6 +150,7 @@ __all__ = [
     "SourceCounts",
     "Status",
     "StoreError",
+    "VectorState",
     "Verification",
     "WorkspaceError",
     "WorkspaceNotFoundError",
@@ -144,6 +164,9 @@ __all__ = [
 _HOMES = {
     "AsyncMemory": "notewell.memory.async_memory",
     "ConversationStore": "notewell.sessions",
+    "LanceEntry": "notewell.store.lancedb",
+    "LanceHit": "notewell.store.lancedb",
+    "LanceMemory": "notewell.store.lancedb",
     "Memory": "notewell.memory.memory",
     "SearchOptions": "notewell.search.options",
     "Settings": "notewell.settings",

@@ -11,7 +11,7 @@ import pytest
 
 from notewell import Memory
 from notewell.files import faults
-from notewell.sessions import ConversationStore
+from notewell.sessions import ConversationStore, import_file
 from notewell.sessions.append_journal import locked
 
 from .conftest import texts
@@ -185,3 +185,33 @@ def test_the_same_steps_fail_and_leave_no_debris(store, chat):
     assert archived(store, chat) == []
     assert len(store.compact(chat, "short", keep_last=1).messages) == 1
     assert archived(store, chat) == ["Where do we go?"]
+
+
+def test_an_import_counts_what_a_killed_compaction_left_pending_as_stored(store, chat, tmp_path):
+    """Importing a conversation again appends nothing, whatever of it was compacted or forgotten since."""
+    exported = tmp_path / "again.jsonl"
+    exported.write_text("\n".join(store.export_jsonl(chat)), encoding="utf-8")
+    store.compact(chat, "short", keep_last=1)
+    final = store.folder / "compacted" / f"{chat}.0001.jsonl"
+    final.rename(final.with_suffix(".pending"))
+    assert import_file(store, exported)[0].added == 0
+    assert [*archived(store, chat), *texts(store.get(chat))] == ["Where do we go?", "To Lisbon."]
+    store.remove_messages(chat, lambda text, _: "Where do we go" in text)
+    assert import_file(store, exported)[0].added == 1
+
+
+def test_a_session_that_another_program_named_is_settled_as_well(store):
+    path = store.folder / "groups" / "120363@g.us.json5"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('{messages: [{role: "user", content: "one"}, {role: "user", content: "two"}]}', encoding="utf-8")
+    store.compact("120363@g.us", "short", keep_last=1)
+    final = store.folder / "compacted" / "120363@g.us.0001.jsonl"
+    final.rename(final.with_suffix(".pending"))
+    (path.parent / ".120363@g.us.json5.1-aa.tmp").write_text("half")
+    (final.parent / ".120363@g.us.0002.pending.1-aa.tmp").write_text("half")
+    store.sweep()
+    assert left_over(store) == []
+    assert archived(store, "120363@g.us") == ["one"]
+    assert [name for name in store.ids() if "@" in name] == ["120363@g.us"]
+    assert len(store.delete("120363@g.us")) >= 2
+    assert not list(store.folder.rglob("*120363*json*"))

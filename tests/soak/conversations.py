@@ -193,7 +193,11 @@ def _call(memory: Memory, name: str, chance: random.Random) -> None:
 def _import(memory: Memory, chance: random.Random, _: str, messages: list[dict[str, str]]) -> None:
     source = memory.workspace.parent / "transcript.jsonl"
     source.write_text("\n".join(json.dumps({"type": "message", "message": each}) for each in messages))
-    import_file(memory.conversations, source, session_id=f"i{chance.getrandbits(32):08x}")
+    session = f"i{chance.getrandbits(32):08x}"
+    import_file(memory.conversations, source, session_id=session)
+    if chance.random() < 0.5:
+        memory.conversations.compact(session, "imported", keep_last=1)
+    import_file(memory.conversations, source, session_id=session)  # again: nothing in it is new
 
 
 def _repair(memory: Memory, chance: random.Random, session: str, _: list[dict[str, str]]) -> None:

@@ -24,6 +24,7 @@ from notewell.store.state_folder import StateFolder
 
 if TYPE_CHECKING:
     from notewell.protocols import Embedder, Source, Store, StoreAccess
+    from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.settings import Settings
     from notewell.sources.transcripts.source import TranscriptSource
@@ -48,6 +49,7 @@ class Components:
     caches: CacheAccess
     sync: Sync
     answering: Answering
+    qmd: Qmd | None  # None where the settings choose the builtin index
 
     @property
     def cache(self) -> SqliteEmbeddingCache | None:
@@ -58,14 +60,26 @@ class Components:
     def sessions_folder(self) -> Path:
         return self.folder.path / SESSIONS_FOLDER
 
+    def unsearched_conversations(self) -> tuple[str, ...]:
+        """Return notes on conversations that the settings leave out of search."""
+        return _unsearched(self.settings, self.agent, self.sessions_folder)
+
     def close(self) -> None:
         """Stop the background work and release everything that is open; the next use opens it again."""
+        if self.qmd:
+            self.qmd.close()
         self.sync.background.stop()
         self.sync.follower.stop()
         self.index.close()
         self.caches.close()
         self.embedders.close()
         self.answering.forget_queries()
+
+
+def _unsearched(settings: Settings, agent: str, sessions_folder: Path) -> tuple[str, ...]:
+    from notewell.sources.transcripts.unsearched import unsearched_conversations  # only answers without hits need it
+
+    return tuple(unsearched_conversations(settings, agent, sessions_folder))
 
 
 class CacheAccess:
@@ -80,7 +94,11 @@ class CacheAccess:
     def open(self) -> SqliteEmbeddingCache | None:
         with self._lock:
             if self._cache is None and self._settings.enabled and self._folder.path.exists():
-                self._cache = SqliteEmbeddingCache(self._folder.cache_path, max_entries=self._settings.max_entries)
+                self._cache = SqliteEmbeddingCache(
+                    self._folder.cache_path,
+                    max_entries=self._settings.max_entries,
+                    max_age_days=self._settings.max_age_days,
+                )
             return self._cache
 
     def close(self) -> None:
@@ -124,7 +142,9 @@ def open_components(
     embedders = Embedders(settings, embedder, lambda: _identity_of_vectors(index))
     caches = CacheAccess(folder, settings)
     chunking = settings.chunking
-    preparation = Preparation(chunking.style, chunking.tokens, chunking.overlap, settings.redaction.notes)
+    preparation = Preparation(
+        chunking.style, chunking.tokens, chunking.overlap, settings.redaction.notes, settings.store.fts.enabled
+    )
     sync = Sync(
         folder=folder,
         live=index,
@@ -135,6 +155,7 @@ def open_components(
         cache=caches.open,
         settings=settings,
     )
+    qmd = open_qmd(settings, workspace, folder, notes) if settings.backend == "qmd" and notes in sources else None
     answering = Answering(
         workspace=workspace,
         settings=settings,
@@ -143,6 +164,8 @@ def open_components(
         transcripts=transcripts,
         embedders=embedders,
         sync=sync,
+        unsearched=lambda: _unsearched(settings, agent, folder.path / SESSIONS_FOLDER),
+        qmd=qmd,
         tuning=tuning,
     )
     return Components(
@@ -158,7 +181,15 @@ def open_components(
         caches=caches,
         sync=sync,
         answering=answering,
+        qmd=qmd,
     )
+
+
+def open_qmd(settings: Settings, workspace: Path, folder: StateFolder, notes: NotesSource) -> Qmd:
+    """Return QMD's index of an agent's notes, which may be there although the builtin one answers now."""
+    from notewell.search.qmd import Qmd  # few use it
+
+    return Qmd(settings, workspace, folder, notes)
 
 
 def _open_transcripts(settings: Settings, folder: Path) -> TranscriptSource | None:

@@ -19,7 +19,8 @@ from notewell.sources.transcripts import PENDING
 from notewell.sources.transcripts.messages import Message, message_from_json, message_to_json
 
 ENDING = ".jsonl"
-_NAME = re.compile(r"([a-z0-9][a-z0-9_-]*)\.(\d+)(\.jsonl|\.pending)")
+_NAME = re.compile(r"(.+)\.(\d+)(\.jsonl|\.pending)")  # ids that other programs gave may hold dots
+_DRAFT = re.compile(_NAME.pattern + r"\.[^.]+\.tmp")
 
 Unwanted = Callable[[str, int], bool]  # asked about a text and its time, in milliseconds since 1970
 
@@ -33,12 +34,12 @@ class Archives:
 
     def files(self) -> list[Path]:
         """Return the archives in their order, pending ones included."""
-        return sorted(path for path in _files_in(self.folder) if _owner(path) == self.session_id)
+        return sorted(path for path in _files_in(self.folder) if owner_of_archive(path.name) == self.session_id)
 
     def begin(self, lines: Iterable[str], *, named: Collection[str]) -> str:
         """Write the lines to a new pending archive, and return the name that the session must give it."""
         taken = [int(_NAME.fullmatch(name)[2]) for name in named if _NAME.fullmatch(name)]  # type: ignore[index]
-        taken += [int(path.name.split(".")[1]) for path in self.files()]
+        taken += [int(path.name.split(".")[-2]) for path in self.files()]
         stem = f"{self.session_id}.{max(taken, default=0) + 1:04}"
         replace_file(self.folder / f"{stem}{PENDING}", "".join(f"{line}\n" for line in lines).encode())
         return f"{stem}{ENDING}"
@@ -92,7 +93,13 @@ class Archives:
 
 def pending_owners(folder: Path) -> set[str]:
     """Return the sessions that have pending archives in the folder."""
-    return {_owner(path) for path in _files_in(folder) if path.suffix == PENDING}
+    return {owner_of_archive(path.name) for path in _files_in(folder) if path.suffix == PENDING}
+
+
+def owner_of_archive(name: str) -> str:
+    """Return the session that an archive or a draft of one belongs to; "" where the name is that of something else."""
+    found = _NAME.fullmatch(name) or _DRAFT.fullmatch(name.removeprefix("."))
+    return found[1] if found else ""
 
 
 def remove_lines(path: Path, unwanted: Unwanted, *, dry_run: bool) -> int:
@@ -138,11 +145,6 @@ def _key(message: Message) -> str:
 
 def _lines(path: Path) -> list[str]:
     return [line for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
-
-
-def _owner(path: Path) -> str:
-    found = _NAME.fullmatch(path.name)
-    return found[1] if found else ""
 
 
 def _files_in(folder: Path) -> list[Path]:

@@ -11,63 +11,33 @@ compacted/<id>.<n>.jsonl   messages that a summary took the place of; `.pending`
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from notewell.errors import ConversationError, SessionInputError
+from notewell.errors import ConversationError
 from notewell.files.atomic import DRAFT_SUFFIX, sync_folder
 from notewell.sessions.append_journal import locked, move, replace_file
-from notewell.sessions.archives import Archives, pending_owners
+from notewell.sessions.archives import Archives, owner_of_archive, pending_owners
 from notewell.sessions.model import SessionKind
 from notewell.sessions.session_file import SessionFile
 from notewell.settings.workspace import require_workspace
-from notewell.sources.transcripts import (
-    ARCHIVE,
-    CHATS,
-    COMPACTED,
-    CORRUPT,
-    GROUPS,
-    REGISTRY,
-    SESSION_ENDING,
-    SESSION_ID,
-)
+from notewell.sources.transcripts import ARCHIVE, CHATS, COMPACTED, CORRUPT, GROUPS, REGISTRY, SESSION_ENDING
+from notewell.sources.transcripts.session_ids import is_new_id, is_session_name, names_of
+from notewell.sources.walk import listed_name
 
 FOLDERS: dict[SessionKind, str] = {"direct": CHATS, "group": GROUPS}  # the folder decides the kind
+JOURNALS = ".journal"
 STATE_FOLDER = ".notewell"  # in a workspace
-# Windows reserves these names whatever their extension.
-_DEVICE_NAMES = frozenset({"aux", "con", "nul", "prn", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))})
 
 
 def new_id() -> str:
     """Return an id that no other session has."""
     return str(uuid.uuid4())
-
-
-def checked_id(session_id: object) -> str:
-    """Return the id in lower case, or raise SessionInputError when it could not be a file name everywhere."""
-    name = session_id.lower() if isinstance(session_id, str) else ""
-    if not SESSION_ID.fullmatch(name) or name in _DEVICE_NAMES:
-        raise SessionInputError(
-            f"{session_id!r} is not a session id",
-            hint="use 1 to 128 of a-z, 0-9, - and _; `notewell sessions list` shows those there are",
-        )
-    return name
-
-
-def id_of_group(group_id: str) -> str:
-    """Return the id of a group's session: readable where it can be, and always the same for the same group."""
-    readable = re.sub(r"[^a-z0-9_-]+", "-", group_id.lower()).strip("-_")[:80]
-    if readable == group_id and SESSION_ID.fullmatch(readable) and readable not in _DEVICE_NAMES:
-        return readable
-    digest = hashlib.sha256(group_id.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return f"{readable}-{digest}" if readable else f"group-{digest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +77,26 @@ class SessionFolder:
         return self._file(session_id, kind, f"{FOLDERS[kind]}/{session_id}{SESSION_ENDING}")
 
     def find(self, session_id: str) -> SessionFile | None:
-        """Return the file of a session that exists."""
-        return next((file for file in self._all(session_id) if file.exists()), None)
+        """Return the file of a session that exists; a group is also found by its id in the chat program."""
+        if is_new_id(session_id):  # nearly always; every append asks
+            found = next((file for file in self._all(session_id) if file.exists()), None)
+            if found:
+                return found
+        for name in (*names_of(session_id), session_id.lower()):
+            for file in self._all(name) if is_session_name(name) else ():
+                if file.exists():
+                    spelt = listed_name(str(file.path.parent), file.path.name, file.path.lstat())
+                    return self._at(file.path.with_name(spelt), file.kind)
+        return None
 
     def sessions(self, *, archived: bool) -> Iterator[SessionFile]:
-        """Yield the file of every session, in the order of their ids; files with other names are not ours."""
+        """Yield the file of every session, in the order of their ids."""
         for kind, name in FOLDERS.items():
             place = f"{ARCHIVE}/{name}" if archived else name
             for path in _children(self.path / place, SESSION_ENDING):
-                with suppress(SessionInputError):
-                    file = self._file(checked_id(path.stem), kind, f"{place}/{path.name}")
-                    if file.session_id == path.stem and file.exists():
-                        yield file
+                file = self._at(path, kind)
+                if is_session_name(file.session_id) and file.exists():
+                    yield file
 
     def is_archived(self, file: SessionFile) -> bool:
         """Say whether the file lies in the archive."""
@@ -157,9 +135,13 @@ class SessionFolder:
 
     def owner(self, path: Path) -> str:
         """Return the session that a file belongs to, which its name begins with; "" for the registry's."""
-        stem = path.name.removeprefix(".").partition(".")[0]
-        own_copy = path.parent.name == CORRUPT and path.name.removeprefix(".").startswith(f"{REGISTRY}.")
-        return "" if path.parent == self.path or own_copy or not SESSION_ID.fullmatch(stem) else stem
+        name, folder = path.name.removeprefix("."), path.parent.name
+        if path.parent == self.path or (folder == CORRUPT and name.startswith(f"{REGISTRY}.")):
+            return ""
+        if folder == JOURNALS:
+            return name
+        owner = owner_of_archive(name) if folder == COMPACTED else name.partition(SESSION_ENDING)[0]
+        return owner if is_session_name(owner) else ""
 
     def set_aside(self, path: Path) -> Path:
         """Keep a corrupt file under another name; returns that name."""
@@ -194,6 +176,9 @@ class SessionFolder:
             for kind, name in FOLDERS.items()
         ]
 
+    def _at(self, path: Path, kind: SessionKind) -> SessionFile:
+        return self._file(path.name.removesuffix(SESSION_ENDING), kind, path.relative_to(self.path).as_posix())
+
     def _file(self, session_id: str, kind: SessionKind, place: str) -> SessionFile:
         lock = self.path / ".locks" / f"{session_id}.lock"
         return SessionFile(self.path / place, lock, self._journal(session_id), self.timeout_s, session_id, kind, place)
@@ -203,7 +188,7 @@ class SessionFolder:
         return self.path / CORRUPT / f"{name}.damaged-{stamp}"
 
     def _journal(self, session_id: str) -> Path:
-        return self.path / ".journal" / session_id
+        return self.path / JOURNALS / session_id
 
 
 def _children(folder: Path, suffix: str = "") -> list[Path]:
