@@ -217,7 +217,7 @@ def test_no_hits_is_no_failure(notewell, indexed):
 @pytest.mark.parametrize("query", ["", "   ", "?!", '"', "*", "NEAR(", "'; DROP TABLE chunks; --", "x" * 100_000, "🎉"])
 def test_no_query_fails(notewell, indexed, query):
     done = notewell("search", "-w", indexed, "--json", "--", query)
-    assert (done.code, done.document["query"]) == (0, query)
+    assert (done.code, done.document["query"].removesuffix("...")) == (0, query[:397])
 
 
 def test_an_empty_query_says_so(notewell, indexed):

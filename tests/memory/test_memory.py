@@ -94,7 +94,7 @@ def test_the_rarest_word_finds_its_note_in_a_corpus_of_any_size(tmp_path, size, 
 )
 def test_a_query_without_a_known_word_finds_nothing_and_is_no_error(memory, query):
     answer = memory.search(query)
-    assert (answer.query, answer.hits) == (query, ())
+    assert (answer.query.removesuffix("..."), answer.hits) == (query[:397], ())
 
 
 @pytest.mark.parametrize("syntax", ['"{}', "*{}", "NEAR({}", "{} AND", "text:{}", "-{}", "^{}*", "({} OR", "\x00{}"])

@@ -215,3 +215,37 @@ def test_a_session_that_another_program_named_is_settled_as_well(store):
     assert [name for name in store.ids() if "@" in name] == ["120363@g.us"]
     assert len(store.delete("120363@g.us")) >= 2
     assert not list(store.folder.rglob("*120363*json*"))
+
+
+def test_a_pipe_or_a_link_among_the_archives_is_no_archive(store, chat, tmp_path):
+    store.compact(chat, "short", keep_last=1)
+    outside = tmp_path / "outside.jsonl"
+    outside.write_text('{"message": {"role": "user", "content": "Lisbon outside"}}\n')
+    os.mkfifo(store.folder / "compacted" / f"{chat}.0007.jsonl")
+    (store.folder / "compacted" / f"{chat}.0008.jsonl").symlink_to(outside)
+    assert store.remove_messages(chat, lambda text, _: "Lisbon" in text) == 1
+    assert "Lisbon outside" in outside.read_text()
+    store.repair(chat)
+
+
+def test_a_registry_that_was_set_aside_keeps_no_title_that_was_forgotten(tmp_path):
+    with Memory.open(tmp_path, provider="none") as memory:
+        store = memory.conversations
+        store.create("chat", title="canary-4471")
+        registry = store.folder / "registry.json5"
+        registry.write_text(registry.read_text() + "}}} torn")
+        store.update("chat", channel="x")
+        assert len(holding(store.folder / "damaged", b"canary-4471")) == 1
+        report = memory.forget(match="canary-4471")
+    assert report.problems == ()
+    assert holding(tmp_path, b"canary-4471") == []
+
+
+def test_a_file_that_nobody_knows_is_named_if_it_holds_the_text(tmp_path):
+    with Memory.open(tmp_path, provider="none") as memory:
+        memory.conversations.create("chat")
+        (memory.conversations.folder / "backup.txt").write_text("canary-4472")
+        report = memory.forget(match="canary-4472")
+    assert [(problem.path, "no file of notewell" in problem.reason) for problem in report.problems] == [
+        ("sessions/backup.txt", True)
+    ]

@@ -63,7 +63,7 @@ def forget(
     except (SessionNotFoundError, NoteNotFoundError):
         if not dry_run:  # a process that was killed may have deleted the file and erased no traces
             if search.conversations is not None:
-                search.conversations.rebuild_registry()
+                search.conversations.rebuild_registry(drop_copies=True)
             _erase_traces(parts)
         raise
     found = tuple(target.forgotten for target in targets)
@@ -76,7 +76,9 @@ def forget(
         except NotewellError as error:
             problems.append(Problem(target.forgotten.path, f"{error.message}; {error.hint}"))
     if search.conversations is not None:
-        search.conversations.rebuild_registry()  # a process that was killed may have left an entry as it was
+        search.conversations.rebuild_registry(
+            drop_copies=True
+        )  # a process that was killed may have left an entry as it was
     erased = _erase_traces(parts)
     if any(each.source == "memory" for each in done):
         problems += _erase_for_other_agents(parts)
@@ -217,7 +219,8 @@ class _TargetSearch:
         yield from self._matching_notes(problems)
         if self.conversations is not None:
             for session_id in self.conversations.ids():
-                yield from self._part_of_session(self.conversations, session_id, problems)
+                with suppress(SessionNotFoundError):  # deleted this very moment
+                    yield from self._part_of_session(self.conversations, session_id, problems)
             problems += self._unknown_files(self.conversations)
         if self.parts.transcripts is not None:
             problems += self._matching_transcripts(self.parts.transcripts)

@@ -149,6 +149,7 @@ def _lines(path: Path) -> list[str]:
 
 def _files_in(folder: Path) -> list[Path]:
     try:
-        return [path for path in folder.iterdir() if _NAME.fullmatch(path.name)]
+        found = [path for path in folder.iterdir() if _NAME.fullmatch(path.name)]
+        return [path for path in found if path.is_file() and not path.is_symlink()]
     except (FileNotFoundError, NotADirectoryError):
         return []

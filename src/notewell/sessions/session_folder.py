@@ -118,11 +118,16 @@ class SessionFolder:
         return {owner for path in self.files() if (owner := self.owner(path))}
 
     def files(self, start: str = "") -> Iterator[Path]:
-        """Yield every file below the folder but locks, or those whose names begin so; links are not followed."""
+        """Yield every regular file below the folder but locks, or those whose names begin so; no link is followed."""
         for folder, folders, names in os.walk(self.path):
             if ".locks" in folders:
                 folders.remove(".locks")
-            yield from (Path(folder, name) for name in sorted(names) if name.startswith((start, f".{start}")))
+            found = (Path(folder, name) for name in sorted(names) if name.startswith((start, f".{start}")))
+            yield from (path for path in found if path.is_file() and not path.is_symlink())
+
+    def registry_copies(self) -> list[Path]:
+        """Return the registries that were set aside as corrupt."""
+        return [path for path in _children(self.path / CORRUPT) if path.name.startswith(f"{REGISTRY}.")]
 
     def debris(self) -> dict[str, list[Path]]:
         """Return what killed processes left, by session, or under "" what concerns the registry."""

@@ -318,11 +318,18 @@ class ConversationStore:
 
     def owns(self, path: Path) -> bool:
         """Say whether a file below the folder belongs to a session or is the registry."""
-        return path == self.folder / REGISTRY or (path.is_relative_to(self.folder) and bool(self._files.owner(path)))
+        own = (self.folder / REGISTRY, *self._files.registry_copies())
+        return path in own or (path.is_relative_to(self.folder) and bool(self._files.owner(path)))
 
-    def rebuild_registry(self) -> int:
-        """Rebuild the registry from the session files; returns how many sessions it holds."""
-        return self._registry.rebuild()
+    def rebuild_registry(self, *, drop_copies: bool = False) -> int:
+        """Rebuild the registry from the session files; returns how many sessions it holds.
+
+        With `drop_copies` those that were set aside as corrupt are deleted: titles are in them.
+        """
+        count = self._registry.rebuild()
+        if drop_copies:
+            self._files.remove(self._files.registry_copies())
+        return count
 
     # --- parts ---------------------------------------------------------------------------------
 
