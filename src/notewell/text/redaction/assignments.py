@@ -41,7 +41,7 @@ _BETWEEN = (
     r"(?:[|>][-+]?[ \t]*(?=\r?\n))?(?:(?<=[|>])\r?\n[ \t]*)?"
     r"|[ \t]+(?P<verb>(?:is|was)(?:[ \t]+now)?|will[ \t]be|(?:changed|set|reset)[ \t]to|to|ist|war|lautet|est|es|era|é)"
     r"[ \t]*:?[ \t]+"
-    r"|[ \t]*(?P<particle>是|为|為|は|が|는|은|이|가)[ \t]*:?[ \t]*|(?P<blank>[ \t]+))"
+    r"|[ \t]*(?P<particle>是|为|為|は|が|는|은|이|가)[ \t]*:?[ \t]*|(?(purpose)(?!)|(?P<blank>[ \t]+)))"
     r"(?P<type>(?:str|string|bytes)(?:[ \t]*\|[ \t]*None)?[ \t]*=[ \t]*)?"
 )
 _CJK = "\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff00-\uffef"
@@ -130,7 +130,7 @@ def _is_secret(text: str, found: re.Match[str]) -> bool:
 
 def _is_password(found: re.Match[str], value: str) -> bool:
     if found["purpose"]:
-        return not found["blank"] and looks_chosen(value)
+        return looks_chosen(value)
     if len(value) >= _SHORTEST_KEY:
         return looks_random(value) or looks_like_password(value)
     shortest = _SHORTEST_PASSWORD if found["sign"] or found["opening"] or found["particle"] else 7

@@ -27,7 +27,7 @@ def _is_base64(value: str) -> bool:
 
 def _is_seed(value: str) -> bool:
     """Say whether this is a seed phrase: 12 to 24 words, none of those that every sentence has."""
-    words = value.split()
+    words = value.replace(",", " ").split()
     return len(words) in {12, 15, 18, 21, 24} and not _OF_SENTENCES & set(words)
 
 
@@ -51,7 +51,7 @@ class Context:
 
 _USER = (
     rf"(?<=\s)(?:-u|--(?:proxy-)?user)(?:=|[ \t]{{0,5}}){_QUOTE}"
-    rf"(?:[^\s:\"'`]{{0,128}}{_QUOTE}:{_QUOTE}(?P<value>[^\s\"'`]{{3,256}}))"
+    rf"(?:[^\s:\"'`]{{0,128}}{_QUOTE}:{_QUOTE}(?=[^\s\"'`]{{3}})|(?=[^\s:\"'`]{{6,256}}:[\"'`\s]))(?P<value>[^\s\"'`]{{3,256}})"
 )
 _HEADER = (
     rf"(?<=\s)(?:-H|--header)(?:=|[ \t]{{0,5}}){_QUOTE}[\w-]{{0,40}}(?:token|key|auth|authorization):[ \t]*"
@@ -60,9 +60,7 @@ _HEADER = (
 _GLUED = rf"(?<=\s)-p{_QUOTE}(?P<value>[^\s\"'`|;&<>]{{4,128}})"  # mysql -pSECRET
 _APART = rf"(?<=\s)(?:-p|--password)[ =]{_QUOTE}(?P<value>[^\s\"'`|;&<>-][^\s\"'`|;&<>]{{3,128}})"
 _IS = r"(?:[ \t]*[:=-][ \t\r\n]*|[ \t]+(?:is|was|are)[ \t]*:?[ \t\r\n]*)"
-_SEED = (
-    rf"{_QUOTE}\*{{0,2}}{_IS}{_QUOTE}(?P<value>[a-z]{{3,8}}(?:[ \t,\r\n]{{1,3}}[a-z]{{3,8}}){{11,23}})(?![ \t]?[a-z])"
-)
+_SEED = rf"{_QUOTE}\*{{0,2}}{_IS}{_QUOTE}(?P<value>[a-z]{{3,8}}(?:[ \t,]{{1,3}}[a-z]{{3,8}}){{11,23}})(?![ \t]?[a-z])"
 _NETRC = r"login[ \t]{1,4}\S{1,128}\s{1,8}password[ \t]{1,4}(?P<value>[^\s\"']{3,256})"
 _RAW_HEADER = (
     rf"authorization{_QUOTE}[ \t]*[:=,][ \t]*{_QUOTE}(?!AWS4)(?P<value>[\w.~+/=@-]{{16,2048}})(?=[\s\"'`,;\\]|$)"
@@ -118,18 +116,19 @@ def secrets_in_context(text: str, lowered: bytes) -> Iterator[Span]:
                 if context.is_secret(found["value"]):
                     yield *found.span("value"), context.name
             at = after
-    if b"secret" in lowered and b"kind" in lowered and b"data" in lowered:
-        yield from _kubernetes_secrets(text)
+    yield from _kubernetes_secrets(text, lowered)
 
 
-def _kubernetes_secrets(text: str) -> Iterator[Span]:
-    done = 0
-    for kind in _KUBERNETES.finditer(text):
+def _kubernetes_secrets(text: str, lowered: bytes) -> Iterator[Span]:
+    done, at = 0, -1
+    while (at := lowered.find(b"kind", at + 1)) >= 0:
+        kind = _KUBERNETES.match(text, at)
+        if kind is None:
+            continue
         begin, end = max(done, kind.start() - _LONGEST_HEADER), kind.end() + _LONGEST_HEADER
         for data in _KUBERNETES_DATA.finditer(text, begin, end):
-            at = max(done, data.end())
-            while value := _KUBERNETES_VALUE.match(text, at):
+            done = max(done, data.end())
+            while value := _KUBERNETES_VALUE.match(text, done):
                 if not is_placeholder(value["value"]):
                     yield *value.span("value"), "kubernetes-secret"
-                at = value.end()
-            done = max(done, at)
+                done = value.end()

@@ -182,11 +182,6 @@ PREFIXED = (
     _kind("posthog-key", "phx_", rf"phx_{_B}{{43,60}}"),
     _kind("adobe-client-secret", "p8e-", rf"p8e-{_B}{{32}}"),
     _kind("intra42-secret", "s-s4t2ud- s-s4t2af-", rf"s-s4t2(?:ud|af)-{_HEX}{{64}}"),
-    _kind(
-        "authress-key",
-        "sc_ ext_ scauth_ authress_",
-        r"(?:sc|ext|scauth|authress)_[a-zA-Z0-9]{5,30}\.[a-zA-Z0-9]{4,6}\.acc[_-][a-zA-Z0-9-]{10,32}\.[A-Za-z0-9+/_=-]{30,120}",
-    ),
     _kind("settlemint-token", "sm_aat_ sm_pat_ sm_sat_", rf"sm_[aps]at_{_B}{{16}}"),
     _kind("mapbox-token", "sk.eyJ", rf"sk\.eyJ{_W}{{60,}}\.{_W}{{20,}}"),
     _kind("adafruit-key", "aio_", rf"aio_{_B}{{28}}"),
@@ -194,7 +189,7 @@ PREFIXED = (
     _kind("prefect-key", "pnu_ pnb_", rf"pn[ub]_{_B}{{36}}"),
     _kind("readme-key", "rdme_", r"rdme_[a-z0-9]{70}"),
     _kind("shippo-token", "shippo_live_ shippo_test_", rf"shippo_(?:live|test)_{_HEX}{{40}}"),
-    _kind("bitcoin-key", "xprv tprv", r"[xt]prv[1-9A-HJ-NP-Za-km-z]{100,112}"),
+    _kind("bitcoin-key", "xprv tprv", r"[xt]prv[1-9A-HJ-NP-Za-km-z]{90,112}"),
     # A token without a signature still names its user; a backslash stands where a wrapped log escaped the line end.
     _kind("jwt", "ey", rf"ey[A-Z]{_W}{{10,}}\.ey[A-Z]{_W}{{10,}}\.(?:{_W}{{16,}})?={{0,2}}"),
     _kind("jwt", "ey", r"ey[A-Za-z0-9]{17,}\.ey[A-Za-z0-9/\\_-]{17,}\.(?:[A-Za-z0-9/\\_-]{10,})?={0,2}"),
@@ -204,7 +199,7 @@ PREFIXED = (
 )
 
 
-# These may have +, / or $ so early that no such run follows; each beginning is looked for in the whole text.
+# These may have +, /, = or $ so early that no such run follows; each beginning is looked for in runs with signs.
 BASE64 = (
     _kind("terraform-token", "atlasv1.", r"atlasv1\.[A-Za-z0-9_=-]{60,70}"),
     _kind("frameio-token", "fio-u-", r"fio-u-[A-Za-z0-9_=-]{64}"),
@@ -225,6 +220,14 @@ BASE64 = (
     _kind("grafana-cloud-token", "glc_", r"glc_[A-Za-z0-9+/]{32,}={0,2}"),
     _kind("paypal-token", "access_token$", rf"access_token\$(?:production|sandbox)\$[a-z0-9]{{16}}\${_H}{{32}}"),
     _kind("sentry-org-token", "sntrys_", r"sntrys_eyJ[A-Za-z0-9+/=_-]{40,}"),
+    *(
+        _kind(
+            "authress-key",
+            beginning,
+            rf"{beginning}{_B}{{5,30}}\.{_B}{{4,6}}\.acc[_-][A-Za-z0-9-]{{10,32}}\.[A-Za-z0-9+/_=-]{{30,120}}",
+        )
+        for beginning in ("sc_", "ext_", "scauth_", "authress_")
+    ),
 )
 
 
@@ -274,7 +277,7 @@ def _beginnings_pattern(kinds: Iterator[str]) -> re.Pattern[str]:
 
 
 BEGINNINGS = _beginnings_pattern(beginning for kind in PREFIXED for beginning in kind.beginnings)
-LONGEST_BEGINNING = 48  # characters before a run that may belong to its secret: `dp.st.`, a name and a dot
+LONGEST_BEGINNING = 24  # characters before a run that may belong to its secret: `dp.st.`, a name and a dot
 BY_BEGINNING: Mapping[str, tuple[Kind, ...]] = {
     beginning: tuple(kind for kind in PREFIXED if any(beginning.startswith(each) for each in kind.beginnings))
     for kind in PREFIXED

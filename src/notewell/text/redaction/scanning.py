@@ -283,19 +283,23 @@ def _unwrapped_after(text: str, at: int) -> _Unwrapped:
 
 # --- tokens with escapes or invisible characters in them ------------------------------------------
 
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]+")
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]+(?P<code>)")
 # %5F for _, also encoded twice; a blank or a control character would end a token anyway.
 _ESCAPE = re.compile("%(?:25){0,3}(?P<code>2[1-9A-Fa-f]|[3-6][0-9A-Fa-f]|7[0-9A-Ea-e])")
-_DISGUISE = re.compile(f"{_INVISIBLE.pattern}|{_ESCAPE.pattern}")
-_REST_OF_WORD = re.compile("[^\\s%\u00ad\u200b-\u200f\u2060-\u2064\ufeff]+")
-_NAME_REACH = 80  # characters before a disguise: a name and the beginning of the token
+_DISGUISE = re.compile(f"{_INVISIBLE.pattern.removesuffix('(?P<code>)')}|{_ESCAPE.pattern}")
+_REST_OF_WORD = re.compile(
+    f"(?:(?!{_ESCAPE.pattern.replace('?P<code>', '?:')})[^\\s\u00ad\u200b-\u200f\u2060-\u2064\ufeff])+"
+)
+_NAME_REACH = 80  # characters before a word in disguise: the name it is given to
 
 
 def _disguised(text: str) -> Iterator[Secret]:
     """Yield the secrets that show only when percent escapes are decoded and invisible characters left out."""
-    found = _ESCAPE.search(text) or (None if text.isascii() else _INVISIBLE.search(text))
-    if found is None:
+    escaped = _ESCAPE.search(text) is not None
+    invisible = not text.isascii() and _INVISIBLE.search(text) is not None
+    if not escaped and not invisible:
         return
+    disguise = _ESCAPE if not invisible else _DISGUISE if escaped else _INVISIBLE
     parts: list[str] = []
     starts: list[int] = []  # where each part begins in the plain text
     origins: list[int] = []  # and in the original
@@ -309,8 +313,8 @@ def _disguised(text: str) -> Iterator[Secret]:
             origins.append(origin)
             length += len(part)
 
-    for found in _DISGUISE.finditer(text):
-        if found.start() >= done:  # the next word with a disguise; what is between does not matter
+    for found in disguise.finditer(text):
+        if found.start() > done:  # the next word with a disguise; what is between does not matter
             first = _word_start(text, found.start(), done)
             add("\n", first)
             done = first
@@ -331,12 +335,12 @@ def _disguised(text: str) -> Iterator[Secret]:
         begin, last = original(start), original(end - 1)
         escape = _DISGUISE.match(text, last)
         ends = escape.end() if escape else last + 1
-        if ends - begin != end - start and "\n" not in plain[start:end]:  # else it shows as it is
+        if "\n" not in plain[start:end]:  # which stands between words
             yield Secret(begin, ends, kind, plain[start:end], certainty)
 
 
 def _word_start(text: str, at: int, done: int) -> int:
     """Return where the words begin that belong to a disguise: its own, and a name before it."""
-    first = max(done, at - _NAME_REACH)
-    blank = text.find(" ", first, at)
-    return first if first == done else blank + 1 if blank >= 0 else first
+    word = max(text.rfind(blank, done, at) for blank in " \t\n\r")
+    first = max(done, word - _NAME_REACH)
+    return text.find(" ", first, word) + 1 or first
