@@ -89,11 +89,12 @@ def tested(folder: Path) -> Iterator[Example]:
             listed = re.search(r"\btps\b\s*:?=(.*?)(?:\bfps\b\s*:?=|return utils\.Validate)", function, re.DOTALL)
             if rule is None or listed is None or rule[1] not in patterns or IDS.search(rule[1]):
                 continue
-            literals = (line for line in _literals(listed[1]))
-            for text in literals:
+            for text in _literals(listed[1]):
                 found = patterns[rule[1]].search(text)
                 if found:
                     secret = next((group for group in found.groups() if group), found.group())
+                    if rule[1] == "curl-auth-user":  # the name before the colon is no secret
+                        secret = secret.strip("\"'").rpartition(":")[2].strip("\"'{}") or secret.strip("\"':")
                     yield Example(rule[1], secret, text)
 
 

@@ -449,6 +449,7 @@ class Remembered:
     citation: str = ""  # path#L5-L7 of the new entry, or where it was known
     known: tuple[KnownAlready, ...] = ()  # the same or similar statements, the most similar first
     redacted: tuple[str, ...] = ()  # kinds of secrets that were redacted
+    kept: tuple[str, ...] = ()  # kinds of secrets that were written as they are, because it was asked for
     notes: tuple[str, ...] = ()
 
 

@@ -78,6 +78,7 @@ def remembered_document(done: Remembered) -> Json:
         "citation": done.citation,
         "known": [asdict(known) for known in done.known],
         "redacted": list(done.redacted),
+        "kept": list(done.kept),
         "notes": list(done.notes),
     }
 

@@ -40,17 +40,20 @@ def init(path: Path, *, as_json: bool) -> None:
 @click.option("--by", metavar="NAME", help="Author.  [default: the agent]")
 @click.option("--source", metavar="WHERE", default="the command line", show_default=True, help="Origin of the text.")
 @click.option("--force", is_flag=True, help="Write the text even if a note already says the same.")
+@click.option("--keep-secret", is_flag=True, help="Write passwords and keys in TEXT as they are.")
 @common_options
-def remember(text: str, *, to: str | None, by: str | None, source: str, force: bool, chosen: Chosen) -> None:
+def remember(
+    text: str, *, to: str | None, by: str | None, source: str, force: bool, keep_secret: bool, chosen: Chosen
+) -> None:
     """Append TEXT to a note, with its author, time and origin.
 
     If TEXT is -, it is read from standard input. Text that a note already contains is not written twice. Secrets are
-    redacted.
+    redacted unless you pass --keep-secret.
     """
     if text == "-":
         text = sys.stdin.read()
     with chosen.memory() as memory:
-        done = memory.remember(text, to=to, who=by, source=source, force=force)
+        done = memory.remember(text, to=to, who=by, source=source, force=force, keep_secret=keep_secret)
     chosen.print(remembered_document(done), remembered_lines(done))
     if not chosen.as_json:
         print_notes(done.notes)

@@ -154,19 +154,27 @@ class Memory:
         who: str | None = None,
         source: str = "the library",
         force: bool = False,
+        keep_secret: bool = False,
         chat: Chat | None = None,
     ) -> Remembered:
         """Append `text` to today's note, or to the note `to`, with who noted it, when and from where.
 
         What a note says already is pointed out and not written twice, unless `force` is given. Secrets are redacted,
-        recalled text is left out, and the next search finds the entry.
+        unless `keep_secret` is given, recalled text is left out, and the next search finds the entry.
         """
         from notewell.memory.remember import remember
 
         self._check_enabled()
         audience = audience_of(chat, None, self.audience)
         return remember(
-            self._components, text, to=to, who=who or self.agent, source=source, force=force, audience=audience
+            self._components,
+            text,
+            to=to,
+            who=who or self.agent,
+            source=source,
+            force=force,
+            keep_secret=keep_secret,
+            audience=audience,
         )
 
     def forget(

@@ -22,7 +22,7 @@ from notewell.memory.note_folder import open_folder
 from notewell.sources.notes import NotesSource
 from notewell.store.state_folder import TOP_FOLDER, StateFolder
 from notewell.text.fences import strip_fenced
-from notewell.text.redaction import Redacted, redact
+from notewell.text.redaction import redact
 
 LOCK_TIMEOUT_S = 10.0  # an append takes milliseconds; a longer wait is for something stuck
 LOCK_NAME = "notes.lock"
@@ -65,7 +65,8 @@ class Appended:
     first_line: int  # of the entry, 1-based
     last_line: int  # its provenance included
     created: bool  # the note was not there before
-    redacted: tuple[str, ...] = ()  # kinds of secrets that were hidden
+    secrets: tuple[str, ...] = ()  # kinds that the text holds
+    kept: bool = False  # they were written as they are
 
     @property
     def citation(self) -> str:
@@ -115,9 +116,10 @@ def append_note(
     extra_paths: Sequence[Path] = (),
     heading: str = "",
     unless: Callable[[str], bool] | None = None,
+    keep_secret: bool = False,
     locked: bool = False,
 ) -> Appended | None:
-    """Append `text` to the note, creating it if need be; secrets are redacted, recalled text is left out.
+    """Append `text` to the note, creating it if need be; recalled text is left out, and so are secrets, by default.
 
     A new note begins with `heading`; that of a dated note is its day. `unless` is asked about the text the note has
     now, while no other process can write it: if it returns True, nothing is written and None returned. `locked` says
@@ -125,7 +127,8 @@ def append_note(
     """
     notes = NotesSource(workspace, extra_paths)
     cleaned = entry_text(text)
-    lines = (*cleaned.text.split("\n"), *(("", str(provenance)) if provenance else ()))
+    written = redact(cleaned)
+    lines = (*(cleaned if keep_secret else written.text).split("\n"), *(("", str(provenance)) if provenance else ()))
     try:
         with nullcontext() if locked else notes_lock(workspace):
             done = _append(notes, path, _Entry(lines, heading, unless))
@@ -136,8 +139,8 @@ def append_note(
     if done is None:
         return None
     first_line, created, stored = done
-    kinds = tuple(dict.fromkeys(found.kind for found in cleaned.found))
-    return Appended(stored, first_line, first_line + len(lines) - 1, created, kinds)
+    kinds = tuple(dict.fromkeys(found.kind for found in written.found))
+    return Appended(stored, first_line, first_line + len(lines) - 1, created, kinds, keep_secret)
 
 
 def delete_note(workspace: Path, path: str, *, extra_paths: Sequence[Path] = ()) -> None:
@@ -181,8 +184,8 @@ def cut_lines(workspace: Path, path: str, lines: Collection[int], *, extra_paths
     raise NotesBusyError(stored)
 
 
-def entry_text(text: str) -> Redacted:
-    """Return the text as it may be written: no recalled memory, no secrets, no characters that break a note."""
+def entry_text(text: str) -> str:
+    """Return the text as it may be written, but for its secrets: no recalled memory, nothing that breaks a note."""
     cleaned = strip_fenced(text).replace("\0", "").replace("\r\n", "\n").replace("\r", "\n")
     cleaned = cleaned.encode("utf-8", "replace").decode()  # halves of surrogate pairs cannot be stored
     cleaned = "\n".join(line.rstrip() for line in cleaned.strip("\n").split("\n")).strip()
@@ -191,7 +194,7 @@ def entry_text(text: str) -> Redacted:
             "there is nothing to remember: the text is empty, or only repeats what was recalled",
             hint='say what to remember, such as: notewell remember "the guest wifi is heron-guest"',
         )
-    return redact(cleaned)
+    return cleaned
 
 
 def _append(notes: NotesSource, path: str, entry: _Entry) -> tuple[int, bool, str] | None:

@@ -15,6 +15,7 @@ from notewell.memory.reading import read_note
 from notewell.search.options import SearchOptions, build_request
 from notewell.sources.front_matter import split_front_matter
 from notewell.sources.privacy import DIRECT, Audience, is_private
+from notewell.text.redaction import redact
 from notewell.types import KnownAlready, Remembered
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ SIMILAR = 0.5  # from here on a person should look at both
 MOST_PIECES = 400  # statements of one note that are compared; a diary of years has more, and the newest come last
 
 _WORD = re.compile(r"[^\W_]+(?:['’.@:/_-]?[^\W_]+)*")
-_BULLET = re.compile(r"\s*(?:[-*+>]|\d+[.)])\s+")
+_BULLET = re.compile(r"^\s*+(?:[-*+>]|\d{1,9}[.)])\s+")
 _NEGATIONS = frozenset("no not never none nothing without cannot nicht kein keine nie pas jamais nunca".split())
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")
 # Words that carry no statement of their own: without them a reworded sentence is seen to be the same.
@@ -47,13 +48,16 @@ def remember(
     who: str,
     source: str,
     force: bool = False,
+    keep_secret: bool = False,
     audience: Audience = DIRECT,
     now: datetime | None = None,
 ) -> Remembered:
     """Append the text to a note, today's unless one is named, if nothing says the same yet or `force` is given."""
     moment = now or datetime.now().astimezone()
     path = to or daily_note(moment.date())
-    entry = entry_text(text).text
+    cleaned = entry_text(text)
+    without_secrets = redact(cleaned).text  # what is searched for goes to an embedding provider
+    entry = cleaned if keep_secret else without_secrets
     in_note: list[Known] = []
 
     def says_so(note: str) -> bool:
@@ -63,7 +67,7 @@ def remember(
         return bool(in_note) and not force
 
     with notes_lock(parts.workspace):
-        known = most_similar(_known(parts, entry, audience), MOST_SHOWN)
+        known = most_similar(_known(parts, entry, without_secrets, audience), MOST_SHOWN)
         if known and known[0].same and not force:
             return _known_already(path, known, ())
         done = append_note(
@@ -73,6 +77,7 @@ def remember(
             provenance=Provenance(who, source, moment),
             extra_paths=parts.settings.extra_paths,
             unless=says_so,
+            keep_secret=keep_secret,
             locked=True,
         )
     if done is None:  # another process wrote it a moment ago, and the index does not know yet
@@ -121,9 +126,9 @@ class NoteWriter:
         return done is not None
 
 
-def _known(parts: Components, entry: str, audience: Audience) -> list[Known]:
+def _known(parts: Components, entry: str, searched: str, audience: Audience) -> list[Known]:
     """Return similar statements that the audience may see; the notes themselves are read, not snippets."""
-    query = " ".join(entry.split())[:LONGEST_QUERY]
+    query = " ".join(searched.split())[:LONGEST_QUERY]
     options = SearchOptions(limit=CANDIDATES, min_score=0.0)
     request = build_request(parts.settings, query, options, opened_for=audience)
     found: list[Known] = []
@@ -149,8 +154,9 @@ def _indexed(parts: Components, path: str) -> tuple[str, ...]:
 
 
 def _written(done: Appended, known: Sequence[Known], notes: tuple[str, ...]) -> Remembered:
-    if done.redacted:
-        notes = (f"redacted before it was written: {', '.join(done.redacted)}", *notes)
+    if done.secrets:
+        done_with = "written as it is, because you asked for it" if done.kept else "redacted before it was written"
+        notes = (f"{done_with}: {', '.join(done.secrets)}", *notes)
     return Remembered(
         written=True,
         path=done.path,
@@ -158,7 +164,8 @@ def _written(done: Appended, known: Sequence[Known], notes: tuple[str, ...]) -> 
         last_line=done.last_line,
         citation=done.citation,
         known=_shown(known),
-        redacted=done.redacted,
+        redacted=() if done.kept else done.secrets,
+        kept=done.secrets if done.kept else (),
         notes=notes,
     )
 

@@ -64,6 +64,7 @@ _BEFORE_NAME = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _LONGEST_BEFORE = 120
+_LONGEST_RESOURCE = 60
 _BEARER = re.compile(r"bearer[ \t]+(?P<value>[A-Za-z0-9._~+/=-]{16,2048})", re.IGNORECASE | re.ASCII)
 _BASIC = re.compile(
     r"authorization\\?[\"']?[ \t]*[:=][ \t]*\\?[\"']?[ \t]*(?P<scheme>basic|token|apikey|key|digest|api-token)[ \t]+"
@@ -123,9 +124,17 @@ def _is_secret(text: str, found: re.Match[str]) -> bool:
     value = _value(found)
     if found["after"] or is_placeholder(value) or found["value"].endswith("...") or not _is_said(text, found):
         return False
+    if _is_resource(text, found):
+        return False
     if found["sign"] == "," or (found["password"] and _NO_PASSWORD.search(found["rest"])):
         return len(value) >= _SHORTEST_MIXED_KEY and _is_mixed(value)
     return _is_password(found, value) if found["password"] else _is_key(found, value)
+
+
+def _is_resource(text: str, found: re.Match[str]) -> bool:
+    """Say whether the name is one of a cloud's resources: `arn:aws:...:secret:name`, `AWS::IAM::AccessKey`."""
+    before = text[max(0, found.start() - _LONGEST_RESOURCE) : found.start()]
+    return before.endswith(":") or "::" in before.rpartition('"')[2] or found["rest"].lower().startswith("smanager")
 
 
 def _is_password(found: re.Match[str], value: str) -> bool:

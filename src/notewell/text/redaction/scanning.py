@@ -167,7 +167,9 @@ def _token_at(text: str, at: int, kinds: Sequence[Kind]) -> Iterator[_Place]:
         if end is not None:
             start = found.start(found.re.groups and 1) if found else at
             token = text[start:end]
-            if len(set(token)) >= _FEWEST_CHARACTERS and (not kind.random or looks_random(token)):  # less is a row of x
+            # A row of x is no token, nor is AKIAIOSFODNN7EXAMPLE of the manuals.
+            is_sample = len(set(token)) < _FEWEST_CHARACTERS or "EXAMPLE" in token
+            if not is_sample and (not kind.random or looks_random(token)):
                 yield start, end, kind.name, 0
             return
 
