@@ -1,10 +1,11 @@
 """Measures redaction: the lines of public texts and code it touches, the secrets it misses, and its speed.
 
-    python -m evals.redaction [--eval FOLDER] [--gitleaks FOLDER] [--show] [--compare]
+    python -m evals.redaction [--eval FOLDER] [--gitleaks FOLDER] [--noseyparker FOLDER] [--show]
+                              [--compare]
 
 Texts and code of the collections hold no real secrets, so every line that is touched counts as a false positive.
-`--gitleaks` takes a checkout of gitleaks and measures examples made from its rules, see evals/gitleaks.py. `--compare`
-runs the maintained library detect-secrets over the same texts, if it is installed.
+`--gitleaks` and `--noseyparker` take checkouts and measure examples of their rules, see evals/public_rules.py.
+`--compare` runs the maintained library detect-secrets over the same texts, if it is installed.
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from notewell.text.redaction import Redactor
+
+if TYPE_CHECKING:
+    from evals.public_rules import Example
 
 ROOT = Path(__file__).parent.parent
 TEXTS = (
@@ -27,7 +32,7 @@ TEXTS = (
     "cmrc2018-zh", "korquad-ko",
 )  # fmt: skip
 MOST_TOUCHED = 1 / 10_000  # lines
-LEAST_FOUND = {"alone and in prose": 0.99, "behind a telling name": 0.995}
+LEAST_FOUND = {"gitleaks, alone and in prose": 0.99, "gitleaks, behind a telling name": 0.995}
 LONG_TEXT = 3_000_000  # characters
 REDACTOR = Redactor(b"only for measuring".ljust(32))
 SEEDS = range(1, 6)
@@ -85,25 +90,27 @@ def false_positives(collections: Mapping[str, list[str]], find: Callable[[str], 
     return highest
 
 
-def gitleaks_misses(folder: Path, *, show: bool) -> bool:
-    """Print how many of the examples made from gitleaks are hidden, and say whether they are enough."""
-    from evals.gitleaks import named, self_identifying, tested
+def hidden_of_rules(gitleaks: Path | None, noseyparker: Path | None, *, show: bool) -> bool:
+    """Print how many examples of public rules are hidden, and say whether those with a goal are enough."""
+    from evals.public_rules import named, self_identifying, tested, unseen
     from tests.text.redaction.planted import left_over
 
+    sets: dict[str, Iterator[Example]] = {}
+    if gitleaks:
+        sets["gitleaks, alone and in prose"] = self_identifying(gitleaks)
+        sets["gitleaks, behind a telling name"] = named(gitleaks)
+        sets["gitleaks, its own tests"] = tested(gitleaks)
+    if noseyparker:
+        sets["Nosey Parker, unseen"] = unseen(noseyparker)
+        sets["Nosey Parker, unseen, rules with one group"] = unseen(noseyparker, one_group=True)
     enough = True
-    for name, make in (
-        ("alone and in prose", self_identifying),
-        ("behind a telling name", named),
-        ("gitleaks' own tests", tested),
-    ):
-        examples = list(make(folder))
+    for name, made in sets.items():
+        examples = list(made)
         missed = [each for each in examples if left_over(each.secret, REDACTOR.redact(each.text).text)]
-        share = 1 - len(missed) / len(examples)
+        share = 1 - len(missed) / max(len(examples), 1)
         enough = enough and share >= LEAST_FOUND.get(name, 0)
-        print(
-            f"gitleaks, {name}: {len(examples)} texts of {len({each.rule for each in examples})} rules, "
-            f"{share:.2%} hidden"
-        )
+        rules = len({each.rule for each in examples})
+        print(f"{name}: {len(examples)} texts of {rules} rules, {share:.2%} hidden")
         if show:
             for rule, count in Counter(each.rule for each in missed).most_common():
                 text = next(each.text for each in missed if each.rule == rule)
@@ -166,6 +173,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--eval", type=Path, default=ROOT.parent / "shared" / "eval", help="folder of test sets")
     parser.add_argument("--gitleaks", type=Path, metavar="FOLDER", help="checkout of gitleaks")
+    parser.add_argument("--noseyparker", type=Path, metavar="FOLDER", help="checkout of Nosey Parker")
     parser.add_argument("--show", action="store_true", help="print every line that was touched, and what was missed")
     parser.add_argument("--compare", action="store_true", help="measure detect-secrets, too")
     options = parser.parse_args()
@@ -175,7 +183,7 @@ def main() -> int:
     programs = code()
     touched = false_positives(texts | programs, kinds_found, show=options.show)
     missed, _ = misses(kinds_found, strict=True)
-    enough = gitleaks_misses(options.gitleaks, show=options.show) if options.gitleaks else True
+    enough = hidden_of_rules(options.gitleaks, options.noseyparker, show=options.show)
     together = [text for name in texts for text in texts[name]]
     speed(
         ({"texts": together} if together else {})

@@ -1,6 +1,6 @@
-"""The protocols that sources, embedders, rerankers, stores and caches implement.
+"""The protocols behind which parts can be exchanged: sources, embedders, rerankers, stores and embedding caches.
 
-Contract suites for embedders, rerankers, stores, vector indexes and caches run against each implementation.
+All but the sources have a contract suite in `notewell.testing`, which our own implementations pass.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from notewell.types import (
     Piece,
     PreparedChunk,
     Scope,
+    SourceCounts,
     SourceName,
     SpokenLine,
     StoredChunk,
@@ -171,6 +172,10 @@ class Snapshot(Protocol):
 
     def counts(self) -> Counts: ...
 
+    def source_counts(self) -> Sequence[SourceCounts]:
+        """Return how much comes from each source that has documents, by name."""
+        ...
+
     def documents(
         self, source: SourceName | None = None, paths: Collection[str] | None = None
     ) -> Mapping[tuple[SourceName, str], StoredDocument]:
@@ -253,6 +258,11 @@ class Store(Protocol):
 
     @property
     def read_only(self) -> bool: ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What every answer should say about it, such as a part that is missing; usually nothing."""
+        ...
 
     def reading(self) -> AbstractContextManager[Snapshot]:
         """Open a snapshot; several threads may each have one, also while another thread writes."""

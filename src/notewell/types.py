@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
-from typing import Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 SourceName = Literal["memory", "sessions"]
 SearchMode = Literal["hybrid", "semantic", "keyword"]
+Backend = Literal["builtin", "qmd"]
 
 
 def hash_text(text: str) -> str:
@@ -31,6 +33,8 @@ class FileStamp(NamedTuple):
     path: str  # as stored and cited: "/" on every platform, relative to the workspace
     size: int  # bytes
     mtime_ns: int
+    ctime_ns: int = 0  # also changes when a file keeps its mtime, as with `cp -p`; 0 where there is none (Windows)
+    inode: int = 0  # another one: another file was put in its place
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +178,15 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceCounts:
+    """How much of the index comes from one source."""
+
+    source: SourceName
+    files: int
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
 class EmbedderIdentity:
     """Names one embedding space: two texts are comparable only if every field agrees."""
 
@@ -264,6 +277,14 @@ class IndexState:
 
 
 @dataclass(frozen=True, slots=True)
+class Fallback:
+    """Something else answers than the settings ask for."""
+
+    instead_of: str  # "qmd", or an embedding provider; JSON calls it `from`
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class SearchAnswer:
     """What was found, how, and what the reader should know about it."""
 
@@ -272,6 +293,10 @@ class SearchAnswer:
     hits: tuple[Hit, ...]
     index: IndexState
     notes: tuple[str, ...] = ()
+    backend: Backend = "builtin"  # which gave this answer
+    fallback: Fallback | None = None  # why it was not the one that the settings ask for
+    provider: str | None = None  # of the embedder of the query; None when keyword search answered
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +309,64 @@ class NoteText:
     line_count: int
     truncated: bool
     next_first_line: int | None  # where to go on; None at the end of the file
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFile:
+    """A file that belongs into the context of a session, and how much of it is there."""
+
+    path: str  # relative to the workspace
+    missing: bool  # also what the audience may not see
+    raw_chars: int
+    injected_chars: int
+
+    @property
+    def truncated(self) -> bool:
+        """Whether a part was left out."""
+        return self.injected_chars < self.raw_chars
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContext:
+    """What an agent should know at the start of a session."""
+
+    text: str  # for the system prompt, fenced as data; empty when there is nothing to know
+    files: tuple[ContextFile, ...]
+    workspace: str
+    generated_at_ms: int  # since 1970
+    notes: tuple[str, ...] = ()
+
+    def report(self, prompt: str = "", *, provider: str | None = None, model: str | None = None) -> dict[str, Any]:
+        """Return the report that OpenClaw keeps with a session, as `system_prompt_report`.
+
+        `prompt` is the system prompt that was sent, the text of this context in it; `provider` and `model` are those
+        that it was sent to. Without a prompt the report is an estimate.
+        """
+        injected = len(self.text) if not prompt or self.text in prompt else 0
+        chars = len(prompt) or injected
+        answered_by = {"provider": provider, "model": model}
+        return {
+            "source": "run" if prompt else "estimate",
+            "generatedAt": self.generated_at_ms,
+            **{name: value for name, value in answered_by.items() if value is not None},
+            "workspaceDir": self.workspace,
+            "systemPrompt": {
+                "chars": chars,
+                "projectContextChars": injected,
+                "nonProjectContextChars": chars - injected,
+            },
+            "injectedWorkspaceFiles": [
+                {
+                    "name": file.path.rpartition("/")[2],
+                    "path": str(Path(self.workspace) / file.path),
+                    "missing": file.missing,
+                    "rawChars": file.raw_chars,
+                    "injectedChars": file.injected_chars,
+                    "truncated": file.truncated,
+                }
+                for file in self.files
+            ],
+        }
 
 
 # --- indexing ----------------------------------------------------------------------------------
@@ -401,6 +484,52 @@ class BatchJob:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheState:
+    """The embedding cache."""
+
+    enabled: bool
+    entries: int
+    max_entries: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FtsState:
+    """Keyword search."""
+
+    enabled: bool
+    available: bool
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorState:
+    """Vector search."""
+
+    enabled: bool
+    available: bool | None  # None before an index was opened that needs an extension
+    driver: str
+    extension_path: str = ""  # of the settings
+    load_error: str = ""
+    dims: int | None = None  # of the stored vectors
+
+
+@dataclass(frozen=True, slots=True)
+class BatchState:
+    """The settings for batch jobs, and how the last run with any went."""
+
+    enabled: bool
+    failures: int
+    limit: int  # of failures: then the run goes on without jobs
+    wait: bool
+    concurrency: int
+    poll_interval_ms: int
+    timeout_ms: int
+    last_error: str = ""
+    last_provider: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """Where the memory is, what it holds and how it would answer."""
 
@@ -416,13 +545,23 @@ class Status:
     index_embedder: str | None  # the identity the stored vectors belong to
     sources: Sequence[SourceName]
     index_bytes: int
-    cache_entries: int
-    cache_bytes: int
+    cache: CacheState
+    vector: VectorState
+    fts: FtsState
+    batch: BatchState
     read_only: bool
     stale: bool
     checks: tuple[Check, ...] = ()  # with deep=True
     notes: tuple[str, ...] = ()
+    backend: Backend = "builtin"  # which answers searches now
+    fallback: Fallback | None = None  # the backend or the embedding provider that the settings ask for cannot be used
     jobs: tuple[BatchJob, ...] = ()  # in progress at a provider
+    provider: str = "none"  # of the embedder in use
+    model: str = ""  # of the embedder in use
+    requested_provider: str = "auto"
+    db_path: str | None = None  # the index file that answers; None before the first index
+    extra_paths: tuple[str, ...] = ()
+    source_counts: tuple[SourceCounts, ...] = ()
 
 
 # --- remembering -------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from notewell import (
     SessionNotFoundError,
 )
 from notewell.cli.main import run
-from notewell.embedding.batch.ledger import Ledger, new_record
+from notewell.embedding.batch.ledger import JobFailures, Ledger, new_record
 from notewell.embedding.hashing import HashingEmbedder
 from notewell.files.faults import planted
 from notewell.text.lexicon import index_terms
@@ -236,6 +236,14 @@ def test_batch_jobs_under_way_no_longer_want_it(memory):
     ledger.write(new_record(HashingEmbedder().identity, [hash_text(text), other, stays]))
     memory.forget(match=CANARY)
     assert ledger.records()[0].wanted == {stays}
+
+
+def test_what_a_provider_said_about_it_goes(memory):
+    folder = memory._components.folder.path
+    Ledger(folder).record_failures(JobFailures(1, f"a batch job failed: bad input {SENTENCE!r}", "openai"))
+    memory.forget(match=CANARY)
+    assert CANARY not in "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.json"))
+    assert Ledger(folder).failures() == JobFailures()
 
 
 def test_other_agents_of_the_workspace_forget_the_note_too(memory, notes):

@@ -40,6 +40,7 @@ NEVER = [
     "sessions.paths",
     "cache.enabled",
     "cache.max_entries",
+    "cache.max_age_days",
     "cost.confirm_above_usd",
     "cost.prices",
     "mcp.token",

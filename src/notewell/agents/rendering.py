@@ -116,8 +116,8 @@ def status_lines(status: Status) -> Iterator[str]:
         "embedder": f"{embedder} ({status.embedder_reason})",
         "index": f"{status.state_folder}, {status.index_bytes / 2**20:.1f} MB"
         + (", read-only" if status.read_only else ""),
-        "cache": f"{status.cache_entries:,} vectors, {status.cache_bytes / 2**20:.1f} MB",
-        "fresh": "no: notes changed; run `notewell index`" if status.stale else "yes",
+        "cache": f"{status.cache.entries:,} vectors, {status.cache.bytes / 2**20:.1f} MB",
+        "fresh": "no: notes changed; run `notewell index`" if status.stale else "yes, by size, times and inode",
     }
     if status.jobs:
         rows["jobs"] = "; ".join(

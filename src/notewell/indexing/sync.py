@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from notewell.protocols import Embedder, EmbeddingCache, Source, Store, StoreAccess
     from notewell.settings import Settings
     from notewell.store.state_folder import StateFolder
-    from notewell.types import EmbedderIdentity
+    from notewell.types import EmbedderIdentity, FileStamp
 
 LOCK_WAIT_S = 120.0  # for another process that writes nothing meanwhile; a slow model's batch takes less
 IN_PROGRESS = "indexing continues in the background: recent changes may be missing"
@@ -70,7 +70,7 @@ class Sync:
     def run(self, policy: SyncPolicy = EVERYTHING) -> IndexReport:
         """Bring the index up to date, waiting for another process if need be; rebuild it if it has to be.
 
-        If the embedder fails, the fallback embeds. Batch jobs are waited for without holding the write lock.
+        If the embedder fails, the fallback embeds. The write lock is released while batch jobs run.
         """
         if not self.folder.writable():
             raise IndexReadOnlyError(
@@ -178,9 +178,7 @@ class Sync:
         """Return whether files have changed since they were indexed."""
         with store.reading() as snapshot:
             plan = find_changes(self.sources, snapshot).plan
-        # A stamp without a time belongs to a file just written: only another size shows a change without reading it.
-        touched = any(known.stamp.mtime_ns or known.stamp.size != stamp.size for stamp, known in plan.touched)
-        return bool(plan.added or touched or plan.removed)
+        return bool(plan.added or plan.removed or any(_is_newer(stamp, known.stamp) for stamp, known in plan.touched))
 
     def _look(self, policy: SyncPolicy) -> tuple[Embedder | None, Changes | None, bool]:
         """Return the embedder in use, the changes, and whether nothing is to be done; most searches find it so.
@@ -332,6 +330,19 @@ def _existing(store: Store | None) -> Store:
     if store is None:
         raise StoreError("the index vanished while it was being updated", hint="run `notewell index` again")
     return store
+
+
+def _is_newer(stamp: FileStamp, known: FileStamp) -> bool:
+    """Return whether a file has changed since it was read, or was at least written or replaced.
+
+    A stamp without a time belongs to a file just written, and one without a ctime to an index of an older release:
+    there only what is known is compared.
+    """
+    if not known.mtime_ns:
+        return stamp.size != known.size
+    if not known.ctime_ns:
+        stamp = stamp._replace(ctime_ns=0, inode=0)
+    return stamp != known
 
 
 def _with_notes(report: IndexReport, *notes: str) -> IndexReport:

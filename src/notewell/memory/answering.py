@@ -6,18 +6,19 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from notewell.errors import IndexCorruptError
+from notewell.errors import EmbedderUnavailableError, IndexCorruptError
 from notewell.indexing.spending import SpendingLimit
-from notewell.search.query_embedding import QueryEmbedding
+from notewell.search.options import NO_KEYWORDS
+from notewell.search.query_embedding import KEYWORDS_ONLY, QueryEmbedding
 from notewell.search.searcher import Found, find
 from notewell.search.tuning import TUNING
-from notewell.types import FileStamp, IndexState, SearchAnswer
+from notewell.types import Fallback, FileStamp, IndexState, SearchAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from notewell.embedding.selection import Embedders
+    from notewell.embedding.selection import Embedders, Selection
     from notewell.indexing.sync import Sync
     from notewell.protocols import Embedder, Snapshot, StoreAccess, Vector
     from notewell.search.options import SearchRequest
@@ -85,11 +86,14 @@ class Answering:
                 return SearchAnswer(
                     request.query, "keyword", (), IndexState(0, 0, 0, stale=True), (*notes, NOT_INDEXED)
                 )
+            notes += store.notes
             with store.reading() as snapshot:
                 counts = snapshot.counts()
                 embedder, told = self._answering_embedder(request, snapshot)
                 embedding = self._query_embedding(embedder)
                 vector, reason = embedding.vector_of(request.query, snapshot) if embedding else (None, "")
+                if vector is None and not self._settings.store.fts.enabled and request.query.strip():
+                    raise _no_way_to_answer(self._embedders.selection, reason)
                 cosine_range = _cosine_range(embedder, vector)
                 found = find(
                     snapshot,
@@ -109,6 +113,9 @@ class Answering:
             hits=found.hits,
             index=IndexState(counts.files, counts.chunks, counts.pending, stale=stale),
             notes=tuple(dict.fromkeys(note for note in notes if note)),
+            fallback=self._provider_fallback() if embedder else None,
+            provider=embedder.identity.provider if embedder and vector is not None else None,
+            model=embedder.identity.model if embedder and vector is not None else None,
         )
 
     def embedder_notes(self) -> list[str]:
@@ -116,6 +123,10 @@ class Answering:
         vectors_wanted = self._settings.store.vector.enabled
         warning = self._embedders.selection.warning if vectors_wanted else ""
         return [warning] if warning else []
+
+    def _provider_fallback(self) -> Fallback | None:
+        selection = self._embedders.selection
+        return Fallback(self._settings.provider, selection.reason) if selection.fell_back else None
 
     def _mode_notes(self, mode: SearchMode) -> list[str]:
         """Return why a mode is not available as requested."""
@@ -174,6 +185,13 @@ class Answering:
         if source == "sessions":
             return self._transcripts is None or self._transcripts.exists(path)
         return self._notes.exists(path)
+
+
+def _no_way_to_answer(selection: Selection, reason: str) -> EmbedderUnavailableError:
+    """Return the error for a search without vectors where the words are not indexed."""
+    why = reason.removeprefix(f"{KEYWORDS_ONLY}: ") or selection.reason
+    hint = selection.hint if not reason and selection.hint else "run `notewell index`, or set store.fts.enabled = true"
+    return EmbedderUnavailableError(f"{NO_KEYWORDS}, and semantic search cannot answer: {why}", hint=hint)
 
 
 def _pending_note(request: SearchRequest, counts: Counts, vector: Vector | None) -> str:

@@ -65,6 +65,7 @@ class AsyncMemory:
     search = _in_thread(Memory.search)
     files = _in_thread(Memory.files)
     get = _in_thread(Memory.get)
+    session_context = _in_thread(Memory.session_context)
     status = _in_thread(Memory.status)
     doctor = _in_thread(Memory.doctor)
     verify = _in_thread(Memory.verify)

@@ -77,7 +77,11 @@ class CacheAccess:
     def open(self) -> SqliteEmbeddingCache | None:
         with self._lock:
             if self._cache is None and self._settings.enabled and self._folder.path.exists():
-                self._cache = SqliteEmbeddingCache(self._folder.cache_path, max_entries=self._settings.max_entries)
+                self._cache = SqliteEmbeddingCache(
+                    self._folder.cache_path,
+                    max_entries=self._settings.max_entries,
+                    max_age_days=self._settings.max_age_days,
+                )
             return self._cache
 
     def close(self) -> None:
@@ -105,7 +109,9 @@ def open_components(
     embedders = Embedders(settings, embedder, lambda: _identity_of_vectors(index))
     caches = CacheAccess(folder, settings)
     chunking = settings.chunking
-    preparation = Preparation(chunking.style, chunking.tokens, chunking.overlap, settings.redaction.notes)
+    preparation = Preparation(
+        chunking.style, chunking.tokens, chunking.overlap, settings.redaction.notes, settings.store.fts.enabled
+    )
     sync = Sync(
         folder=folder,
         live=index,

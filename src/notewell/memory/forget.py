@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from notewell.embedding.batch.ledger import Ledger
+from notewell.embedding.batch.ledger import JobFailures, Ledger
 from notewell.errors import (
     NoteNotFoundError,
     NotewellError,
@@ -313,6 +313,7 @@ def _erase_traces(parts: Components) -> _Erased:
         vectors = cache.keep_only(kept) if cache else 0
         ledger = Ledger(folder.path)
         ledger.forget({digest for record in ledger.records() for digest in record.wanted} - kept)
+        ledger.record_failures(JobFailures())  # what a provider said about a text could quote it
         problems = tuple(_remove_leftovers(folder.path, folder.current()))
     return _Erased(len(before - kept), vectors, problems)
 

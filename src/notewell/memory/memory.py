@@ -17,7 +17,7 @@ from notewell.memory.reading import read_note, read_transcript
 from notewell.search.options import build_request, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
 from notewell.settings.workspace import checked_workspace, expanded
-from notewell.sources.privacy import Chat, audience_of
+from notewell.sources.privacy import Chat, audience_of, shows_citations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         ProgressCallback,
         Remembered,
         SearchAnswer,
+        SessionContext,
         SourceName,
         Status,
         Verification,
@@ -116,13 +117,16 @@ class Memory:
         paths: Collection[str] | None = None,
         source: SourceName | None = None,
         force: bool = False,
+        check: bool = False,
         batch: bool | None = None,
         wait: bool | None = None,
         progress: ProgressCallback | None = None,
     ) -> IndexReport:
         """Bring the index up to date with the notes; `force` rebuilds it beside the old one.
 
-        If you know what changed, name those `paths`, as `search` gives them, or a `source`: only they are looked at.
+        A file whose size, times and inode are as remembered is not read, unless `check` is given. If you know what
+        changed, name those `paths`, as `search` gives them, or a `source`: only they are looked at, and named files are
+        always read.
 
         `batch` embeds through the provider's batch jobs, which is cheaper and takes longer; `wait=False` leaves the
         vectors to a later call. Without them `remote.batch` decides.
@@ -130,9 +134,18 @@ class Memory:
         self._check_enabled()
         self._check_source(source)
         report = self._components.sync.run(
-            SyncPolicy(paths=paths, source=source, force=force, batch=batch, wait=wait, progress=progress)
+            SyncPolicy(
+                paths=paths,
+                source=source,
+                force=force,
+                check=check or paths is not None,
+                batch=batch,
+                wait=wait,
+                progress=progress,
+            )
         )
-        notes = self._components.answering.embedder_notes()
+        with self._components.index.use() as store:
+            notes = [*self._components.answering.embedder_notes(), *(store.notes if store else ())]
         found = report.added or report.changed or report.renamed or report.unchanged
         if paths is None and source is None and not found:
             notes = [NO_NOTES.format(workspace=self.workspace), *notes]
@@ -274,7 +287,9 @@ class Memory:
         self._watching.append(watching)
         return watching.start()
 
-    def preview(self, *, paths: Collection[str] | None = None, force: bool = False) -> IndexPreview:
+    def preview(
+        self, *, paths: Collection[str] | None = None, force: bool = False, check: bool = False
+    ) -> IndexPreview:
         """Report what `index` with the same arguments would do and what its embedding would cost; writes nothing."""
         from notewell.embedding.prices import estimate
         from notewell.indexing.preview import Preview  # takes 10 ms that no search should pay
@@ -285,7 +300,7 @@ class Memory:
         with parts.index.use() as store:
             reason = ("requested" if force else parts.sync.rebuild_reason(store, embedder)) if store else ""
             preview = Preview(store, parts.sources, parts.sync.preparation, embedder, parts.cache, cost)
-            return preview.run(paths=paths, rebuild_reason=reason)
+            return preview.run(paths=paths, check=check or paths is not None, rebuild_reason=reason)
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -330,6 +345,34 @@ class Memory:
         if transcripts and transcripts.may_hold(path):
             return read_transcript(transcripts, path, first_line=first_line, lines=lines, audience=audience)
         return read_note(self._components.notes, path, first_line=first_line, lines=lines, audience=audience)
+
+    def session_context(
+        self,
+        *,
+        max_chars: int | None = None,
+        chat: Chat | None = None,
+        session: str | None = None,
+        today: date | None = None,
+    ) -> SessionContext:
+        """Return what an agent should know at the start of a session: `MEMORY.md` and the notes of today and yesterday.
+
+        It is for the system prompt, fenced as data, and fits into `max_chars`, by default `tools.injected_chars`. To a
+        group, `MEMORY.md` and private notes do not exist. `report()` of the result says what became of each file.
+        """
+        from datetime import datetime
+
+        from notewell.memory.session_context import session_context
+
+        self._check_enabled()
+        audience = audience_of(chat, session, self.audience)
+        return session_context(
+            self._components.notes,
+            self.workspace,
+            audience=audience,
+            cited=shows_citations(self.settings.tools.citations, audience.chat),
+            max_chars=self.settings.tools.injected_chars if max_chars is None else max_chars,
+            today=today or datetime.now().astimezone().date(),
+        )
 
     def status(self, *, deep: bool = False) -> Status:
         """Say where the memory is, what it holds and how it would answer; `deep` also checks that it all works."""

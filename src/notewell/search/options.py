@@ -222,10 +222,17 @@ def _given(value: _T | None, default: _T) -> _T:
     return default if value is None else value
 
 
+NO_KEYWORDS = "keyword search is turned off (store.fts.enabled)"
+
+
 def _mode(settings: Settings, mode: SearchMode | None, *, keyword_only: bool) -> SearchMode:
     """Return the mode asked for, or that of the settings; `keyword_only` is the older way to ask for keyword mode."""
     if mode is not None and mode not in _MODES:
         raise QueryError(f"there is no mode {mode!r}", hint="use hybrid, semantic or keyword")
+    if not settings.store.fts.enabled:
+        if keyword_only or mode == "keyword":
+            raise QueryError(NO_KEYWORDS, hint="use mode semantic, or set store.fts.enabled = true and reindex")
+        return "semantic"
     if not keyword_only:
         return mode or settings.query.default_mode
     if mode not in {None, "keyword"}:

@@ -102,6 +102,13 @@ class VectorSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class FtsSettings:
+    """The keyword index."""
+
+    enabled: bool = option(True, "Index the words of notes; false is semantic search only", workspace="yes")
+
+
+@dataclass(frozen=True, slots=True)
 class StoreSettings:
     """Where and how the index is stored."""
 
@@ -115,6 +122,7 @@ class StoreSettings:
         form="a path, with no other placeholders than {agent} and {workspace}",
     )
     vector: VectorSettings = VectorSettings()
+    fts: FtsSettings = FtsSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +341,9 @@ class CacheSettings:
 
     enabled: bool = option(True, "Keep vectors across edits, renames, rebuilds and model switches")
     max_entries: int = option(50_000, "Maximum number of vectors; the least recently used are dropped first", low=1)
+    max_age_days: float = option(
+        0.0, "Drop vectors that have not been used for this many days; 0 is never", low=0, high=36_500
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from notewell.sources.transcripts import ARCHIVE, GROUPS, SESSION_ENDING, SESSIO
 from notewell.types import Document
 
 Chat = Literal["direct", "group"]
+Citations = Literal["auto", "on", "off"]
 
 PRIVATE_FILE = "memory.md"  # the curated memory, in whichever case it is written
 PRIVATE_FOLDER = "private"  # `memory/private/` and any other folder of that name
@@ -77,6 +78,11 @@ def audience_of(chat: str | None, session: str | None, opened_for: Audience = DI
         whose = f"the session {opened_for.session!r}" if opened_for.session else "a group without a session"
         raise QueryError(f"this memory was opened for {whose}, not for {own!r}", hint="open one for that session")
     return Audience("group" if kind == "group" else "direct", own)
+
+
+def shows_citations(citations: Citations, chat: Chat) -> bool:
+    """Say whether results carry citations: `auto` means in direct chats, where the paths are the reader's own."""
+    return citations == "on" or (citations == "auto" and chat == "direct")
 
 
 def is_private(path: str, metadata: Mapping[str, str], text: str) -> bool:

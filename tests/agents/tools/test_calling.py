@@ -264,3 +264,11 @@ def test_long_names_are_not_repeated(tools):
     for result in (tools.call("memory_search", {"q" * 2_000_000: 1}), tools.call("m" * 2_000_000)):
         assert result.is_error
         assert len(result.text) < 400
+
+
+def test_a_search_carries_backend_provider_and_model(workspace):
+    with Memory.open(workspace, provider="hashing") as memory:
+        memory.index()
+        status = memory.status()
+        found = MemoryTools(memory).call("memory_search", {"query": "printer address"}).document
+    assert (found["backend"], found["provider"], found["model"]) == ("builtin", status.provider, status.model)

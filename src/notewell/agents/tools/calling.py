@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from notewell.memory.memory import Memory
     from notewell.search.options import SearchOptions
     from notewell.sources.privacy import Chat
+    from notewell.types import SessionContext
 
 PYTHON_NAMES = {"from": "first_line"} | {
     option.tool: name for name, option in declared_options().items() if option.tool
@@ -96,6 +97,10 @@ class MemoryTools:
         return memory_prompt(
             self.memory, mode=mode, tools=[spec.name for spec in self.specs], citations=self.citations, chat=self.chat
         )
+
+    def session_context(self) -> SessionContext:
+        """Return what the agent should know at the start of a session, as this chat may see it."""
+        return self.memory.session_context(chat=self.chat)
 
     def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> ToolResult:
         """Run a tool. Arguments may be JSON text; errors become results that say what to do next."""

@@ -23,7 +23,8 @@ from notewell.sources.transcripts.session_files import (
     is_session_file,
     read_messages,
 )
-from notewell.types import FileStamp, Piece, Problem, SpokenLine
+from notewell.sources.walk import stamp_from
+from notewell.types import Piece, Problem, SpokenLine
 
 BLOCK_BYTES = 256 * 1024  # larger reads are no faster; the rest of a block costs memory
 LONGEST_LINE = 4 * 1024 * 1024  # bytes; longer ones are pictures and dumps of tools, and JSON takes ten times its size
@@ -144,6 +145,7 @@ class Position:
     last_at: str = ""  # when the last message was said, ISO; empty when no message tells
     size: int = 0  # of the file when it was read
     mtime_ns: int = 0
+    ctime_ns: int = 0
     inode: int = 0  # another one: the file was replaced, not appended to
     fingerprint: str = ""  # hash of both ends of what was read
     problem: str = ""  # why a session file cannot be read
@@ -179,7 +181,7 @@ class Position:
             return False
         if fingerprint(file, counter, self.bytes) != self.fingerprint:
             return False
-        if info.st_size == self.size and info.st_mtime_ns != self.mtime_ns:
+        if info.st_size == self.size and (info.st_mtime_ns, info.st_ctime_ns) != (self.mtime_ns, self.ctime_ns):
             chain = ""
             for line in lines_of(file, counter, stop=self.bytes):
                 chain = line.chain
@@ -351,7 +353,9 @@ class PieceReader:
     ) -> Iterator[Piece]:
         """Yield the lines in pieces. A file with a problem is remembered without a time: it is looked at every time."""
         info = self._info
-        stamp = FileStamp("sessions", self._path, info.st_size, 0 if problem else info.st_mtime_ns)
+        stamp = stamp_from("sessions", self._path, info)
+        if problem:
+            stamp = stamp._replace(mtime_ns=0)
         gathered = _GatheredPiece(known or Position())
 
         def piece(*, last: bool) -> Piece:
@@ -360,6 +364,7 @@ class PieceReader:
                 in_array=in_array,
                 size=info.st_size,
                 mtime_ns=info.st_mtime_ns,
+                ctime_ns=info.st_ctime_ns,
                 inode=info.st_ino,
                 fingerprint=fingerprint(self._file, self._counter, gathered.position.bytes),
                 problem=problem,

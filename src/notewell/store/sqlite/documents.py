@@ -33,8 +33,8 @@ def put_document_row(db: Database, document: StoredDocument) -> tuple[int, bool]
         touch_document_rows(db, [document])
         return key, False
     key = db.insert(
-        "INSERT INTO documents (source, path, size, mtime_ns, content_hash, dated, private) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO documents (source, path, size, mtime_ns, ctime_ns, inode, content_hash, dated, private) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (stamp.source, stamp.path, *_changeable(document)),
     )
     return key, True
@@ -43,7 +43,7 @@ def put_document_row(db: Database, document: StoredDocument) -> tuple[int, bool]
 def touch_document_rows(db: Database, documents: Iterable[StoredDocument]) -> None:
     """Update the stamps of documents that are already there."""
     db.run_many(
-        "UPDATE documents SET size = ?, mtime_ns = ?, content_hash = ?, dated = ?, private = ?"
+        "UPDATE documents SET size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?, content_hash = ?, dated = ?, private = ?"
         " WHERE source = ? AND path = ?",
         ((*_changeable(document), document.stamp.source, document.stamp.path) for document in documents),
     )
@@ -67,9 +67,10 @@ def put_cursor(db: Database, document_id: int, cursor: str) -> None:
     db.rows("INSERT OR REPLACE INTO cursors (document_id, cursor) VALUES (?, ?)", (document_id, cursor))
 
 
-def _changeable(document: StoredDocument) -> tuple[int, int, str, int | None, int]:
+def _changeable(document: StoredDocument) -> tuple[int | str | None, ...]:
     dated = None if document.dated is None else document.dated.toordinal()
-    return document.stamp.size, document.stamp.mtime_ns, document.content_hash, dated, int(document.private)
+    _, _, size, mtime_ns, ctime_ns, inode = document.stamp
+    return size, mtime_ns, ctime_ns, inode, document.content_hash, dated, int(document.private)
 
 
 # --- chunks --------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from notewell.types import (
     FileStamp,
     Match,
     Scope,
+    SourceCounts,
     SourceName,
     SpokenLine,
     StoredChunk,
@@ -61,6 +62,13 @@ class SqliteSnapshot:
     def counts(self) -> Counts:
         return self._counts
 
+    def source_counts(self) -> Sequence[SourceCounts]:
+        found = self._db.rows(
+            "SELECT source, count(DISTINCT documents.id), count(chunks.id) FROM documents"
+            " LEFT JOIN chunks ON document_id = documents.id GROUP BY source ORDER BY source"
+        )
+        return [SourceCounts(*row) for row in found]
+
     @cached_property
     def _identity(self) -> EmbedderIdentity | None:
         return stored_embedder(self._db)
@@ -81,22 +89,27 @@ class SqliteSnapshot:
     ) -> Mapping[tuple[SourceName, str], StoredDocument]:
         among = "" if paths is None else " AND path IN (SELECT value FROM json_each(?2))"
         found = self._db.rows(
-            "SELECT source, path, size, mtime_ns, content_hash, dated, private FROM documents"  # noqa: S608
+            "SELECT source, path, size, mtime_ns, ctime_ns, inode, content_hash, dated, private FROM documents"  # noqa: S608
             f" WHERE (?1 IS NULL OR source = ?1){among} ORDER BY source, path",
             (source,) if paths is None else (source, as_json(paths)),
         )
         if not all(
-            type(name) is type(path) is type(digest) is str and type(size) is type(time) is int
-            for name, path, size, time, digest, _, _ in found
+            type(name) is type(path) is type(digest) is str and type(size) is type(time) is type(ctime) is int
+            for name, path, size, time, ctime, _, digest, _, _ in found
         ):
             raise self._db.corrupt("the record of a document")
         new = tuple.__new__  # of thousands a sync; by its own name a NamedTuple takes twice as long
         return {
             (name, path): new(
                 StoredDocument,
-                (new(FileStamp, (name, path, size, mtime_ns)), content_hash, _day(dated), bool(private)),
+                (
+                    new(FileStamp, (name, path, size, mtime_ns, ctime, inode)),
+                    content_hash,
+                    None if dated is None else _day(dated),
+                    private == 1,
+                ),
             )
-            for name, path, size, mtime_ns, content_hash, dated, private in found
+            for name, path, size, mtime_ns, ctime, inode, content_hash, dated, private in found
         }
 
     def cursor(self, source: SourceName, path: str) -> str | None:
