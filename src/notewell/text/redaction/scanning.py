@@ -43,6 +43,8 @@ def _table(signs: bytes) -> bytes:
 _TABLE, _NEEDLE = _table(b"_-"), b"x" * RUN
 _TABLE_WITH_SIGNS, _NEEDLE_WITH_SIGNS = _table(b"_-" + _SIGNS), b"x" * RUN_WITH_SIGNS
 
+_IN_NAMES = b"abcdefghijklmnopqrstuvwxyz_-" + _SIGNS
+
 _URL_PASSWORD = re.compile(
     r"://[^\s:/?#@\"'`<>\[\]]{0,128}:(?!\d{1,5}[/?#])(?P<value>[^\s/@\"'`<>\[\]]{3,512})@(?!example\.)"
 )
@@ -84,10 +86,10 @@ def find_secrets(text: str) -> list[Secret]:
 
 def _places(text: str) -> Iterator[_Place]:
     plain = text.encode("ascii", "replace")  # one byte a character: positions stay
-    runs = list(_runs(plain.translate(_TABLE_WITH_SIGNS), _NEEDLE_WITH_SIGNS))
+    runs = list(_runs(plain, _TABLE_WITH_SIGNS, _NEEDLE_WITH_SIGNS))
     if runs:
         yield from _with_literals(text, runs)
-        yield from _prefixed(text, _runs(plain.translate(_TABLE), _NEEDLE))
+        yield from _prefixed(text, _runs(plain, _TABLE, _NEEDLE))
     if b"PRIVATE KEY" in plain or b"Private-Lines:" in plain:
         yield from _private_keys(text)
     if b"://" in plain:
@@ -99,14 +101,16 @@ def _places(text: str) -> Iterator[_Place]:
         yield start, end, name, 3
 
 
-def _runs(table: bytes, needle: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where the long runs are, each from somewhere at its beginning to its end."""
-    begin = table.find(needle)
+def _runs(plain: bytes, table: bytes, needle: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where the long runs are that could be random: not those of small letters alone, as names in programs are."""
+    runs = plain.translate(table)
+    begin = runs.find(needle)
     while begin >= 0:
-        end = table.find(b" ", begin + len(needle))
-        end = len(table) if end < 0 else end
-        yield begin, end
-        begin = table.find(needle, end)
+        end = runs.find(b" ", begin + len(needle))
+        end = len(runs) if end < 0 else end
+        if plain[begin:end].translate(None, _IN_NAMES):
+            yield begin, end
+        begin = runs.find(needle, end)
 
 
 def _prefixed(text: str, runs: Iterator[tuple[int, int]]) -> Iterator[_Place]:
