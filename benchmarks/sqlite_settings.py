@@ -31,7 +31,7 @@ def main() -> None:
         save_questions(Path(folder) / "questions.json", write_corpus(workspace, chunks=chunks))
         with Memory.open(workspace, provider="none") as memory:
             memory.index()
-            index = Path(memory.status().index_path or "")
+            index = Path(memory.status().db_path or "")
         print(f"{index.stat().st_size / 1e6:.0f} MB of index")
         for megabytes in CACHES_MB * 2:
             command = [sys.executable, "-m", "benchmarks.sqlite_settings", "search", folder, str(megabytes)]

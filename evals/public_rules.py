@@ -5,10 +5,10 @@
     python -m evals.redaction --gitleaks gitleaks --noseyparker noseyparker
 
 Of gitleaks three sets: tokens made from each rule's pattern that a reader recognizes without a name (alone and in
-prose), values of all other rules behind a telling name (in gitleaks' own sample forms), and the examples in the tests of
-its rules. Our patterns were written with these rules at hand and corrected by what they missed, so the figures say how
-much of gitleaks is covered, not how much of anything else. The examples of Nosey Parker were not looked at before they
-were measured; do not correct patterns by them without finding another set to measure on.
+prose), values of all other rules behind a telling name (in gitleaks' own sample forms), and the examples in the tests
+of its rules. Our patterns were written with these rules at hand and corrected by what they missed, so the figures say
+how much of gitleaks is covered, not how much of anything else. The examples of Nosey Parker were not looked at before
+they were measured; do not correct patterns by them without finding another set to measure on.
 """
 
 from __future__ import annotations

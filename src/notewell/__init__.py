@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from notewell.errors import (
+    BackendError,
     BadVectorError,
     ConversationError,
     CostLimitError,
@@ -82,11 +83,13 @@ if TYPE_CHECKING:
     from notewell.search.options import SearchOptions
     from notewell.sessions import ConversationStore
     from notewell.settings import Settings
+    from notewell.store.lancedb import LanceEntry, LanceHit, LanceMemory
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AsyncMemory",
+    "BackendError",
     "BadVectorError",
     "BatchJob",
     "BatchState",
@@ -114,6 +117,9 @@ __all__ = [
     "IndexState",
     "IndexTooNewError",
     "KnownAlready",
+    "LanceEntry",
+    "LanceHit",
+    "LanceMemory",
     "Memory",
     "MemoryDisabledError",
     "NoteNotFoundError",
@@ -158,6 +164,9 @@ __all__ = [
 _HOMES = {
     "AsyncMemory": "notewell.memory.async_memory",
     "ConversationStore": "notewell.sessions",
+    "LanceEntry": "notewell.store.lancedb",
+    "LanceHit": "notewell.store.lancedb",
+    "LanceMemory": "notewell.store.lancedb",
     "Memory": "notewell.memory.memory",
     "SearchOptions": "notewell.search.options",
     "Settings": "notewell.settings",

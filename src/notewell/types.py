@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 SourceName = Literal["memory", "sessions"]
 SearchMode = Literal["hybrid", "semantic", "keyword"]
 Backend = Literal["builtin", "qmd"]
+Category = Literal["preference", "fact", "decision", "entity", "other"]  # of a remembered fact
 
 
 def hash_text(text: str) -> str:
@@ -91,6 +92,14 @@ class Piece:
 # --- chunking -> store -------------------------------------------------------------------------
 
 
+class EntryLabel(NamedTuple):
+    """What the index keeps of a remembered entry besides its text."""
+
+    id: str
+    category: Category
+    importance: int  # 1 to 10
+
+
 @dataclass(frozen=True)  # no slots: the hashes are computed once, on demand
 class Chunk:
     """A contiguous run of lines of one document, small enough to embed."""
@@ -100,6 +109,7 @@ class Chunk:
     text: str
     context: str = ""  # heading trail, e.g. "Network > Guest wifi"; searched and embedded, never shown as text
     turn: int = 0  # which message of a conversation, 1-based; 0 in notes
+    label: EntryLabel | None = None  # of the remembered entry that it is, or is a part of
 
     @cached_property
     def text_hash(self) -> str:
@@ -147,7 +157,8 @@ class StoredChunk:
     text: str
     context: str
     turn: int = 0  # which message of a conversation, 1-based; 0 in notes
-    parts: int = 1  # chunks that its message, or its note, is cut into
+    parts: int = 1  # chunks that its message, its entry, or its note, is cut into
+    label: EntryLabel | None = None  # of the remembered entry that it is, or is a part of
 
 
 class ChunkPlace(NamedTuple):
@@ -220,11 +231,12 @@ class Scope:
     public_only: bool = False  # neither private notes nor conversations, but for those named next
     own_transcripts: frozenset[str] = frozenset()  # conversations that may be seen all the same, by path
     undated: bool = False  # documents without a date pass since and until, too
+    category: Category | None = None  # only remembered entries of this one
 
     @property
     def picks_documents(self) -> bool:
         """Whether it is more than a choice of sources."""
-        return self.since is not None or self.until is not None or self.public_only
+        return self.since is not None or self.until is not None or self.public_only or self.category is not None
 
 
 EVERYTHING = Scope()
@@ -264,6 +276,9 @@ class Hit:
     text_score: float | None = None  # how much of the query the text matches, 0 to 1
     relevance: float | None = None  # the score before age counted; None where age does not count
     explanation: Mapping[str, float | str] | None = None  # only with `explain`
+    entry: str | None = None  # id of the remembered entry that it is; None in other text
+    category: Category | None = None  # of that entry
+    importance: int | None = None  # of that entry, 1 to 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -585,7 +600,8 @@ class Remembered:
     path: str  # the note it was put into, or would have been
     first_line: int | None = None  # of the new entry, 1-based; None when nothing was written
     last_line: int | None = None
-    citation: str = ""  # path#L5-L7 of the new entry, or where it was known
+    citation: str = ""  # path#L5-L7 of the new entry's text, or where it was known
+    entry: str = ""  # the short id of the new entry; empty when nothing was written
     known: tuple[KnownAlready, ...] = ()  # the same or similar statements, the most similar first
     redacted: tuple[str, ...] = ()  # kinds of secrets that were redacted
     kept: tuple[str, ...] = ()  # kinds of secrets that were written as they are, because it was asked for

@@ -91,6 +91,7 @@ def test_init_of_the_current_folder(notewell, tmp_path, monkeypatch):
     assert notewell("init", "--json").document == {
         "workspace": str(tmp_path),
         "made": [str(tmp_path / "memory"), str(tmp_path / "MEMORY.md")],
+        "notes": [],
     }
     assert notewell("init", "--json").document["made"] == []
 

@@ -11,6 +11,12 @@ from notewell.settings import OPTIONS, flatten, load_settings
 
 NEVER = [
     "model",
+    "qmd.command",
+    "qmd.mode",
+    "qmd.update_minutes",
+    "qmd.on_start",
+    "qmd.timeout_ms",
+    "qmd.max_rss_mb",
     "remote.base_url",
     "remote.api_key",
     "remote.headers",

@@ -64,6 +64,8 @@ def hit_document(hit: Hit) -> Json:
     }
     if hit.relevance is not None:
         document["relevance"] = hit.relevance
+    if hit.entry is not None:
+        document |= {"entry": hit.entry, "category": hit.category, "importance": hit.importance}
     return document if hit.explanation is None else document | {"explanation": dict(hit.explanation)}
 
 
@@ -92,6 +94,7 @@ def remembered_document(done: Remembered) -> Json:
         "startLine": done.first_line,
         "endLine": done.last_line,
         "citation": done.citation,
+        "entry": done.entry or None,
         "known": [asdict(known) for known in done.known],
         "redacted": list(done.redacted),
         "kept": list(done.kept),
@@ -170,6 +173,7 @@ def imported_document(path: str, done: Imported, entry: SessionEntry) -> Json:
         "sessionId": entry.session_id,
         "kind": entry.kind,
         "messages": entry.message_count,
+        "added": done.added,
         "leftOut": dict(done.left_out),
     }
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from notewell import SessionExistsError, SessionInputError
+from notewell import SessionInputError
 from notewell.agents.tools.prompt import state_line
 
 if TYPE_CHECKING:
     from notewell import Memory
-    from notewell.sessions import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ def recalled_at_start(memory: Memory) -> str:
 
 def capture_transcript(memory: Memory, event: Mapping[str, Any]) -> Captured:
     """Store the transcript that the event names as a session; of a resumed session only the new messages."""
-    from notewell.sessions import import_lines
+    from notewell.sessions import import_lines, merge
 
     named = event.get("transcript_path")
     if not isinstance(named, str) or not named:
@@ -41,18 +40,5 @@ def capture_transcript(memory: Memory, event: Mapping[str, Any]) -> Captured:
     with Path(named).expanduser().open(encoding="utf-8", errors="replace", newline="\n") as lines:
         session = import_lines(lines, session_id=session_id if isinstance(session_id, str) else "").session
     entry = replace(session.entry, channel=session.entry.channel or "claude-code")
-    store = memory.conversations
-    try:
-        store.restore(replace(session, entry=entry))
-        return Captured(entry.session_id, len(session.messages), 0)
-    except SessionExistsError:
-        known = {_identity(message) for message in store.get(entry.session_id).messages}
-        new = [message for message in session.messages if _identity(message) not in known]
-        if new:
-            store.append(entry.session_id, *new)
-        return Captured(entry.session_id, len(new), len(session.messages) - len(new))
-
-
-def _identity(message: Message) -> tuple[object, ...]:
-    """Return what distinguishes messages; tool results have no id of their own in a transcript."""
-    return (message.role, message.timestamp, message.tool_call_id, message.text)
+    stored, added = merge(memory.conversations, replace(session, entry=entry))
+    return Captured(stored.session_id, added, len(session.messages) - added)

@@ -60,13 +60,14 @@ class Preparation:
         index_terms = lexicon_terms if self.keywords else _no_terms
         place = index_terms(f"{path} {about}")
         terms_of_context = cache(index_terms)  # the chunks below a heading share it
-        parts = Counter(chunk.turn for chunk in chunks)  # of each message; all of a note, whose chunks have no turn
+        # Of each message, each remembered entry, and all other text of a note.
+        parts = Counter((chunk.turn, chunk.label) for chunk in chunks)
         return [
             PreparedChunk(
                 chunk,
                 index_terms(chunk.text),
                 f"{terms_of_context(chunk.context)} {place}".lstrip(),
-                parts[chunk.turn],
+                parts[chunk.turn, chunk.label],
             )
             for chunk in chunks
         ]

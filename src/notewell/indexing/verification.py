@@ -162,7 +162,7 @@ def _embedded_hash(chunk: StoredChunk) -> str:
 
 def _content(chunk: StoredChunk) -> tuple[object, ...]:
     place = chunk.source, chunk.path, chunk.first_line, chunk.last_line, chunk.turn, chunk.parts
-    return *place, chunk.text, chunk.context, chunk.dated
+    return *place, chunk.text, chunk.context, chunk.dated, chunk.label
 
 
 def _differences(what: str, live: Counter[tuple[object, ...]], fresh: Counter[tuple[object, ...]]) -> list[str]:

@@ -67,6 +67,7 @@ class AsyncMemory:
     get = _in_thread(Memory.get)
     session_context = _in_thread(Memory.session_context)
     status = _in_thread(Memory.status)
+    unsearched_conversations = _in_thread(Memory.unsearched_conversations)
     doctor = _in_thread(Memory.doctor)
     verify = _in_thread(Memory.verify)
     flush_session = _in_thread(Memory.flush_session)

@@ -21,6 +21,7 @@ from notewell.store.state_folder import StateFolder
 
 if TYPE_CHECKING:
     from notewell.protocols import Embedder, Source, Store, StoreAccess
+    from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.settings import Settings
     from notewell.sources.transcripts.source import TranscriptSource
@@ -45,6 +46,7 @@ class Components:
     caches: CacheAccess
     sync: Sync
     answering: Answering
+    qmd: Qmd | None  # None where the settings choose the builtin index
 
     @property
     def cache(self) -> SqliteEmbeddingCache | None:
@@ -55,14 +57,26 @@ class Components:
     def sessions_folder(self) -> Path:
         return self.folder.path / SESSIONS_FOLDER
 
+    def unsearched_conversations(self) -> tuple[str, ...]:
+        """Return notes on conversations that the settings leave out of search."""
+        return _unsearched(self.settings, self.agent, self.sessions_folder)
+
     def close(self) -> None:
         """Stop the background work and release everything that is open; the next use opens it again."""
+        if self.qmd:
+            self.qmd.close()
         self.sync.background.stop()
         self.sync.follower.stop()
         self.index.close()
         self.caches.close()
         self.embedders.close()
         self.answering.forget_queries()
+
+
+def _unsearched(settings: Settings, agent: str, sessions_folder: Path) -> tuple[str, ...]:
+    from notewell.sources.transcripts.unsearched import unsearched_conversations  # only answers without hits need it
+
+    return tuple(unsearched_conversations(settings, agent, sessions_folder))
 
 
 class CacheAccess:
@@ -122,6 +136,7 @@ def open_components(
         cache=caches.open,
         settings=settings,
     )
+    qmd = open_qmd(settings, workspace, folder, notes) if settings.backend == "qmd" and notes in sources else None
     answering = Answering(
         workspace=workspace,
         settings=settings,
@@ -130,6 +145,8 @@ def open_components(
         transcripts=transcripts,
         embedders=embedders,
         sync=sync,
+        unsearched=lambda: _unsearched(settings, agent, folder.path / SESSIONS_FOLDER),
+        qmd=qmd,
         tuning=tuning,
     )
     return Components(
@@ -145,7 +162,15 @@ def open_components(
         caches=caches,
         sync=sync,
         answering=answering,
+        qmd=qmd,
     )
+
+
+def open_qmd(settings: Settings, workspace: Path, folder: StateFolder, notes: NotesSource) -> Qmd:
+    """Return QMD's index of an agent's notes, which may be there although the builtin one answers now."""
+    from notewell.search.qmd import Qmd  # few use it
+
+    return Qmd(settings, workspace, folder, notes)
 
 
 def _open_transcripts(settings: Settings, folder: Path) -> TranscriptSource | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from notewell.embedding.batch.ledger import Ledger
 from notewell.embedding.selection import FELL_BACK
-from notewell.errors import NotewellError, StoreError
+from notewell.errors import BackendError, NotewellError, StoreError
 from notewell.indexing.batch_jobs import FAILURE_LIMIT, check_jobs, jobs_in_progress
 from notewell.search.options import NO_KEYWORDS
 from notewell.store.sqlite.connection import has_fts5
@@ -42,6 +42,11 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
             store_notes = store.notes
     cache_stats, cache_trouble = _cache_stats(parts)
     answers_by_vector = _answers_by_vector(counts, built_with, parts)
+    mode = _mode(parts.settings, answers_by_vector=answers_by_vector)
+    fallback = Fallback(parts.settings.provider, selection.reason) if selection.fell_back else None
+    if parts.qmd:
+        fallback = parts.qmd.fallback()
+        mode = mode if fallback else parts.qmd.mode
     in_use = selection.embedder.identity if selection.embedder else None
     db_path = parts.folder.current()
     return Status(
@@ -51,7 +56,7 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         files=counts.files,
         chunks=counts.chunks,
         pending=counts.pending,
-        mode=_mode(parts.settings, answers_by_vector=answers_by_vector),
+        mode=mode,
         embedder=str(in_use) if in_use else None,
         embedder_reason=selection.reason,
         index_embedder=str(built_with) if built_with else None,
@@ -68,10 +73,12 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         notes=(
             *_notes(parts, counts, built_with),
             *(f"{problem.path}: {problem.reason}" for problem in _unreadable_conversations(parts)),
+            *parts.unsearched_conversations(),
             *store_notes,
             *cache_trouble,
         ),
-        fallback=Fallback(parts.settings.provider, selection.reason) if selection.fell_back else None,
+        backend="qmd" if parts.qmd and not fallback else "builtin",
+        fallback=fallback,
         provider=in_use.provider if in_use else "none",
         model=in_use.model if in_use else "",
         requested_provider=parts.settings.provider,
@@ -127,6 +134,20 @@ def run_checks(parts: Components) -> Iterator[Check]:
     yield from _check_vector_search(parts)
     yield from _check_cache(parts)
     yield from check_jobs(parts.folder.path)
+    yield from _check_qmd(parts)
+
+
+def _check_qmd(parts: Components) -> Iterator[Check]:
+    if parts.qmd is None:
+        return
+    try:
+        version = parts.qmd.version()
+    except BackendError as error:
+        yield Check("qmd", False, error.message, error.hint)
+        return
+    fallback, problem = parts.qmd.fallback(), parts.qmd.state().problem
+    detail = fallback.reason if fallback else problem or f"qmd {version} answers ({parts.settings.qmd.mode})"
+    yield Check("qmd", not fallback and not problem, detail, "run `notewell index`" if fallback or problem else "")
 
 
 def _mode(settings: Settings, *, answers_by_vector: bool) -> SearchMode:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack
 
-from notewell.errors import MemoryDisabledError, PathRefusedError
+from notewell.errors import BackendError, MemoryDisabledError, PathRefusedError
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.answering import NO_NOTES
@@ -18,6 +18,7 @@ from notewell.search.options import build_request, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
 from notewell.settings.workspace import checked_workspace, expanded
 from notewell.sources.privacy import Chat, audience_of, shows_citations
+from notewell.types import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
     from notewell.indexing.watch import Watching
     from notewell.protocols import Embedder
     from notewell.search.options import SearchOptions
+    from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.sessions import ConversationStore, Flushed
     from notewell.store.sqlite.cache import SqliteEmbeddingCache
     from notewell.types import (
+        Category,
         Check,
         ForgetReport,
         IndexPreview,
@@ -145,11 +148,29 @@ class Memory:
             )
         )
         with self._components.index.use() as store:
-            notes = [*self._components.answering.embedder_notes(), *(store.notes if store else ())]
+            notes = list(store.notes) if store else []
         found = report.added or report.changed or report.renamed or report.unchanged
-        if paths is None and source is None and not found:
+        if paths is None and source is None and not found and not self.files():
             notes = [NO_NOTES.format(workspace=self.workspace), *notes]
+        if paths is None and source is None:
+            notes += self._components.unsearched_conversations()
+        selection = self._components.embedders.selection
+        named = self.settings.provider not in {"auto", "none"} and self.settings.store.vector.enabled
+        if named and selection.embedder is None:
+            problem = Problem("embedder", f"{selection.reason}; {selection.hint}".rstrip("; "))
+            report = replace(report, complete=False, problems=(*report.problems, problem))
+        else:
+            notes += self._components.answering.embedder_notes()
+        if self._components.qmd and source != "sessions":
+            notes += _update_notes(self._components.qmd)
         return replace(report, notes=(*report.notes, *notes))
+
+    def unsearched_conversations(self) -> tuple[str, ...]:
+        """Return notes on conversations of this agent and of OpenClaw that the settings leave out of search.
+
+        Only names of files are looked at. `index`, `status` and a search without hits give the same notes.
+        """
+        return self._components.unsearched_conversations()
 
     def sync(self, *, paths: Collection[str] | None = None) -> IndexReport:
         """Index what changed, or the changed `paths`, as the background sync does.
@@ -166,12 +187,15 @@ class Memory:
         to: str | None = None,
         who: str | None = None,
         source: str = "the library",
+        category: Category = "other",
+        importance: int = 5,
         force: bool = False,
         keep_secret: bool = False,
         chat: Chat | None = None,
     ) -> Remembered:
-        """Append `text` to today's note, or to the note `to`, with who noted it, when and from where.
+        """Append `text` to today's note, or to the note `to`, as an entry with an id, author, time and origin.
 
+        A category and an importance from 1 to 10 are kept with it, and `search(category=...)` finds it by the former.
         What a note says already is pointed out and not written twice, unless `force` is given. Secrets are redacted,
         unless `keep_secret` is given, recalled text is left out, and the next search finds the entry.
         """
@@ -185,6 +209,8 @@ class Memory:
             to=to,
             who=who or self.agent,
             source=source,
+            category=category,
+            importance=importance,
             force=force,
             keep_secret=keep_secret,
             audience=audience,
@@ -262,6 +288,8 @@ class Memory:
         """
         if self.settings.enabled and self.settings.sync.on_session_start and self._components.folder.writable():
             self._components.sync.background.request()
+        if self.settings.enabled and self._components.qmd:
+            self._components.qmd.start()
 
     def wait_until_synced(self, timeout_s: float | None = None) -> bool:
         """Wait for the background sync; False when it takes longer."""
@@ -285,6 +313,8 @@ class Memory:
             on_sync=on_sync,
         )
         self._watching.append(watching)
+        if self._components.qmd:
+            self._components.qmd.start()
         return watching.start()
 
     def preview(
@@ -419,3 +449,14 @@ class Memory:
     def _check_source(self, source: SourceName | None) -> None:
         if source == "sessions" and self._components.transcripts is None:
             raise sessions_off()
+
+
+def _update_notes(qmd: Qmd) -> list[str]:
+    """Update QMD's index; return what went wrong."""
+    try:
+        if not qmd.update():
+            return ["another process is updating QMD's index"]
+    except BackendError as error:
+        return [f"QMD's index could not be updated: {error.message}" + (f"; {error.hint}" if error.hint else "")]
+    embedding = qmd.state().embedding
+    return [f"QMD could not embed the notes: {embedding.reason}"] if embedding else []

@@ -73,9 +73,7 @@ _LABELS: Mapping[str, str] = {
 
 
 class MemoryIndexManager:
-    """The builtin backend: a `Memory` behind OpenClaw's interface."""
-
-    backend = "builtin"
+    """A `Memory` behind OpenClaw's interface, with the backend that its settings choose."""
 
     def __init__(self, memory: Memory, *, on_close: Callable[[], object] | None = None) -> None:
         self.memory = memory
@@ -83,6 +81,11 @@ class MemoryIndexManager:
         self._warmed: set[str] = set()  # sessions that have searched before
         self._last_search: Json = {}
         self._last_sync: Json = {}
+
+    @property
+    def backend(self) -> str:
+        """The backend that the settings choose: `builtin` or `qmd`."""
+        return self.memory.settings.backend
 
     def search(
         self,
@@ -200,9 +203,9 @@ class MemoryIndexManager:
         group = _group_part(session_key)
         if group is None or self.memory.audience.is_group:  # a memory that was opened for a group stays so
             return None, None
-        from notewell.sessions import id_of_group
+        from notewell.sources.transcripts.session_ids import id_of_group, is_session_name
 
-        return "group", id_of_group(group) if group else None
+        return "group", group if is_session_name(group) else id_of_group(group) if group else None
 
 
 def _provider_status(status: Status) -> Json:

@@ -23,6 +23,8 @@ RESERVED_VARIABLES = (  # not settings
     "NOTEWELL_REDACTION_KEY_FILE",
 )
 
+ALIASES = {"qmd.max_injected_chars": "tools.injected_chars"}  # OpenClaw's name; here every backend has the limit
+
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
@@ -118,6 +120,7 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[Given]:
         if not name.startswith("NOTEWELL_") or name in RESERVED_VARIABLES or not environ[name]:
             continue
         key = name.removeprefix("NOTEWELL_").lower().replace("__", ".")
+        key = ALIASES.get(key, key)
         where = f"environment variable {name}"
         if key not in OPTIONS:
             close = _close_match(name, [*map(variable_name, OPTIONS), *RESERVED_VARIABLES])
@@ -129,7 +132,8 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[Given]:
 
 
 def _from_flags(flags: Mapping[str, object]) -> Iterator[Given]:
-    for key, value in flags.items():
+    for name, value in flags.items():
+        key = ALIASES.get(name, name)
         if key not in OPTIONS:
             raise _unknown_key("flag", key)
         if value is not None:
@@ -161,6 +165,9 @@ def _resolve(given: Iterable[Given], root: Path | None, files: tuple[Path, ...])
         values[each.key] = each.checked()
         origins[each.key] = each.origin
         where[each.key] = each.where
+
+    if origins["sources"] == "default" and values["sessions.paths"]:  # who names conversations wants them searched
+        values["sources"], origins["sources"] = ("memory", "sessions"), "sessions.paths"
 
     store_path = values["store.path"]  # as written: a relative one is another folder in each workspace
     shared_index = Path(absolute(store_path, None)).is_absolute() and "{workspace}" not in store_path
@@ -335,6 +342,7 @@ class _File:
         for name, value in table.items():
             path = (*group, name)
             key = ".".join(path)
+            key = ALIASES.get(key, key)
             where = self.where(prefix + path)
             if key in OPTIONS:
                 yield Given(key, value, f"{self.layer} {self.path}{section}", where)

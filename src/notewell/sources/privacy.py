@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from notewell.errors import QueryError
-from notewell.sources.transcripts import ARCHIVE, GROUPS, SESSION_ENDING, SESSION_ID, TOP
+from notewell.sources.transcripts import ARCHIVE, GROUPS, SESSION_ENDING, TOP
+from notewell.sources.transcripts.session_ids import is_session_name, names_of
 from notewell.types import Document
 
 Chat = Literal["direct", "group"]
@@ -42,7 +43,11 @@ class Audience:
         """The stored paths under which the session store keeps a group's conversation."""
         if self.session is None:
             return frozenset()
-        return frozenset(f"{TOP}/{folder}{GROUPS}/{self.session}{SESSION_ENDING}" for folder in ("", f"{ARCHIVE}/"))
+        return frozenset(
+            f"{TOP}/{folder}{GROUPS}/{name}{SESSION_ENDING}"
+            for folder in ("", f"{ARCHIVE}/")
+            for name in names_of(self.session)
+        )
 
     def may_see(self, document: Document) -> bool:
         """Say whether a document may be shown to this audience."""
@@ -70,7 +75,7 @@ def audience_of(chat: str | None, session: str | None, opened_for: Audience = DI
     if kind not in get_args(Chat):
         raise QueryError(f"there is no chat of the kind {kind!r}", hint="use direct or group")
     own = opened_for.session if session is None else session
-    if own is not None and not SESSION_ID.fullmatch(own):
+    if own is not None and not is_session_name(own):
         raise QueryError(f"{own!r} is not a session id", hint="`notewell sessions list` shows them")
     if opened_for.is_group and kind != "group":
         raise QueryError("this memory was opened for a group", hint="open one for the direct chat")

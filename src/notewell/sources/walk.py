@@ -96,7 +96,7 @@ def find_file(place: Place, path: str) -> tuple[Place, os.stat_result]:
             info = os.lstat(os.path.join(folder, part))  # noqa: PTH118
             if is_link(info):
                 raise PathRefusedError(path)
-            spelt.append(_listed_name(folder, part, info))
+            spelt.append(listed_name(folder, part, info))
             folder = os.path.join(folder, spelt[-1])  # noqa: PTH118
     except (FileNotFoundError, NotADirectoryError):
         raise (PathRefusedError if is_disguised(path) else NoteNotFoundError)(path) from None
@@ -120,7 +120,7 @@ def is_same_file(folder: str, one: str, other: str) -> bool:
         return False
 
 
-def _listed_name(folder: str, name: str, info: os.stat_result) -> str:
+def listed_name(folder: str, name: str, info: os.stat_result) -> str:
     """Return the spelling a folder lists for a name that the disk accepted, perhaps in another case or Unicode form."""
     if name.isascii() and not is_same_file(folder, name, name.swapcase()):
         return name

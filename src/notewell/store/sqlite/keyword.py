@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Sequence
 
 from notewell.store.sqlite.connection import Database, Row, as_json
-from notewell.store.sqlite.documents import document_condition
+from notewell.store.sqlite.documents import scope_condition
 from notewell.types import Match, Scope, Term
 
 CONTEXT_WEIGHT = 0.5  # a word of the heading trail or path counts half of one in the text
@@ -51,7 +51,7 @@ def keyword_matches(
     if expression is None or leading is None or limit < 1:
         return []
     joined, among = "", ""
-    condition, values = document_condition(scope)
+    condition, values = scope_condition(scope)
     if condition:
         joined = "JOIN chunks ON chunks.id = terms.rowid JOIN documents ON documents.id = chunks.document_id"
         condition = f"AND {condition}"

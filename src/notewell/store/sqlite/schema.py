@@ -76,7 +76,16 @@ ALTER TABLE documents ADD COLUMN ctime_ns INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE documents ADD COLUMN inode INTEGER NOT NULL DEFAULT 0;
 """
 
-MIGRATIONS: tuple[str, ...] = (FIRST_SCHEMA, TURNS, STAMPS)  # the script at position n makes version n + 1 of version n
+# Chunks of remembered entries know their label; all three columns are NULL in other text.
+ENTRIES = """
+ALTER TABLE chunks ADD COLUMN entry TEXT;  -- its short id
+ALTER TABLE chunks ADD COLUMN category TEXT;
+ALTER TABLE chunks ADD COLUMN importance INTEGER;  -- 1 to 10
+CREATE INDEX chunks_by_category ON chunks (category) WHERE category IS NOT NULL;
+"""
+
+# The script at position n makes version n + 1 of version n.
+MIGRATIONS: tuple[str, ...] = (FIRST_SCHEMA, TURNS, STAMPS, ENTRIES)
 TABLES = frozenset(
     {"meta", "totals", "documents", "chunks", "chunk_texts", "terms", "vectors", "vector_codec", "vector_segments"}
     | {"segment_blobs", "segment_slots", "vocabulary", "cursors"}

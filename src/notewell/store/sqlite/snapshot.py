@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from notewell.errors import IndexCorruptError, StoreError
 from notewell.store.sqlite import keyword
 from notewell.store.sqlite.connection import Database, as_json
-from notewell.store.sqlite.documents import document_condition, without_idle_filters
+from notewell.store.sqlite.documents import scope_condition, without_idle_filters
+from notewell.text.entries import CATEGORIES, checked_category
 from notewell.types import (
     ChunkPlace,
     Counts,
     EmbedderIdentity,
+    EntryLabel,
     FileStamp,
     Match,
     Scope,
@@ -155,8 +157,9 @@ class SqliteSnapshot:
 
     def chunks(self, chunk_ids: Collection[int]) -> Mapping[int, StoredChunk]:
         found = {}
-        for chunk_id, source, path, dated, first_line, last_line, text, context, turn, parts in self._db.rows(
-            "SELECT chunks.id, source, path, dated, first_line, last_line, text, context, turn, parts FROM chunks"
+        for chunk_id, source, path, dated, first_line, last_line, text, context, turn, parts, *label in self._db.rows(
+            "SELECT chunks.id, source, path, dated, first_line, last_line, text, context, turn, parts, entry, category,"
+            " importance FROM chunks"
             " JOIN documents ON documents.id = document_id JOIN chunk_texts ON chunk_id = chunks.id"
             " WHERE chunks.id IN (SELECT value FROM json_each(?))",
             (as_json(chunk_ids),),
@@ -166,7 +169,7 @@ class SqliteSnapshot:
             if kinds != _FOUR_TEXTS or numbers != _FOUR_NUMBERS:
                 raise self._db.corrupt("the record of a chunk")
             found[chunk_id] = StoredChunk(
-                chunk_id, source, path, _day(dated), first_line, last_line, text, context, turn, parts
+                chunk_id, source, path, _day(dated), first_line, last_line, text, context, turn, parts, _label(label)
             )
         return found
 
@@ -185,7 +188,7 @@ class SqliteSnapshot:
         return list(messages.values())
 
     def newest_chunks(self, *, limit: int, scope: Scope) -> Sequence[int]:
-        condition, values = document_condition(scope)
+        condition, values = scope_condition(scope)
         where = f" WHERE {condition}" if condition else ""
         found = self._db.rows(
             f"SELECT chunks.id FROM chunks JOIN documents ON documents.id = document_id{where}"  # noqa: S608
@@ -242,3 +245,12 @@ def _day(number: int | None) -> date | None:
         return None if number is None else date.fromordinal(number)
     except (OverflowError, TypeError, ValueError) as error:
         raise IndexCorruptError(f"a date in the index is corrupt: {number!r}") from error
+
+
+def _label(stored: Sequence[str | int | None]) -> EntryLabel | None:
+    if stored[0] is None:
+        return None
+    entry, category, importance = stored
+    if type(entry) is not str or category not in CATEGORIES or type(importance) is not int:
+        raise IndexCorruptError(f"the label of an entry in the index is corrupt: {stored!r}")
+    return EntryLabel(entry, checked_category(category), importance)

@@ -102,7 +102,7 @@ def _places(text: str) -> Iterator[_Place]:
 
 
 def _runs(plain: bytes, table: bytes, needle: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where the long runs are that could be random: not those of small letters alone, as names in programs are."""
+    """Yield where the long runs are that could be random, not of small letters alone as names of programs are."""
     runs = plain.translate(table)
     begin = runs.find(needle)
     while begin >= 0:
