@@ -16,7 +16,7 @@ from notewell.agents.documents import (
 )
 from notewell.agents.tools import schemas
 from notewell.agents.tools.prompt import fenced_note, injected_hits, memory_prompt, shows_citations
-from notewell.agents.tools.schemas import APPEND, BY_NAME, GET, READING, SEARCH, STATUS, checked_arguments
+from notewell.agents.tools.schemas import APPEND, BY_NAME, GET, MAX_SHOWN, READING, SEARCH, STATUS, checked_arguments
 from notewell.errors import NotewellError, QueryError, system_error
 from notewell.search.options import declared_options
 from notewell.sources.privacy import audience_of
@@ -113,7 +113,7 @@ class MemoryTools:
         try:
             if name not in {spec.name for spec in self.specs}:
                 offered = ", ".join(spec.name for spec in self.specs)
-                raise QueryError(f"there is no tool {name!r}", hint=f"call one of {offered}")
+                raise QueryError(f"there is no tool {name[:MAX_SHOWN]!r}", hint=f"call one of {offered}")
             checked = checked_arguments(BY_NAME[name], _parsed(arguments))
             done = self._work[name](**{PYTHON_NAMES.get(key, key): value for key, value in checked.items()})
             if any("`" in note for note in done.get("notes", ())):
