@@ -11,7 +11,7 @@ from notewell.indexing.spending import SpendingLimit
 from notewell.search.query_embedding import QueryEmbedding
 from notewell.search.searcher import Found, find
 from notewell.search.tuning import TUNING
-from notewell.types import FileStamp, IndexState, SearchAnswer
+from notewell.types import IndexState, SearchAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from notewell.embedding.selection import Embedders
     from notewell.indexing.sync import Sync
-    from notewell.protocols import Embedder, Snapshot, StoreAccess, Vector
+    from notewell.memory.group_view import GroupSync
+    from notewell.protocols import Embedder, ReadAccess, Snapshot, Vector
     from notewell.search.options import SearchRequest
     from notewell.search.tuning import Tuning
     from notewell.settings import Settings
@@ -39,11 +40,11 @@ class Answering:
         *,
         workspace: Path,
         settings: Settings,
-        index: StoreAccess,
+        index: ReadAccess,
         notes: NotesSource,
         transcripts: TranscriptSource | None,
         embedders: Embedders,
-        sync: Sync,
+        sync: Sync | GroupSync,
         tuning: Tuning | None = None,
     ) -> None:
         self._workspace = workspace
@@ -78,8 +79,7 @@ class Answering:
         notes = self._mode_notes(request.mode)
         if synced:
             notes += synced.notes
-            if not request.scope.public_only:  # a path may reveal what is private
-                notes += (f"{problem.path}: {problem.reason}" for problem in synced.problems)
+            notes += (f"{problem.path}: {problem.reason}" for problem in synced.problems)
         with self._index.use() as store:
             if store is None:
                 return SearchAnswer(
@@ -96,7 +96,7 @@ class Answering:
                     request,
                     vector,
                     cosine_range=cosine_range,
-                    exists=self._exists_for_all if request.scope.public_only else self._exists,
+                    exists=self._exists,
                     tuning=self._tuning,
                 )
                 held_back = self._held_back(snapshot, embedder) if counts.pending else ""
@@ -160,15 +160,6 @@ class Answering:
             if self._queries is None or self._queries.embedder is not embedder:
                 self._queries = QueryEmbedding(embedder)
             return self._queries
-
-    def _exists_for_all(self, source: SourceName, path: str) -> bool:
-        """Return whether a file may be shown to a group, also if it became private since it was indexed."""
-        if source == "sessions":
-            return self._exists(source, path)
-        try:
-            return not self._notes.read(FileStamp("memory", path, 0, 0)).private
-        except OSError:
-            return False
 
     def _exists(self, source: SourceName, path: str) -> bool:
         if source == "sessions":

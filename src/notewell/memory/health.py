@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from notewell.embedding.selection import FELL_BACK
 from notewell.errors import NotewellError, StoreError
-from notewell.indexing.batch_jobs import check_jobs, jobs_in_progress
 from notewell.types import EVERYTHING, Check, Counts, Status
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         cache_bytes=cache_stats.bytes if cache_stats else 0,
         read_only=not parts.folder.writable(),
         stale=stale,
-        jobs=jobs_in_progress(parts.folder.path),
+        jobs=parts.jobs(),
         checks=tuple(run_checks(parts)) if deep else (),
         notes=(
             *_notes(parts, counts, built_with),
@@ -78,7 +77,7 @@ def run_checks(parts: Components) -> Iterator[Check]:
     yield _check_embedder(parts)
     yield from _check_vector_search(parts)
     yield from _check_cache(parts)
-    yield from check_jobs(parts.folder.path)
+    yield from parts.check_jobs()
 
 
 def _cache_stats(parts: Components) -> tuple[CacheStats | None, list[str]]:

@@ -132,7 +132,7 @@ def _known(parts: Components, entry: str, audience: Audience) -> list[Known]:
             continue
         count = hit.last_line - hit.first_line + 1
         try:
-            note = read_note(parts.notes, hit.path, first_line=hit.first_line, lines=count, audience=audience)
+            note = read_note(parts.notes, hit.path, first_line=hit.first_line, lines=count)
         except NoteNotFoundError:  # gone since the search
             continue
         found += similar_statements(entry, hit.path, note.text, first_line=hit.first_line)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from notewell.errors import ConversationError, SessionInputError
+from notewell.errors import ConversationError, SessionInputError, SessionNotFoundError
 from notewell.files.atomic import sync_folder
 from notewell.sessions.append_journal import locked, move, replace_file
 from notewell.sessions.model import SessionKind
@@ -64,6 +64,22 @@ class SessionFolder:
 
     path: Path
     timeout_s: float
+    group_only: frozenset[str] | None = None  # the groups' sessions that are there; None: all, and direct ones
+
+    def is_hidden(self, session_id: str) -> bool:
+        """Say whether a session is not there for whoever uses this folder; also a direct one of a group's id is not."""
+        if self.group_only is None:
+            return False
+        direct = (f"{top}{CHATS}/{session_id}{SESSION_ENDING}" for top in ("", f"{ARCHIVE}/"))
+        return session_id not in self.group_only or any((self.path / place).exists() for place in direct)
+
+    def check_may_create(self, session_id: str, kind: SessionKind) -> None:
+        """Raise SessionInputError for a session that would not be there once it is created."""
+        if self.group_only is not None and (kind != "group" or self.is_hidden(session_id)):
+            raise SessionInputError(
+                "this memory was opened for a group, which has no session but its own",
+                hint='open the memory with session="ID", and create it with kind="group"',
+            )
 
     def ensure(self) -> None:
         """Make the folder; only its owner may enter it."""
@@ -79,11 +95,13 @@ class SessionFolder:
 
     def locked(self, session_id: str) -> AbstractContextManager[None]:
         """Be the only writer of a session."""
+        self._check(session_id)
         self.ensure()
         return self.new(session_id, "direct").locked()
 
     def flushing(self, session_id: str) -> AbstractContextManager[None]:
         """Be the only one that flushes a session."""
+        self._check(session_id)
         lock = self.path / ".locks" / f"{session_id}.flush.lock"
         return locked(lock, self.timeout_s, f"the notes of session {session_id!r}")
 
@@ -93,7 +111,13 @@ class SessionFolder:
 
     def find(self, session_id: str) -> SessionFile | None:
         """Return the file of a session that exists."""
+        if self.is_hidden(session_id):
+            return None
         return next((file for file in self._all(session_id) if file.exists()), None)
+
+    def _check(self, session_id: str) -> None:
+        if self.is_hidden(session_id):  # before its lock is waited for: whether it is held tells something
+            raise SessionNotFoundError(session_id)
 
     def sessions(self, *, archived: bool) -> Iterator[SessionFile]:
         """Yield the file of every session, in the order of their ids; files with other names are not ours."""
@@ -102,7 +126,7 @@ class SessionFolder:
             for path in _children(self.path / place, SESSION_ENDING):
                 with suppress(SessionInputError):
                     file = self._file(checked_id(path.stem), kind, f"{place}/{path.name}")
-                    if file.session_id == path.stem and file.exists():
+                    if file.session_id == path.stem and file.exists() and not self.is_hidden(path.stem):
                         yield file
 
     def is_archived(self, file: SessionFile) -> bool:
@@ -135,6 +159,8 @@ class SessionFolder:
 
     def files_of(self, session_id: str) -> list[Path]:
         """Return every file that holds something of a session, drafts of a process that was killed included."""
+        if self.is_hidden(session_id):
+            return []
         prefix = f"{session_id}{SESSION_ENDING}."
         own = [file.path for file in self._all(session_id) if file.exists()]
         drafts = [

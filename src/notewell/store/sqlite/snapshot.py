@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from notewell.store.sqlite import keyword
 from notewell.store.sqlite.connection import Database, as_json
 from notewell.store.sqlite.documents import document_condition, without_idle_filters
 from notewell.types import (
+    EVERYTHING,
     ChunkPlace,
     Counts,
     EmbedderIdentity,
@@ -31,13 +33,20 @@ if TYPE_CHECKING:
     from notewell.protocols import Vector
     from notewell.store.sqlite.vector_search import VectorSearch
 
+META_FOR_ALL = frozenset({"profile", "building", "workspace"})  # the rest may say how much is private
+LEAST_TERMS = 200  # looked at for a group, because some may be of hidden documents only
+
 
 class SqliteSnapshot:
-    """Implements `Snapshot` on a connection that is inside a read transaction."""
+    """Implements `Snapshot` on a connection that is inside a read transaction.
 
-    def __init__(self, db: Database, vector_search: Callable[[], VectorSearch]) -> None:
+    What a group may not see, as `within` says, is not there for any method.
+    """
+
+    def __init__(self, db: Database, vector_search: Callable[[], VectorSearch], within: Scope = EVERYTHING) -> None:
         self._open_db: Database | None = db
         self._vector_search = vector_search  # asked for late: it imports NumPy
+        self._within = within
 
     def end(self) -> None:
         """Cut the snapshot off its connection, which goes back to the pool."""
@@ -52,6 +61,8 @@ class SqliteSnapshot:
         return self._open_db
 
     def meta(self, key: str) -> str | None:
+        if self._within.public_only and key not in META_FOR_ALL:
+            return None
         value: str | None = self._db.value("SELECT value FROM meta WHERE key = ?", (key,))
         return value
 
@@ -63,9 +74,11 @@ class SqliteSnapshot:
         return self._counts
 
     def source_counts(self) -> Sequence[SourceCounts]:
+        seen, values = self._seen("WHERE")
         found = self._db.rows(
-            "SELECT source, count(DISTINCT documents.id), count(chunks.id) FROM documents"
-            " LEFT JOIN chunks ON document_id = documents.id GROUP BY source ORDER BY source"
+            "SELECT source, count(DISTINCT documents.id), count(chunks.id) FROM documents"  # noqa: S608
+            f" LEFT JOIN chunks ON document_id = documents.id{seen} GROUP BY source ORDER BY source",
+            values,
         )
         return [SourceCounts(*row) for row in found]
 
@@ -82,16 +95,53 @@ class SqliteSnapshot:
         if len(found) != 1 or not all(isinstance(value, int) for value in found[0]):
             raise self._db.corrupt("the record of its totals")
         files, chunks, vectors, pending = found[0]
+        condition, values = document_condition(self._within)
+        if condition:  # counting what is hidden is faster than counting the rest: it is usually less
+            hidden = self._db.rows(
+                "SELECT count(DISTINCT documents.id), count(chunks.id), ifnull(sum(has_vector = 1), 0),"  # noqa: S608
+                " ifnull(sum(has_vector = 0), 0) FROM documents LEFT JOIN chunks ON document_id = documents.id"
+                f" WHERE NOT ({condition})",
+                values,
+            )[0]
+            files, chunks, vectors, pending = (
+                total - less for total, less in zip((files, chunks, vectors, pending), hidden, strict=True)
+            )
         return Counts(files=files, chunks=chunks, pending=pending, embedded=vectors)
+
+    def _seen(self, joined_by: str) -> tuple[str, list[str | int]]:
+        """Return the SQL condition that hides documents, and its values; both empty when none is hidden."""
+        condition, values = document_condition(self._within)
+        return (f" {joined_by} {condition}", values) if condition else ("", [])
+
+    def _narrowed(self, scope: Scope) -> Scope:
+        """Return the scope without what is hidden."""
+        if self._within.public_only:
+            own = self._within.own_transcripts
+            own = own & scope.own_transcripts if scope.public_only else own
+            scope = replace(scope, public_only=True, own_transcripts=own)
+        return without_idle_filters(self._db, scope)
+
+    def _visible(self, chunk_ids: Collection[int]) -> Collection[int]:
+        """Return those of the chunks that are not hidden."""
+        seen, values = self._seen("AND")
+        if not seen:
+            return chunk_ids
+        found = self._db.rows(
+            "SELECT chunks.id FROM json_each(?) CROSS JOIN chunks ON chunks.id = value"  # noqa: S608
+            f" JOIN documents ON documents.id = document_id{seen}",
+            (as_json(chunk_ids), *values),
+        )
+        return [chunk_id for (chunk_id,) in found]
 
     def documents(
         self, source: SourceName | None = None, paths: Collection[str] | None = None
     ) -> Mapping[tuple[SourceName, str], StoredDocument]:
-        among = "" if paths is None else " AND path IN (SELECT value FROM json_each(?2))"
+        among = "" if paths is None else " AND path IN (SELECT value FROM json_each(?))"
+        seen, values = self._seen("AND")
         found = self._db.rows(
             "SELECT source, path, size, mtime_ns, content_hash, dated, private FROM documents"  # noqa: S608
-            f" WHERE (?1 IS NULL OR source = ?1){among} ORDER BY source, path",
-            (source,) if paths is None else (source, as_json(paths)),
+            f" WHERE (?1 IS NULL OR source = ?1){among}{seen} ORDER BY source, path",
+            (source, *(() if paths is None else (as_json(paths),)), *values),
         )
         if not all(
             type(name) is type(path) is type(digest) is str and type(size) is type(time) is int
@@ -108,17 +158,23 @@ class SqliteSnapshot:
         }
 
     def cursor(self, source: SourceName, path: str) -> str | None:
+        seen, values = self._seen("AND")
         found: str | None = self._db.value(
-            "SELECT cursor FROM cursors JOIN documents ON id = document_id WHERE source = ? AND path = ?",
-            (source, path),
+            "SELECT cursor FROM cursors JOIN documents ON id = document_id"  # noqa: S608
+            f" WHERE source = ? AND path = ?{seen}",
+            (source, path, *values),
         )
         return found
 
     def document_frequencies(self, terms: Sequence[Term], *, at_most: int) -> Sequence[int]:
-        return keyword.document_frequencies(self._db, terms, at_most=at_most)
+        return keyword.document_frequencies(self._db, terms, at_most=at_most, scope=self._narrowed(EVERYTHING))
 
     def terms_beginning(self, prefix: str, *, lengths: range, limit: int) -> Sequence[str]:
-        return keyword.terms_beginning(self._db, prefix, lengths=lengths, limit=limit)
+        if not self._within.public_only:
+            return keyword.terms_beginning(self._db, prefix, lengths=lengths, limit=limit)
+        found = keyword.terms_beginning(self._db, prefix, lengths=lengths, limit=max(limit, LEAST_TERMS))
+        used = self.document_frequencies([Term((term,)) for term in found], at_most=1)
+        return [term for term, count in zip(found, used, strict=True) if count][:limit]
 
     def keyword_matches(
         self,
@@ -129,32 +185,33 @@ class SqliteSnapshot:
         led_by: Sequence[Term] | None = None,
         also: Collection[int] = (),
     ) -> Sequence[Match]:
-        narrowed = without_idle_filters(self._db, scope)
-        return keyword.keyword_matches(self._db, terms, limit=limit, scope=narrowed, led_by=led_by, also=also)
+        scope = self._narrowed(scope)
+        return keyword.keyword_matches(self._db, terms, limit=limit, scope=scope, led_by=led_by, also=also)
 
     def keyword_scores(self, terms: Sequence[Term], chunk_ids: Collection[int]) -> Mapping[int, float]:
-        return keyword.keyword_scores(self._db, terms, chunk_ids)
+        return keyword.keyword_scores(self._db, terms, self._visible(chunk_ids))
 
     def vector_matches(self, vector: Vector, *, limit: int, scope: Scope) -> Sequence[Match]:
         dimensions = self._dimensions()
         if dimensions is None or limit < 1:
             return []
-        narrowed = without_idle_filters(self._db, scope)
-        return self._vector_search().matches(self._db, vector, dimensions=dimensions, limit=limit, scope=narrowed)
+        scope = self._narrowed(scope)
+        return self._vector_search().matches(self._db, vector, dimensions=dimensions, limit=limit, scope=scope)
 
     def vector_scores(self, vector: Vector, chunk_ids: Collection[int]) -> Mapping[int, float]:
         dimensions = self._dimensions()
         if dimensions is None or not chunk_ids:
             return {}
-        return self._vector_search().scores(self._db, vector, chunk_ids, dimensions=dimensions)
+        return self._vector_search().scores(self._db, vector, self._visible(chunk_ids), dimensions=dimensions)
 
     def chunks(self, chunk_ids: Collection[int]) -> Mapping[int, StoredChunk]:
         found = {}
+        seen, values = self._seen("AND")
         for chunk_id, source, path, dated, first_line, last_line, text, context, turn, parts in self._db.rows(
-            "SELECT chunks.id, source, path, dated, first_line, last_line, text, context, turn, parts FROM chunks"
+            "SELECT chunks.id, source, path, dated, first_line, last_line, text, context, turn, parts FROM chunks"  # noqa: S608
             " JOIN documents ON documents.id = document_id JOIN chunk_texts ON chunk_id = chunks.id"
-            " WHERE chunks.id IN (SELECT value FROM json_each(?))",
-            (as_json(chunk_ids),),
+            f" WHERE chunks.id IN (SELECT value FROM json_each(?)){seen}",
+            (as_json(chunk_ids), *values),
         ):
             kinds = (type(source), type(path), type(text), type(context))
             numbers = (type(first_line), type(last_line), type(turn), type(parts))
@@ -166,11 +223,12 @@ class SqliteSnapshot:
         return found
 
     def messages(self, path: str, turns: Collection[int]) -> Sequence[SpokenLine]:
+        seen, values = self._seen("AND")
         found = self._db.rows(
-            "SELECT first_line, text, turn FROM documents JOIN chunks ON document_id = documents.id"
+            "SELECT first_line, text, turn FROM documents JOIN chunks ON document_id = documents.id"  # noqa: S608
             " JOIN chunk_texts ON chunk_id = chunks.id WHERE source = 'sessions' AND path = ? AND turn > 0"
-            " AND turn IN (SELECT value FROM json_each(?)) ORDER BY turn, chunks.id",
-            (path, as_json(turns)),
+            f" AND turn IN (SELECT value FROM json_each(?)){seen} ORDER BY turn, chunks.id",
+            (path, as_json(turns), *values),
         )
         messages: dict[int, SpokenLine] = {}
         for line, text, turn in found:
@@ -180,7 +238,7 @@ class SqliteSnapshot:
         return list(messages.values())
 
     def newest_chunks(self, *, limit: int, scope: Scope) -> Sequence[int]:
-        condition, values = document_condition(scope)
+        condition, values = document_condition(self._narrowed(scope))
         where = f" WHERE {condition}" if condition else ""
         found = self._db.rows(
             f"SELECT chunks.id FROM chunks JOIN documents ON documents.id = document_id{where}"  # noqa: S608
@@ -192,7 +250,7 @@ class SqliteSnapshot:
     def places(self, chunk_ids: Collection[int]) -> Mapping[int, ChunkPlace]:
         found = self._db.rows(
             "SELECT chunks.id, document_id, turn, parts FROM json_each(?) CROSS JOIN chunks ON chunks.id = value",
-            (as_json(chunk_ids),),
+            (as_json(self._visible(chunk_ids)),),
         )
         places = {}
         for chunk_id, document, turn, parts in found:
@@ -202,8 +260,8 @@ class SqliteSnapshot:
         return places
 
     def known_vectors(self, embedded_hashes: Collection[str]) -> Mapping[str, Vector]:
-        if not embedded_hashes or self._dimensions() is None:
-            return {}
+        if not embedded_hashes or self._dimensions() is None or self._within.public_only:
+            return {}  # to a group the vector of a text would tell that the text is somewhere
         from notewell.store.sqlite.vector_search import known_vectors
 
         return known_vectors(self._db, embedded_hashes)
