@@ -134,7 +134,7 @@ def table(results: dict[str, dict[str, Any]]) -> str:
     first, chunks = results["first"], results["first"]["chunks"]
     ideal_s = first["requests"] / AT_ONCE * LATENCY_S
     lines = [
-        f"| {chunks:,} chunks, {LATENCY_S * 1000:.0f} ms a request | embedding | run again | built anew |",
+        f"| {chunks:,} chunks, {LATENCY_S * 1000:.0f} ms a request | embedding | run again | rebuilt |",
         "| --- | --: | --: | --: |",
     ]
     runs = [results[name] for name in ("first", "second", "rebuild")]
@@ -143,7 +143,7 @@ def table(results: dict[str, dict[str, Any]]) -> str:
         "connections": [f"{run['connections']:,}" for run in runs],
         "chunks embedded": [f"{run['embedded']:,}" for run in runs],
         "wall time, s": [f"{run['wall_s']:.2f}" for run in runs],
-        "of it, the main thread waited for a core, s": [f"{run['waited_s']:.2f}" for run in runs],
+        "of it, the main thread waiting for a core, s": [f"{run['waited_s']:.2f}" for run in runs],
         f"the least it could be (requests / {AT_ONCE} x {LATENCY_S * 1000:.0f} ms), s": [f"{ideal_s:.2f}", "", ""],
         "CPU of notewell, s": [f"{run['cpu_s']:.2f}" for run in runs],
         "the same a chunk, ms": [f"{run['cpu_s'] / chunks * 1000:.2f}" for run in runs],

@@ -16,7 +16,7 @@ GOLDEN = REPOSITORY.parent / "shared" / "golden"
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch, tmp_path_factory):
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """No setting of the person who runs the tests gets in."""
     for name in [name for name in os.environ if name.startswith("NOTEWELL_")]:
         monkeypatch.delenv(name)
@@ -27,7 +27,7 @@ def clean_environment(monkeypatch, tmp_path_factory):
 
 
 @pytest.fixture
-def workspace(tmp_path) -> Path:
+def workspace(tmp_path: Path) -> Path:
     """A small memory: durable facts, dated notes, a nested folder, three languages."""
     folder = tmp_path / "workspace"
     notes = {
@@ -51,7 +51,7 @@ def workspace(tmp_path) -> Path:
 
 
 @pytest.fixture
-def example(tmp_path) -> Path:
+def example(tmp_path: Path) -> Path:
     """A copy of the example workspace."""
     folder = tmp_path / "example"
     shutil.copytree(REPOSITORY / "examples" / "workspace", folder, ignore=shutil.ignore_patterns(".notewell"))

@@ -33,6 +33,7 @@ ROOMS = [  # in the order of the pipeline: a room imports only rooms above it in
     "mcp",
     "cli",
     "__main__",
+    "testing",
 ]
 SEAMS = {"types", "errors", "protocols"}  # they refer to each other
 SQL_WORDS = ("SELECT ", "INSERT ", "DELETE FROM", "CREATE TABLE", "PRAGMA ")
@@ -115,6 +116,7 @@ def test_every_module_says_what_it_holds():
         assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "unwanted"),
     [
@@ -133,6 +135,7 @@ def test_every_module_says_what_it_holds():
         ),
         pytest.param("import notewell.openclaw", {"numpy", "onnxruntime", "rich"}, id="the OpenClaw interface"),
         pytest.param("import notewell.agents.adapters", {"anthropic", "agents", "langchain_core"}, id="the adapters"),
+        pytest.param("import notewell.testing", {"numpy", "pytest"}, id="the contract suites"),
         pytest.param(
             "import notewell.cli.agents, notewell.agents.hooks", {"numpy", "pyjson5", "mcp"}, id="the hook command"
         ),

@@ -1,6 +1,6 @@
-"""The protocols that sources, embedders, rerankers, stores and caches implement.
+"""The protocols behind which parts can be exchanged: sources, embedders, rerankers, stores and embedding caches.
 
-Contract suites for embedders, rerankers, stores, vector indexes and caches run against each implementation.
+All but the sources have a contract suite in `notewell.testing`, which our own implementations pass.
 """
 
 from __future__ import annotations

@@ -42,6 +42,7 @@ TOKENS = st.integers(1, 60)
 OVERLAPS = st.integers(0, 80)
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @example(text="# A\n    1. ", tokens=2, overlap=0)  # only the blanks of the second line fit below the heading
 @given(text=TEXTS, tokens=TOKENS, overlap=OVERLAPS)
@@ -56,6 +57,7 @@ def test_markdown_chunks_cover_the_body_within_limits_and_spans(text, tokens, ov
     assert chunks == chunk_markdown(document, tokens=tokens, overlap=overlap)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(TEXTS, TOKENS, OVERLAPS)
 def test_line_chunks_cover_the_text_within_limits_and_spans(text, tokens, overlap):

@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +31,7 @@ class Outcome:
 
 
 @pytest.fixture
-def notewell(capsys, monkeypatch):
+def notewell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
     """Run a command in this process; words come in, what it printed and returned goes out."""
     monkeypatch.setenv("NOTEWELL_PROVIDER", "hashing")
 
@@ -43,13 +45,13 @@ def notewell(capsys, monkeypatch):
 
 
 @pytest.fixture
-def indexed(workspace, notewell):
+def indexed(workspace: Path, notewell: Callable[..., Outcome]) -> Path:
     """The small workspace, indexed, and the current folder."""
     assert notewell("index", "-w", workspace).code == 0
     return workspace
 
 
-def run_process(*words: object, cwd=None, **environ: str) -> Outcome:
+def run_process(*words: object, cwd: Path | None = None, **environ: str) -> Outcome:
     """Run the command as a process of its own."""
     env = {**os.environ, "NOTEWELL_PROVIDER": "hashing", "NOTEWELL_CONFIG": os.devnull, **environ}
     done = subprocess.run(

@@ -705,6 +705,7 @@ def write_conversations(example: Path, home: Path, session_id: str) -> None:
     transcript.write_text(json.dumps(line) + "\n", encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", commands(), ids=lambda name: name or "notewell")
 def test_every_help_ends_with_an_example_that_runs(notewell, example, monkeypatch, name, tmp_path):
     help_text = notewell(*name.split(), "--help")
@@ -802,6 +803,7 @@ def test_exactly_one_json_document_in_every_state(notewell, indexed, state, word
         assert document["error"]["message"] in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii", "cp1252", "latin-1"])
 def test_json_is_json_whatever_stdout_can_hold(workspace, encoding):
     (workspace / "memory/odd.md").write_text("# Café 🎉\n\nCrème brûlée, 数据库, \u2028 and ☂.\n", encoding="utf-8")
@@ -812,6 +814,7 @@ def test_json_is_json_whatever_stdout_can_hold(workspace, encoding):
     assert "🎉" in done.document["hits"][0]["snippet"]
 
 
+@pytest.mark.slow
 def test_words_are_shown_as_far_as_stdout_can_hold_them(workspace):
     done = run_process("search", "데이터베이스", "-w", workspace, PYTHONIOENCODING="cp1252", PYTHONUTF8="0")
     assert done.code == 0
@@ -821,6 +824,7 @@ def test_words_are_shown_as_far_as_stdout_can_hold_them(workspace):
 # --- as a process -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_same_answer_in_this_process_in_another_and_from_python(notewell, indexed):
     here = notewell("search", "printer", "-w", indexed, "--json").document
     assert run_process("search", "printer", "-w", indexed, "--json").document == here
@@ -829,6 +833,7 @@ def test_the_same_answer_in_this_process_in_another_and_from_python(notewell, in
     assert [(hit.citation, hit.score) for hit in hits] == [(hit["citation"], hit["score"]) for hit in here["hits"]]
 
 
+@pytest.mark.slow
 def test_exit_codes_of_a_process(indexed):
     assert run_process("search", "printer", "-w", indexed).code == 0
     assert run_process("get", "../x", "-w", indexed).code == 1
@@ -837,6 +842,7 @@ def test_exit_codes_of_a_process(indexed):
     assert run_process("status", "-w", indexed).code == 3
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_failure(example):
     env = {**os.environ, "NOTEWELL_PROVIDER": "hashing", "NOTEWELL_CONFIG": os.devnull}
     process = subprocess.Popen(
@@ -850,6 +856,7 @@ def test_a_reader_that_has_seen_enough_is_no_failure(example):
     assert (process.returncode, err) == (0, b"")
 
 
+@pytest.mark.slow
 def test_no_colour_where_there_is_no_terminal(indexed):
     for words in (["search", "printer"], ["doctor"], ["get", "../x"]):
         done = run_process(*words, "-w", indexed)
@@ -878,6 +885,7 @@ def by_meaning(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "path"),
     [

@@ -143,6 +143,7 @@ def test_keyword_indexing_is_never_asked_about(notewell, workspace):
     assert notewell("index", "-w", workspace, "--set", "cost.confirm_above_usd=0").code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 130)])
 def test_the_question_on_a_terminal(paid, provider, answer, code):

@@ -56,6 +56,7 @@ def test_doctor_fix_takes_in_what_changed(notewell, indexed):
     )
 
 
+@pytest.mark.slow
 def test_watch_for_a_while_tells_what_it_did(notewell, workspace):
     done = notewell("watch", "--for", "0.3", "-w", workspace, "--json")
     assert done.code == 0, done.err
@@ -64,6 +65,7 @@ def test_watch_for_a_while_tells_what_it_did(notewell, workspace):
     assert document["mode"] in {"events", "polling"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM to send")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_watch_goes_on_until_it_is_stopped_and_ends_cleanly(workspace, how):
@@ -88,6 +90,7 @@ def test_watch_goes_on_until_it_is_stopped_and_ends_cleanly(workspace, how):
     assert "Traceback" not in told
 
 
+@pytest.mark.slow
 def test_watch_that_cannot_write_says_so(notewell, workspace):
     (workspace / ".notewell").write_text("in the way", encoding="utf-8")
     done = notewell("watch", "--for", "0.3", "-w", workspace, "--json")

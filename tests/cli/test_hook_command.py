@@ -79,6 +79,7 @@ def test_it_fits_into_the_budget_in_whole_lines(workspace):
     assert f'#L1-L{int(last.rsplit(" ", 1)[1]) + 1}"' in fenced
 
 
+@pytest.mark.slow
 def test_the_event_may_be_in_a_file(workspace, tmp_path):
     (tmp_path / "event.json").write_text(json.dumps({"cwd": str(workspace)}), encoding="utf-8")
     done = hook("session-start", "", "--event", str(tmp_path / "event.json"))
@@ -93,6 +94,7 @@ def test_a_resumed_session_has_it_already(workspace):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_a_finished_session_is_kept_and_found_without_what_was_recalled(workspace, transcript):
     done = hook(
         "session-end", {"session_id": "5f1c", "transcript_path": str(transcript), "cwd": str(workspace)}, "--json"
@@ -106,6 +108,7 @@ def test_a_finished_session_is_kept_and_found_without_what_was_recalled(workspac
         assert memory.conversations.entry("5f1c").channel == "claude-code"
 
 
+@pytest.mark.slow
 def test_a_session_that_went_on_gets_only_what_is_new(workspace, transcript):
     event = {"session_id": "5f1c", "transcript_path": str(transcript), "cwd": str(workspace)}
     hook("session-end", event)
@@ -122,6 +125,7 @@ def test_a_session_that_went_on_gets_only_what_is_new(workspace, transcript):
 NOWHERE = Path.cwd().anchor
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "event", "words", "reason"),
     [

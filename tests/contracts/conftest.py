@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from notewell.protocols import Store
 from notewell.store.sqlite import open_index
+
+OpenStore = Callable[..., Store]
 
 
 def sqlite_segments(folder: Path) -> Store:
@@ -27,14 +30,14 @@ STORES = [
 
 
 @pytest.fixture(params=STORES)
-def open_store(request, tmp_path):
+def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenStore]:
     """Open a store in a folder of the test, `tmp_path` by default; closed at the end."""
-    opened = []
+    opened: list[Store] = []
 
     def open_in(name: str = ".") -> Store:
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
-        store = request.param(folder)
+        store: Store = request.param(folder)
         opened.append(store)
         return store
 
@@ -44,5 +47,5 @@ def open_store(request, tmp_path):
 
 
 @pytest.fixture
-def store(open_store) -> Store:
+def store(open_store: OpenStore) -> Store:
     return open_store()

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 
 import apsw
 import numpy as np
 import pytest
 
-from notewell.errors import BadVectorError
 from notewell.store.sqlite import SqliteEmbeddingCache, open_index
+from notewell.testing import CacheContract
+from notewell.testing.samples import DIMENSIONS, IDENTITY, chunks_of, document, vector_for
 from notewell.types import EmbedderIdentity, hash_text
-from tests.store.builders import DIMENSIONS, IDENTITY, chunks_of, document, vector_for
 from tests.store.other_user import run_as_other_user
 
 DAY_S = 86_400
@@ -34,6 +33,13 @@ def named(*texts) -> dict[str, np.ndarray]:
     return {hash_text(text): vector_for(text) for text in texts}
 
 
+class TestSqliteCache(CacheContract):
+    """The cache that notewell keeps beside its index."""
+
+    def open_cache(self, folder):
+        return SqliteEmbeddingCache(folder / "cache.sqlite", max_entries=100)
+
+
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
@@ -44,15 +50,6 @@ def cache(tmp_path, clock):
     opened = SqliteEmbeddingCache(tmp_path / "cache.sqlite", max_entries=100, clock=clock)
     yield opened
     opened.close()
-
-
-def test_what_was_put_comes_back(cache):
-    cache.put_many(IDENTITY, named("one", "two"))
-    found = cache.get_many(IDENTITY, [*named("one", "two", "three")])
-    assert set(found) == set(named("one", "two"))
-    for digest, vector in named("one", "two").items():
-        assert found[digest] == pytest.approx(vector, abs=1e-3)
-        assert found[digest].dtype == np.float32
 
 
 def test_how_many_vectors_did_not_have_to_be_made_is_remembered(tmp_path):
@@ -150,23 +147,6 @@ def test_nothing_asked_nothing_given(cache):
     assert cache.stats().entries == 0
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        pytest.param(EmbedderIdentity("else", IDENTITY.model, IDENTITY.key, DIMENSIONS), id="provider"),
-        pytest.param(EmbedderIdentity(IDENTITY.provider, "else", IDENTITY.key, DIMENSIONS), id="model"),
-        pytest.param(EmbedderIdentity(IDENTITY.provider, IDENTITY.model, "else", DIMENSIONS), id="key"),
-        pytest.param(EmbedderIdentity(IDENTITY.provider, IDENTITY.model, IDENTITY.key, 8), id="dimensions"),
-    ],
-)
-def test_spaces_are_apart_and_both_remembered(cache, other):
-    cache.put_many(IDENTITY, named("one"))
-    assert cache.get_many(other, [*named("one")]) == {}
-    cache.put_many(other, {hash_text("one"): np.eye(other.dimensions, dtype=np.float32)[0]})
-    assert cache.get_many(IDENTITY, [*named("one")])[hash_text("one")] == pytest.approx(vector_for("one"), abs=1e-3)
-    assert cache.get_many(other, [*named("one")])[hash_text("one")][0] == 1
-
-
 def test_the_cache_gives_what_the_store_holds(cache, tmp_path):
     store = open_index(tmp_path / "index.sqlite", create=True, read_only=False)
     store.set_embedder(IDENTITY, "bits")
@@ -185,12 +165,6 @@ def test_the_cache_gives_what_the_store_holds(cache, tmp_path):
     for digest in fresh:
         assert np.array_equal(cached[digest], stored[digest])
         assert np.array_equal(cached[digest], restored[digest])
-
-
-def test_a_bad_vector_is_refused(cache):
-    with pytest.raises(BadVectorError):
-        cache.put_many(IDENTITY, {hash_text("x"): np.full(DIMENSIONS, np.nan, np.float32)})
-    assert cache.get_many(IDENTITY, [hash_text("x")]) == {}
 
 
 def test_the_least_recently_used_go_first(tmp_path, clock):
@@ -291,27 +265,6 @@ def test_a_read_only_cache_gives_and_does_not_take(tmp_path):
     cache.close()
     output = run_as_other_user(READ_ONLY_USE, folder)
     assert output.split() == ["1", "1", "True", "0", "0", "1"]
-
-
-def test_threads_share_a_cache(cache):
-    problems = []
-
-    def work(name):
-        try:
-            for number in range(15):
-                vectors = named(f"{name} {number}")
-                cache.put_many(IDENTITY, vectors)
-                assert set(cache.get_many(IDENTITY, [*vectors])) == set(vectors)
-        except Exception as error:  # noqa: BLE001
-            problems.append(error)
-
-    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=60)
-    assert problems == []
-    assert cache.stats().entries == 60
 
 
 def test_looking_costs_no_numpy_when_nothing_is_there(tmp_path):

@@ -1,63 +1,46 @@
-"""What every reranker must do; a plug-in passes by adding itself to `OPENERS`."""
+"""The contract of rerankers, run against every provider that is built in."""
 
 from __future__ import annotations
 
-import math
 from contextlib import contextmanager
 
 import pytest
 
 from notewell.search.rerankers import BUILT_IN, open_reranker
 from notewell.settings import QuerySettings, RerankSettings, Settings
+from notewell.testing import RerankerContract
 from tests.search.rerankers.provider import running
 
 pytest.importorskip("httpx", reason="the extra `remote` is not installed")
 
-QUERY = "guest wifi password"
-TEXTS = ["the cat sleeps", "guest wifi password is heron", "wifi channel 6", "", "wifi password \ud800 数据库"]
 
+class OverHttp(RerankerContract):
+    """A provider on the loopback interface."""
 
-def over_http(name):
+    name: str
+
+    @pytest.fixture(autouse=True)
+    def _without_proxy(self, monkeypatch):
+        monkeypatch.setenv("NO_PROXY", "*")
+
     @contextmanager
-    def opened():
-        with running(name) as provider:
-            rerank = RerankSettings(provider=name, base_url=provider.url)
+    def open_reranker(self):
+        with running(self.name) as provider:
+            rerank = RerankSettings(provider=self.name, base_url=provider.url)
             yield open_reranker(Settings(query=QuerySettings(rerank=rerank)))
 
-    return opened
+
+class TestCohere(OverHttp):
+    name = "cohere"
 
 
-OPENERS = {name: over_http(name) for name in BUILT_IN}
+class TestJina(OverHttp):
+    name = "jina"
 
 
-@pytest.fixture(params=OPENERS, ids=str)
-def reranker(request, monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "*")
-    with OPENERS[request.param]() as opened:
-        yield opened
+class TestVoyage(OverHttp):
+    name = "voyage"
 
 
-def test_it_says_who_it_is(reranker):
-    assert isinstance(reranker.name, str)
-    assert reranker.name
-
-
-def test_one_finite_score_a_text(reranker):
-    scores = reranker.rerank(QUERY, TEXTS)
-    assert len(scores) == len(TEXTS)
-    assert all(map(math.isfinite, scores))
-
-
-def test_higher_is_better(reranker):
-    scores = reranker.rerank(QUERY, TEXTS)
-    assert scores[1] == max(scores)
-    assert scores[1] > scores[0]
-
-
-def test_a_score_belongs_to_its_text_wherever_that_stands(reranker):
-    scores = reranker.rerank(QUERY, TEXTS)
-    assert list(reranker.rerank(QUERY, TEXTS[::-1])) == pytest.approx(list(scores)[::-1])
-
-
-def test_no_texts_no_scores(reranker):
-    assert list(reranker.rerank(QUERY, [])) == []
+def test_every_built_in_reranker_is_checked():
+    assert {each.name for each in OverHttp.__subclasses__()} == set(BUILT_IN)

@@ -8,8 +8,8 @@ import pytest
 from notewell.store.sqlite import open_index
 from notewell.store.sqlite.segments import EXACT_LIMIT
 from notewell.store.sqlite.vector_index import VECTOR_DRIVERS
+from notewell.testing.samples import document
 from notewell.types import EVERYTHING, Chunk, EmbedderIdentity, PreparedChunk, Scope
-from tests.store.builders import document
 
 pytest.importorskip("sqlite_vec", reason="sqlite-vec is not installed, so there is nothing to compare")
 
@@ -72,6 +72,7 @@ def test_small_indexes_are_exact(store, count):
     assert store.verify() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantization", ["bits", "int8"])
 def test_large_indexes_miss_next_to_nothing(store, quantization):
     vectors = topic_vectors(MANY)

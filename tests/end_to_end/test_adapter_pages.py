@@ -13,6 +13,8 @@ import pytest
 
 from tests.end_to_end.test_docs import REPOSITORY, PageRun, index_example, prepare_environment, prose_of
 
+pytestmark = pytest.mark.slow
+
 PAGES = {
     "anthropic.md": "anthropic",
     "langchain.md": "langchain_core",

@@ -87,6 +87,7 @@ def memory(workspace):
         yield opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_thousands_of_fuzzed_queries_raise_nothing(memory, seed):
     fusions = ("balanced", "weighted", "rrf")

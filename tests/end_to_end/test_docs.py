@@ -8,6 +8,7 @@ How a page is read:
 - A ```json block right after a command without output is the document that the command prints.
 - ```sh followed by ```text: of each line the parts that call `notewell` are run, where the README expects them.
 - ```python: run in order, all blocks of a page share their names; a ```text block right after is what is printed.
+  ```python test_x.py: the file is written into the empty folder, for `$ pytest` to run.
 - ```markdown memory/x.md, ```jsonl ..., ```tsv ...: the file is written into the empty folder.
 - ```toml: loads as a user's settings file, or as a workspace's if its first line is `# notewell.toml`. ```toml x.toml
   is some other file and has to be valid TOML.
@@ -28,6 +29,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 import tomllib
@@ -46,6 +48,7 @@ from notewell.settings import load_settings
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLE = REPOSITORY / "examples" / "workspace"
 README = REPOSITORY / "README.md"
+CONTRIBUTING = [REPOSITORY / "CONTRIBUTING.md", REPOSITORY / "tests" / "README.md"]
 PAGES = [README, *sorted((REPOSITORY / "docs").glob("*.md"))]
 # What a benchmark prints belongs to one machine and one day; the settings page only names commands; the page on
 # providers is run by test_provider_examples.py, with a server for each.
@@ -56,6 +59,7 @@ MASKS = (
     (re.compile(r"\b[\d,.]+ (s|MB)\b"), r"# \1"),
     (re.compile(r"\| [\d.]+ \|$"), "| # |"),
     (re.compile(r"corrupt-\d{8}T\d+Z"), "corrupt-#"),
+    (re.compile(r" in [\d.]+s$"), " in #s"),
 )
 PROGRESS = re.compile(r"(embedding chunks|reading notes|waiting for batch jobs): [\d,]+ of [\d,]+")
 DECIMAL = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.])")
@@ -170,11 +174,11 @@ class PageRun:
                 yield from self._console(block, after)
             elif block.kind == "sh" and after and after.kind == "text":
                 yield self._shell(block, after)
-            elif block.kind == "python":
+            elif block.kind == "python" and not block.info.endswith(".py"):
                 printed = self._python(block)
                 if after and after.kind == "text":
                     yield Shown(f"python, line {block.first}", after.lines, printed, after.first)
-            elif block.kind in {"markdown", "jsonl", "tsv"} and block.info:
+            elif block.kind in {"markdown", "jsonl", "tsv", "python"} and block.info:
                 file = self.empty / block.info
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text("\n".join(block.lines) + "\n", encoding="utf-8")
@@ -200,11 +204,18 @@ class PageRun:
     def _run(self, command: str, folder: Path) -> tuple[str, ...]:
         command, asks_code, _ = command.partition("; echo $?")
         words = shlex.split(command)
+        if words[0] == "pytest":
+            return self._pytest(words[1:], folder)
         assert words[0] == "notewell", f"{self.page.name}: do not know how to run {command!r}"
         quiet = words[-1] == "2>/dev/null"
         with contextlib.chdir(folder), captured() as printed, with_stderr(shown=not quiet):
             code = run(words[1 : len(words) - quiet])
         return self._as_shown(printed() + (f"{code}\n" if asks_code else ""), folder)
+
+    def _pytest(self, words: list[str], folder: Path) -> tuple[str, ...]:
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        return self._as_shown(done.stdout, folder)
 
     def _python(self, block: Block) -> tuple[str, ...]:
         folder = self.empty if block.info == "empty" else self.notes
@@ -267,6 +278,7 @@ def prepare_environment(patch: pytest.MonkeyPatch) -> None:
 # --- the tests -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", EXECUTED, ids=lambda page: page.name)
 def test_the_page_shows_what_happens(page, tmp_path, indexed_example, monkeypatch):
     prepare_environment(monkeypatch)
@@ -300,7 +312,7 @@ def test_settings_and_json_on_the_page_are_valid(page, tmp_path):
             assert set(resolved.origins.values()) != {"default"}, f"{page.name}:{block.first} sets nothing"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *CONTRIBUTING], ids=lambda page: page.relative_to(REPOSITORY).as_posix())
 def test_links_lead_somewhere(page):
     for target in re.findall(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)", prose_of(page)):
         if re.match(r"[a-z]+:", target):
@@ -327,6 +339,23 @@ def test_every_part_of_the_source_is_described():
             assert f"| `{part.name}` |" in index, part.name
         elif part.suffix == ".py" and not part.name.startswith("_"):
             assert f"`{part.name}`" in architecture, part.name
+
+
+def test_contributors_are_told_of_every_room():
+    guide, tests = (page.read_text(encoding="utf-8") for page in CONTRIBUTING)
+    for room in (REPOSITORY / "src" / "notewell").iterdir():
+        if room.is_dir() and (room / "__init__.py").exists():
+            assert f"`{room.name}/`" in guide, room.name
+    for folder in (REPOSITORY / "tests").iterdir():
+        if folder.is_dir() and (folder / "__init__.py").exists():
+            assert f"`{folder.name}/`" in tests, folder.name
+
+
+@pytest.mark.parametrize("page", [CONTRIBUTING[0], REPOSITORY / "docs" / "architecture.md"], ids=lambda page: page.name)
+def test_files_that_developers_are_told_of_exist(page):
+    roots = (REPOSITORY, REPOSITORY / "src" / "notewell")
+    for path in re.findall(r"`([\w./]+(?:/[\w.]*|\.py|\.md))`", page.read_text(encoding="utf-8")):
+        assert any((root / path).exists() for root in roots), path
 
 
 def test_the_commands_of_the_readme_are_those_that_ci_runs():

@@ -19,6 +19,8 @@ from notewell.sources.notes import NotesSource
 from notewell.text.lexicon import index_terms
 from tests.indexing.contents import contents_of, faults_of, fresh_contents
 
+pytestmark = pytest.mark.slow
+
 BOUNDED = settings(
     max_examples=50,
     deadline=None,  # the machine that runs this may be busy

@@ -20,6 +20,8 @@ from tests.embedding.local.tiny_gguf import write_embedding_gemma
 from tests.end_to_end.test_docs import EXAMPLE, REPOSITORY, Block, PageRun, Shown, blocks_of, prepare_environment
 from tests.fakes.providers import FakeGemini, FakeMistral, FakeOllama, FakeOpenAI, FakeProvider, FakeVoyage, Request
 
+pytestmark = pytest.mark.slow
+
 PAGE = REPOSITORY / "docs" / "providers.md"
 SHOWN_MODELS = "/home/you/.cache/notewell/models"
 Variables = dict[str, str]

@@ -85,6 +85,7 @@ def test_a_value_is_chosen_on_the_other_families():
     assert list(left_out_table(bowl, without_odd_one, [PAIRS]))[2].endswith("stays |")
 
 
+@pytest.mark.slow
 def test_tables_have_a_line_a_rule_and_a_line_a_set():
     header, _, pairs, together = gains_table(bowl, SETS, [PAIRS])
     assert header == "| rule | xquad-en | xquad-zh | scifact | corpus | mean |"

@@ -12,6 +12,8 @@ from notewell.evaluation.runner import evaluate
 from notewell.evaluation.test_sets import load_set
 from notewell.search.tuning import TUNING
 
+pytestmark = pytest.mark.slow
+
 FEATURES = Path(__file__).parents[2] / "evals" / "features"
 FLOORS = {  # under nDCG@10; without its feature each set falls below
     "typos": 0.95,

@@ -15,6 +15,8 @@ from notewell.evaluation.metrics import figures_document, figures_table
 from notewell.evaluation.runner import evaluate
 from notewell.evaluation.test_sets import load_set
 
+pytestmark = pytest.mark.slow
+
 CORPUS = Path(__file__).parents[2] / "evals" / "corpus"
 FLOORS = {"hybrid": 0.80, "keyword": 0.70, "weighted": 0.72, "rrf": 0.70}
 FLOORS_BY_KIND = {"names": 0.9, "ids": 0.95, "code": 0.9, "cjk": 0.95, "typos": 0.8, "other-languages": 0.9}

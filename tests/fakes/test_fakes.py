@@ -58,6 +58,7 @@ def test_a_status_is_answered_once_and_then_all_is_well(fake, client, fault, sta
     assert call(fake, client).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["hang", "hang_mid_body", "reset"])
 def test_the_wire_breaks(fake, client, fault):
     fake.inject(fault)
@@ -66,6 +67,7 @@ def test_the_wire_breaks(fake, client, fault):
     assert call(fake, client).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["truncated_json", "html_200"])
 def test_an_answer_that_is_no_json(fake, client, fault):
     fake.inject(fault)
@@ -75,6 +77,7 @@ def test_an_answer_that_is_no_json(fake, client, fault):
         answer.json()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "is_shown"),
     [
@@ -118,6 +121,7 @@ def test_requests_are_recorded_with_their_connection(fake, client):
     assert fake.connections == 1
 
 
+@pytest.mark.slow
 def test_a_request_that_hangs_does_not_hold_up_the_others(fake):
     fake.inject("hang")
     with httpx.Client(timeout=30) as client:

@@ -15,6 +15,8 @@ import pytest
 
 from tests.fakes.providers import FakeGemini, FakeMistral, FakeOllama, FakeOpenAI, FakeVoyage, vector_of
 
+pytestmark = pytest.mark.slow
+
 TEXTS = ["the guest network is VLAN 30", "服务器将在下周进行数据库迁移", "tea over coffee"]
 
 

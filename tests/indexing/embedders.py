@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from notewell.embedding.hashing import HashingEmbedder
+
+if TYPE_CHECKING:
+    from notewell.protocols import Matrix
 
 
 class WatchedEmbedder(HashingEmbedder):
@@ -16,7 +20,7 @@ class WatchedEmbedder(HashingEmbedder):
         self.embedded = 0
         self.calls = 0
 
-    def embed_documents(self, texts):
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
         self.calls += 1
         self._before(texts)
         vectors = super().embed_documents(texts)

@@ -12,6 +12,8 @@ from notewell import Memory
 
 from .contents import contents_of, faults_of, fresh_contents
 
+pytestmark = pytest.mark.slow
+
 
 def flipped(raw: bytes, chance: random.Random) -> bytes:
     damaged = bytearray(raw)

@@ -50,6 +50,7 @@ def test_conversations_are_found_with_their_true_lines(memory, talks):
     assert (shown.line_count, shown.next_first_line, shown.truncated) == (1, 20, False)
 
 
+@pytest.mark.slow
 def test_only_the_tail_is_read_chunked_and_embedded(memory, talks, tmp_path):
     file = talks / "a.jsonl"
     file.write_bytes(lines(0, 2000))

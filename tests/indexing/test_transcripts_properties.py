@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
@@ -96,6 +97,7 @@ def step(memory: Memory, talks: Path, what: str, name: str, argument: int) -> No
         change(talks / name, what, argument)
 
 
+@pytest.mark.slow
 @BOUNDED
 @given(history=STEPS)
 @example(history=[("append", "a.jsonl", 2), ("index", "a.jsonl", 0), ("append", "a.jsonl", 1), ("index", "a.jsonl", 0)])

@@ -67,6 +67,7 @@ def test_what_is_appended_is_found_without_anyone_asking(memory, tmp_path):
     check_against_fresh(memory, tmp_path)
 
 
+@pytest.mark.slow
 def test_an_append_reads_the_tail_alone(memory):
     session = memory.conversations.create().session_id
     memory.conversations.append(session, *said(0, 3000))

@@ -170,6 +170,7 @@ def test_paths_are_gathered_until_they_are_quiet():
     assert seen == [["a", "b"]]
 
 
+@pytest.mark.slow
 def test_a_conversation_that_never_pauses_is_indexed_all_the_same():
     done = threading.Event()
     follower = Follower(lambda paths: done.set(), 0.2)

@@ -9,6 +9,8 @@ import pytest
 from notewell import Memory
 from tests.fakes.providers import PROVIDERS, FakeOpenAI
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def provider():

@@ -17,6 +17,8 @@ from notewell.sources.watching import EventsUnavailableError, FileEvents, watche
 
 from .contents import contents_of, fresh_contents
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_S = 60  # for a busy machine; every wait ends as soon as the change is seen
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from notewell import Memory
-from notewell.types import StoredDocument
 
 WORDS = "harbour boat printer network queue postgres backup garden tea Lisbon 数据库 バックアップ".split()
 
 
-def message(number: int, words: int = 12) -> dict:
+def message(number: int, words: int = 12) -> dict[str, Any]:
     """Return a record of OpenClaw; every number says something else."""
     said = " ".join(
         WORDS[(number * 7 + step) % len(WORDS)] + ("" if step % 9 else f" at{step}") for step in range(words)
@@ -30,7 +30,7 @@ def append(file: Path, text: bytes) -> None:
         handle.write(text)
 
 
-def open_memory(workspace: Path, talks: Path, *, provider: str = "hashing", **options: object) -> Memory:
+def open_memory(workspace: Path, talks: Path, *, provider: str = "hashing", **options: Any) -> Memory:
     """Open a memory whose conversations lie in `talks`."""
     workspace.mkdir(exist_ok=True)
     return Memory.open(
@@ -45,13 +45,17 @@ def open_memory(workspace: Path, talks: Path, *, provider: str = "hashing", **op
 
 def documents_of(memory: Memory) -> dict[str, tuple[int, str, object]]:
     """Return size, hash and date of every transcript, as remembered."""
-    with memory._components.index.use() as store, store.reading() as snapshot:
-        stored: dict[tuple[str, str], StoredDocument] = dict(snapshot.documents("sessions"))
+    with memory._components.index.use() as store:
+        assert store is not None
+        with store.reading() as snapshot:
+            stored = dict(snapshot.documents("sessions"))
     return {path: (each.stamp.size, each.content_hash, each.dated) for (_, path), each in stored.items()}
 
 
 def position_of(memory: Memory, path: str) -> int:
-    """Return the byte up to which a transcript is taken in."""
-    with memory._components.index.use() as store, store.reading() as snapshot:
-        cursor = snapshot.cursor("sessions", path)
-    return json.loads(cursor)["bytes"] if cursor else 0
+    """Return the byte up to which a transcript is indexed."""
+    with memory._components.index.use() as store:
+        assert store is not None
+        with store.reading() as snapshot:
+            cursor = snapshot.cursor("sessions", path)
+    return int(json.loads(cursor)["bytes"]) if cursor else 0

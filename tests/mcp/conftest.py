@@ -6,7 +6,9 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -17,11 +19,14 @@ __all__ = ["notewell"]
 
 pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 
+
+__all__ = ["notewell"]
+
 COMMAND = [sys.executable, "-m", "notewell", "mcp"]
 
 
 @pytest.fixture
-def indexed(workspace):
+def indexed(workspace: Path) -> Path:
     with Memory.open(workspace, provider="none") as memory:
         memory.index()
     return workspace
@@ -32,7 +37,7 @@ def server_environment(**more: str) -> dict[str, str]:
 
 
 @contextmanager
-def http_server(workspace, *words: str, **environ: str):
+def http_server(workspace: Path, *words: str, **environ: str) -> Iterator[str]:
     """Run `notewell mcp --http` on a free port and yield its address; it must end cleanly when asked to."""
     process = subprocess.Popen(
         [*COMMAND, "--http", "--port", "0", "-w", str(workspace), *words],
@@ -42,6 +47,7 @@ def http_server(workspace, *words: str, **environ: str):
         env=server_environment(**environ),
         text=True,
     )
+    assert process.stderr is not None
     try:
         first = process.stderr.readline()
         address = re.search(r"http://\S+", first)

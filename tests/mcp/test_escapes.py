@@ -14,6 +14,8 @@ from tests.end_to_end.test_bad_input import escapes, fortress  # noqa: F401 - a 
 from .conftest import http_server
 from .wire import wire
 
+pytestmark = pytest.mark.slow
+
 SECRET = "secret content"
 
 

@@ -17,6 +17,8 @@ from notewell.mcp.transports import Guard, is_loopback
 
 from .conftest import http_server
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "correct horse battery staple"
 ASKED = {
     "jsonrpc": "2.0",

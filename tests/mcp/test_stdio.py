@@ -21,6 +21,8 @@ from tests.end_to_end.processes.plug_in import install
 from .conftest import COMMAND, server_environment
 from .wire import MODERN, wire
 
+pytestmark = pytest.mark.slow
+
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 TOOLS = ["memory_search", "memory_get", "memory_status"]
 

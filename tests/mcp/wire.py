@@ -6,7 +6,9 @@ import json
 import queue
 import subprocess
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from .conftest import COMMAND, server_environment
@@ -20,7 +22,11 @@ class Wire:
     """One server process; every line that it prints must be one message of the protocol."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         self.process = process
+        self.stdin, self.stdout, self.stderr = process.stdin, process.stdout, process.stderr
         self.envelope: dict[str, Any] = {}
         self.notifications: list[dict[str, Any]] = []
         self._ids = iter(range(1, 1_000_000))
@@ -29,13 +35,13 @@ class Wire:
         self._reader.start()
 
     def _read(self) -> None:
-        for line in self.process.stdout:
+        for line in self.stdout:
             self._lines.put(line)
         self._lines.put(b"")
 
     def send(self, message: dict[str, Any]) -> None:
-        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-        self.process.stdin.flush()
+        self.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        self.stdin.flush()
 
     def ask(self, method: str, params: dict[str, Any] | None = None, *, meta: dict[str, Any] | None = None) -> Any:
         """Send a request and return the answer to it, a result or an error."""
@@ -46,7 +52,7 @@ class Wire:
         self.send({"id": number, "method": method, "params": merged})
         while True:
             line = self._lines.get(timeout=PATIENCE_S)
-            assert line, f"the server ended: {self.process.stderr.read().decode()}"
+            assert line, f"the server ended: {self.stderr.read().decode()}"
             message = json.loads(line)
             assert message["jsonrpc"] == "2.0"
             if message.get("id") == number:
@@ -57,12 +63,13 @@ class Wire:
         """Call a tool and return the result."""
         answer = self.ask("tools/call", {"name": tool, "arguments": arguments})
         assert "result" in answer, answer
-        return answer["result"]
+        result: dict[str, Any] = answer["result"]
+        return result
 
     def shake_hands(self, version: str = "2025-11-25") -> dict[str, Any]:
         """Begin as clients before 2026-07-28 do, and return what the server said."""
         params = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
-        result = self.ask("initialize", params)["result"]
+        result: dict[str, Any] = self.ask("initialize", params)["result"]
         self.send({"method": "notifications/initialized"})
         return result
 
@@ -73,21 +80,22 @@ class Wire:
             "io.modelcontextprotocol/clientInfo": CLIENT,
             "io.modelcontextprotocol/clientCapabilities": {},
         }
-        return self.ask("server/discover")["result"]
+        result: dict[str, Any] = self.ask("server/discover")["result"]
+        return result
 
     def end(self) -> tuple[int, list[bytes], str]:
         """Close stdin as a client does that goes; return the exit code, what else was printed, and stderr."""
-        self.process.stdin.close()
+        self.stdin.close()
         code = self.process.wait(PATIENCE_S)
         self._reader.join()
         rest = []
         while line := self._lines.get_nowait():
             rest.append(line)
-        return code, rest, self.process.stderr.read().decode()
+        return code, rest, self.stderr.read().decode()
 
 
 @contextmanager
-def wire(workspace, *words: str, **environ: str):
+def wire(workspace: Path, *words: str, **environ: str) -> Iterator[Wire]:
     """Run `notewell mcp` and yield the line to it; it is gone at the end."""
     process = subprocess.Popen(
         [*COMMAND, "-w", str(workspace), *words],
@@ -104,6 +112,6 @@ def wire(workspace, *words: str, **environ: str):
         process.kill()
         process.wait(PATIENCE_S)
         line._reader.join()
-        for stream in (process.stdin, process.stdout, process.stderr):
+        for stream in (line.stdin, line.stdout, line.stderr):
             with suppress(BrokenPipeError):
                 stream.close()

@@ -92,9 +92,14 @@ def test_the_rarest_word_finds_its_note_in_a_corpus_of_any_size(tmp_path, size, 
 @pytest.mark.parametrize(
     "query", ["", "   ", '"', "*", "NEAR(", "a AND", "\x00", "-- ''", "{}[]()", "🎉", "x" * 100_000, "\ud800"]
 )
-def test_no_query_is_an_error(memory, query):
+def test_a_query_without_a_known_word_finds_nothing_and_is_no_error(memory, query):
     answer = memory.search(query)
-    assert answer.query == query
+    assert (answer.query, answer.hits) == (query, ())
+
+
+@pytest.mark.parametrize("syntax", ['"{}', "*{}", "NEAR({}", "{} AND", "text:{}", "-{}", "^{}*", "({} OR", "\x00{}"])
+def test_the_syntax_of_the_full_text_index_is_plain_text(memory, syntax):
+    assert paths(memory.search(syntax.format("heron"), min_score=0))[0] == "memory/network.md"
 
 
 @pytest.mark.parametrize("limit", [0, -1])

@@ -214,6 +214,7 @@ def test_a_lock_that_is_held_is_told(folder):
         pass
 
 
+@pytest.mark.slow
 def test_processes_at_once_lose_nothing(folder):
     script = (
         "import sys; from pathlib import Path; from notewell.memory.note_writing import append_note\n"
@@ -227,6 +228,7 @@ def test_processes_at_once_lose_nothing(folder):
     )
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_the_note_whole(folder):
     script = (
         "import sys; from pathlib import Path; from notewell.memory.note_writing import append_note\n"

@@ -79,6 +79,7 @@ def test_a_search_that_cannot_index_does_not_undo_the_note(workspace, monkeypatc
         assert memory.search("ferry").hits
 
 
+@pytest.mark.slow
 def test_processes_at_once_write_it_once(workspace):
     script = (
         "import sys; from notewell import Memory\n"

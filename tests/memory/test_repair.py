@@ -145,6 +145,7 @@ def flipped(raw, chance):
     return bytes(damaged)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [

@@ -92,6 +92,7 @@ def test_whatever_the_reranker_says(scores, new, weight):
     assert [place.position for place in places[len(new) :]] == list(range(len(new), len(ranking)))
 
 
+@pytest.mark.slow
 @given(st.lists(SHARES, min_size=5, max_size=30), st.integers(5, 30))
 def test_a_longer_ranking_does_not_change_the_pool(scores, length):
     ranking = sorted(scores, reverse=True)

@@ -48,6 +48,7 @@ def order(found, scale=SCALE):
     return [scored.candidate.chunk_id for scored in score_all(found, scale)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["hybrid", "semantic"])
 @pytest.mark.parametrize("fusion", FUSIONS)
 @given(found=candidates)

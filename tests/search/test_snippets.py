@@ -36,6 +36,7 @@ def test_a_long_line_is_cut_around_the_match(position):
     assert len(snippet) <= SNIPPET_CHARS
 
 
+@pytest.mark.slow
 @given(st.text(), st.dictionaries(st.text(min_size=1), st.floats(0, 9)), st.integers(20, 100))
 def test_the_limit_holds_for_any_text(text, weights, limit):
     assert len(make_snippet(text, weights, limit=limit)) <= limit

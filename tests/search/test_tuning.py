@@ -19,7 +19,7 @@ CALENDAR = {  # days of a month, months of a year, digits of a date
 COUNTING = {0, 1, -1, 2}  # first, last, both
 
 REASONS = {
-    "rerankers": {10.0: "seconds that a reranking provider may take"},
+    "rerankers.py": {10.0: "seconds that a reranking provider may take"},
     "dates/filters.py": {
         3: "ways to write a day",
         4: "days in a question that are also searched for in other ways; digits of a year",

@@ -113,6 +113,7 @@ def test_edit_distance(one, two, distance):
     assert edit_distance(one, two, at_most=2) == edit_distance(two, one, at_most=2) == distance
 
 
+@pytest.mark.slow
 @given(st.text("abcde", min_size=6, max_size=9))
 def test_words_one_typo_away_are_one_typo_away(word):
     assert {edit_distance(word, other, at_most=2) for other in one_typo_away(word)} == {1}

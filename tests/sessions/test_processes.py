@@ -14,6 +14,8 @@ import pytest
 
 from .conftest import texts
 
+pytestmark = pytest.mark.slow
+
 WORKER = Path(__file__).with_name("worker.py")
 PROCESSES, APPENDS = 4, 250
 KILLS = 12

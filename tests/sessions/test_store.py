@@ -8,6 +8,7 @@ import os
 import stat
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pyjson5
@@ -208,6 +209,7 @@ def test_fields_are_set_and_taken_away(store, chat):
 def test_the_newest_comes_first_and_kinds_are_listed_apart(store, chat):
     group = store.create(group_id="g-1").session_id
     store.append(chat, {"role": "user", "content": "later"})
+    time.sleep(0.002)  # sessions are ordered by the millisecond of their last message
     store.append(group, {"role": "user", "content": "latest"})
     assert [entry.session_id for entry in store.list()] == [group, chat]
     assert [entry.session_id for entry in store.list(kind="direct")] == [chat]

@@ -33,6 +33,7 @@ def states(before: bytes, after: bytes, offset: int):
         yield before[:offset] + new[:written] + old[written:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "new",
     [
@@ -77,6 +78,7 @@ def test_a_journal_torn_at_any_byte_means_that_nothing_was_written(store, chat):
     assert texts(store.get(chat)) == ["Where do we go?", "To Lisbon.", "later"]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     old=st.binary(min_size=1, max_size=80),
@@ -281,6 +283,7 @@ def seen(store):
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(steps=st.lists(STEPS, max_size=14))
 def test_any_sequence_of_calls_gives_what_a_plain_model_gives(tmp_path_factory, steps):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from notewell.sessions import ConversationStore
@@ -36,6 +37,5 @@ def hold(store: ConversationStore, session: str) -> None:
 
 if __name__ == "__main__":
     folder, task, *arguments = sys.argv[1:]
-    {"append": append, "everything": everything, "hold": hold}[task](
-        ConversationStore(Path(folder), lock_timeout_s=60), *arguments
-    )
+    tasks: dict[str, Callable[..., None]] = {"append": append, "everything": everything, "hold": hold}
+    tasks[task](ConversationStore(Path(folder), lock_timeout_s=60), *arguments)

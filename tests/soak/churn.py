@@ -20,8 +20,13 @@ def text(chance: random.Random, name: str) -> str:
 
 def size_of(memory: Memory) -> int:
     memory.close()
+    return size_on_disk(memory)
+
+
+def size_on_disk(memory: Memory) -> int:
     path = memory._components.folder.current()
-    return sum(p.stat().st_size for p in path.parent.glob(f"{path.name}*"))
+    assert path is not None
+    return sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))
 
 
 def run(folder: Path, *, count: int, seed: int) -> bool:
@@ -55,8 +60,7 @@ def run(folder: Path, *, count: int, seed: int) -> bool:
                 memory.index()
             else:
                 memory.search("word1 word2")
-            path = memory._components.folder.current()
-            largest = max(largest, sum(p.stat().st_size for p in path.parent.glob(f"{path.name}*")))
+            largest = max(largest, size_on_disk(memory))
         memory.index()
         assert faults_of(memory) == []
         assert memory.verify().equal

@@ -6,6 +6,7 @@ import random
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 from tests.end_to_end.processes.conftest import Worker, write_note
 from tests.end_to_end.processes.test_kill import SCENARIOS, Stage, check_after_kill
@@ -26,6 +27,7 @@ def run(folder: Path, *, count: int, seed: int) -> bool:
             write_note(notes / "memory", number)
         stage = Stage(notes, base, indexed=indexed, changed=changed)
         calls = worker.index(stage.set_up(0), profile=True, **options)["calls"]
+        assert isinstance(calls, int)
         started = time.monotonic()
         worker.index(stage.set_up(1), **options)
         stages[name] = (stage, options, calls, time.monotonic() - started)
@@ -34,7 +36,7 @@ def run(folder: Path, *, count: int, seed: int) -> bool:
         name = chance.choice(list(stages))
         stage, options, calls, seconds = stages[name]
         if chance.random() < 0.5:
-            point = {"profile": True, "kill_at_call": chance.randrange(1, calls)}
+            point: dict[str, Any] = {"profile": True, "kill_at_call": chance.randrange(1, calls)}
         else:
             point = {"kill_after_s": chance.random() * seconds}
         target = stage.set_up(number)

@@ -34,6 +34,7 @@ def run(folder: Path, *, count: int, seed: int) -> bool:
     with Memory.open(notes, provider="hashing") as memory:
         memory.index()
         current = memory._components.folder.current()
+        assert current is not None
         earlier = current.read_bytes()
         write_note(notes / "memory", 8)
         memory.index()

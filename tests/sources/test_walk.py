@@ -144,6 +144,7 @@ if os.name != "nt":
     OPERATIONS = (*OPERATIONS, _to_link, _to_folder, _lock_folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_a_remembering_listing_equals_a_fresh_one(tree, seed):
     """Also when the folders had time to settle, and when they had not."""

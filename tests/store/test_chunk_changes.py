@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notewell.store.chunk_changes import StoredRow, plan_chunks
-from tests.store.builders import prepared
+from notewell.testing.samples import prepared
 
 
 def stored(number, text, *, line=1, context="", turn=0, parts=1):

@@ -13,8 +13,10 @@ import pytest
 
 from notewell.errors import DiskFullError, StoreError
 from notewell.store.sqlite import open_index
+from notewell.testing.samples import IDENTITY, chunks_of, document, embed_pending, terms, vectors_of
 from notewell.types import EVERYTHING
-from tests.store.builders import IDENTITY, chunks_of, document, embed_pending, terms, vectors_of
+
+pytestmark = pytest.mark.slow
 
 
 def write_forever(path, first_round, ready):

@@ -105,6 +105,7 @@ def test_a_pointer_that_names_no_index_means_nothing_is_indexed(folder, live, co
         assert store is None
 
 
+@pytest.mark.slow
 def test_many_readers_never_fail_while_the_index_is_rebuilt_again_and_again(workspace):
     stop = threading.Event()
 

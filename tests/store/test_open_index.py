@@ -16,8 +16,8 @@ import pytest
 from notewell.errors import IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
 from notewell.store.sqlite import open_index, schema
 from notewell.store.sqlite.connection import connect
+from notewell.testing.samples import IDENTITY, chunks_of, document, embed_pending, prepared, terms, vectors_of
 from notewell.types import EVERYTHING, ChunkPlace
-from tests.store.builders import IDENTITY, chunks_of, document, embed_pending, prepared, terms, vectors_of
 from tests.store.other_user import run_as_other_user
 
 
@@ -367,6 +367,7 @@ def _create_and_put(path, name, start):
     store.close()
 
 
+@pytest.mark.slow
 def test_processes_that_create_the_same_index_share_it(tmp_path):
     spawn = multiprocessing.get_context("spawn")
     start = spawn.Event()
@@ -388,7 +389,7 @@ def test_processes_that_create_the_same_index_share_it(tmp_path):
 FORK = """
 import os, sys, threading
 from pathlib import Path
-from tests.store.builders import chunks_of, document
+from notewell.testing.samples import chunks_of, document
 from notewell.store.sqlite import open_index
 store = open_index(Path(sys.argv[1]), create=True, read_only=False)
 store.put_document(document("parent.md"), chunks_of("before"), {})
@@ -410,6 +411,7 @@ store.close()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_uses_connections_of_its_own(tmp_path):
     result = subprocess.run(
@@ -442,6 +444,7 @@ def test_more_snapshots_at_once_than_connections_are_kept(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["index.sqlite"]
 
 
+@pytest.mark.slow
 def test_keyword_use_never_imports_numpy(tmp_path):
     script = (
         "import sys; from pathlib import Path; from tests.store.builders_without_numpy import use;"

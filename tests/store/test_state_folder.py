@@ -121,6 +121,7 @@ def test_one_writer_at_a_time(folder):
         pass
 
 
+@pytest.mark.slow
 def test_a_waiting_writer_waits_for_as_long_as_the_one_at_work_gets_on_with_it(folder):
     """The holder works for longer than the patience of the one who waits, but is seen to write."""
     index = folder.path / "index-1.sqlite"
@@ -143,6 +144,7 @@ def test_a_waiting_writer_waits_for_as_long_as_the_one_at_work_gets_on_with_it(f
     worker.join()
 
 
+@pytest.mark.slow
 def test_a_waiting_writer_may_give_up(folder):
     other = StateFolder(folder.path)
     with folder.write_lock(0), pytest.raises(IndexBusyError), other.write_lock(600, give_up=lambda: True):

@@ -9,7 +9,7 @@ import pytest
 
 from notewell.store.sqlite import open_index
 from notewell.store.sqlite.segments import EXACT_LIMIT
-from tests.store.builders import IDENTITY, chunks_of, document, vector_for, vectors_of
+from notewell.testing.samples import IDENTITY, chunks_of, document, vector_for, vectors_of
 
 SECRET = "zanzibarquux"
 OWN_TABLES = ("documents", "chunks", "chunk_texts", "vectors", "segment_slots", "terms_docsize")
@@ -101,6 +101,7 @@ def test_verify_finds_what_is_out_of_step(tmp_path, corruption, finding):
     store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "corruption",
     [

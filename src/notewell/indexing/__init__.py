@@ -1,1 +1,1 @@
-"""The only write path: files in, an up-to-date store out."""
+"""Keeps the index up to date with the files: the only write path."""

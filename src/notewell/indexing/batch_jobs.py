@@ -47,7 +47,7 @@ def open_batch(
 ) -> BatchRun | None:
     """Return the batch jobs of one sync, or None where it has nothing to do with any.
 
-    Jobs that an earlier sync started are collected in any case, but waited for only if this one asks for jobs, too.
+    Jobs that an earlier sync started are collected in any case; the sync waits only for its own.
     """
     makes_jobs = settings.enabled if policy.batch is None else policy.batch
     if embedder is None or policy.spending_limit or not (makes_jobs or (state_folder / FOLDER).exists()):
@@ -63,7 +63,7 @@ def open_batch(
 
 @dataclass(slots=True)
 class Watch:
-    """When a job is polled next, and since when it is waited for; moments of `time.monotonic()`."""
+    """When a job is polled next, and since when the sync has been waiting; moments of `time.monotonic()`."""
 
     since: float
     pause_s: float
@@ -284,7 +284,7 @@ class BatchRun:
         watch.pause_s = min(watch.pause_s * GROWTH, max(LONGEST_PAUSE_S, self._settings.poll_interval_ms / 1000))
 
     def _lateness(self, record: JobRecord, watch: Watch) -> str:
-        """Say why a job is not waited for any longer; empty while it is."""
+        """Say why the sync stops waiting for a job; empty while it waits."""
         minutes = self._settings.timeout_minutes
         if self._settings.wait and time.monotonic() - watch.since > minutes * 60:
             return f"not done after {minutes} minutes"

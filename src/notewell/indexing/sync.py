@@ -70,7 +70,7 @@ class Sync:
     def run(self, policy: SyncPolicy = EVERYTHING) -> IndexReport:
         """Bring the index up to date, waiting for another process if need be; rebuild it if it has to be.
 
-        If the embedder fails, the fallback embeds. Batch jobs are waited for without holding the write lock.
+        If the embedder fails, the fallback embeds. The write lock is released while batch jobs run.
         """
         if not self.folder.writable():
             raise IndexReadOnlyError(

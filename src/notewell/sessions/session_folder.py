@@ -5,7 +5,7 @@ chats/<id>.json5           direct conversations
 groups/<id>.json5          conversations that others read, too
 archive/chats, archive/groups
 compacted/<id>.<n>.jsonl   messages that a summary took the place of
-damaged/                   files that could not be read, kept as they were
+`damaged/`                 files that could not be read, kept as they were
 .locks, .journal           nothing to keep
 """
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from notewell import Memory
 
 
 @pytest.fixture
-def memory(workspace):
+def memory(workspace: Path) -> Iterator[Memory]:
     with Memory.open(workspace, provider="none") as opened:
         yield opened

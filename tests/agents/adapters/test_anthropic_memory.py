@@ -141,6 +141,7 @@ def is_documented(command: dict, ours: str, theirs: str) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SEQUENCES))
 def test_the_same_calls_give_the_same_answers_and_files(seed, tmp_path):
     rng = random.Random(seed)
@@ -236,6 +237,7 @@ def test_a_path_that_is_not_plainly_below_memories_is_refused(path, memory):
     assert after == before
 
 
+@pytest.mark.slow
 def test_three_hundred_escapes_lead_nowhere(tmp_path):
     """Whatever form a path takes below /memories, only plain notes of memory/ are ever shown or made."""
     guarded = [
@@ -474,7 +476,7 @@ def messages_api():
     handler = type("Handler", (FakeMessages,), {"requests": [], "commands": []})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = False
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     yield handler, f"http://127.0.0.1:{server.server_port}"
     server.shutdown()

@@ -51,6 +51,7 @@ def plain(items):
     return sorted((item.namespace, item.key, repr(item.value)) for item in items)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_it_does_what_langgraphs_own_store_does(seed, memory):
     rng = random.Random(seed)

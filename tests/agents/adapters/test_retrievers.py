@@ -8,6 +8,8 @@ import pytest
 
 from notewell import Memory, QueryError
 
+pytestmark = pytest.mark.slow
+
 
 def langchain_retriever(memory, **options):
     pytest.importorskip("langchain_core", reason="needs the extra `langchain`")

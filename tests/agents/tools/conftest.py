@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from notewell import Memory
@@ -9,12 +12,12 @@ from notewell.agents.tools import MemoryTools
 
 
 @pytest.fixture
-def memory(workspace):
+def memory(workspace: Path) -> Iterator[Memory]:
     with Memory.open(workspace, provider="none") as opened:
         opened.index()
         yield opened
 
 
 @pytest.fixture
-def tools(memory) -> MemoryTools:
+def tools(memory: Memory) -> MemoryTools:
     return MemoryTools(memory)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ class Harbour:
     workspace: Path
     memories: ExitStack
 
-    def settings(self, *, cache: bool = True, on_search: bool = False, **batch: object) -> Settings:
+    def settings(self, *, cache: bool = True, on_search: bool = False, **batch: Any) -> Settings:
         # Nobody waits for real here: jobs of the fakes are done at the second look.
         remote = RemoteSettings(
             base_url=self.fake.base_url, api_key=self.fake.key, batch=BatchSettings(**{"poll_interval_ms": 2, **batch})
@@ -57,7 +58,7 @@ class Harbour:
             sync=SyncSettings(on_search=on_search),
         )
 
-    def open(self, **options: object) -> Memory:
+    def open(self, **options: Any) -> Memory:
         return self.memories.enter_context(Memory(self.workspace, self.settings(**options)))
 
     @property
@@ -68,7 +69,7 @@ class Harbour:
     @property
     def jobs(self) -> int:
         """How many jobs the provider was asked to make, and would want to be paid for."""
-        return len(self.fake.book.jobs)
+        return len(self.fake.book.jobs)  # type: ignore[attr-defined]  # every fake with jobs has a book
 
     def texts_embedded_at_once(self) -> int:
         """How many texts went the ordinary way."""
@@ -94,12 +95,12 @@ class Harbour:
 
 
 @pytest.fixture(params=WITH_JOBS)
-def harbour(request, tmp_path) -> Iterator[Harbour]:
+def harbour(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Harbour]:
     with PROVIDERS[request.param]() as fake, ExitStack() as memories:
         yield Harbour(fake, write_notes(tmp_path / "notes"), memories)
 
 
 @pytest.fixture
-def openai_harbour(tmp_path) -> Iterator[Harbour]:
+def openai_harbour(tmp_path: Path) -> Iterator[Harbour]:
     with PROVIDERS["openai"]() as fake, ExitStack() as memories:
         yield Harbour(fake, write_notes(tmp_path / "notes"), memories)

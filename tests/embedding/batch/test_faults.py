@@ -12,6 +12,8 @@ from tests.fakes.providers import FakeOpenAI
 
 from .conftest import NOTES, Harbour, write_notes
 
+pytestmark = pytest.mark.slow
+
 HALF = NOTES // 2
 MOST_CALLS = 60  # a run of one job that goes wrong in every way makes fewer
 

@@ -18,6 +18,8 @@ from tests.fakes.providers import FakeOllama
 
 from .conftest import NOTES, write_notes
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_run_that_waits_has_every_vector_and_embeds_nothing_the_ordinary_way(harbour):
     memory = harbour.open()

@@ -10,6 +10,8 @@ import pytest
 
 from .conftest import NOTES, WITH_JOBS
 
+pytestmark = pytest.mark.slow
+
 LIMIT_S = 60  # for a process that should end much sooner
 EVERY_STEP = [
     (moment, route)

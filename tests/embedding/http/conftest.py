@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 stamina = pytest.importorskip("stamina", reason="the extra `remote` is not installed")
@@ -9,6 +11,6 @@ pytest.importorskip("httpx", reason="the extra `remote` is not installed")
 
 
 @pytest.fixture(autouse=True)
-def without_waits():
+def without_waits() -> Iterator[None]:
     with stamina.set_testing(True, attempts=3, cap=True):
         yield

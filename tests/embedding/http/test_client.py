@@ -116,6 +116,7 @@ def test_a_refusal_is_one_call(status):
     assert len(server.requests) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("manner", ["hang", "hang_mid_body"])
 def test_silence_is_bounded_and_told(manner):
     with serving() as server, client_of(server.url) as client:

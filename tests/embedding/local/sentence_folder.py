@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ def write_sentence_folder(
     folder: Path,
     *,
     seed: int = 0,
-    pooling: dict | None = None,
+    pooling: dict[str, Any] | None = None,
     prompts: dict[str, str] | None = None,
     pooled_output: bool = False,
     inputs: tuple[str, ...] = ("input_ids", "attention_mask", "token_type_ids"),

@@ -25,6 +25,8 @@ from notewell.embedding.local.models import packaged_model_file
 from notewell.embedding.local.token_ids import WindowTokenizer
 from notewell.errors import EmbedderUnavailableError
 
+pytestmark = pytest.mark.slow
+
 TEXTS = {
     "empty": "",
     "one word": "Hello",

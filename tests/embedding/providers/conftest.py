@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from tests.fakes.providers import PROVIDERS
+from notewell.embedding.providers.embedder import RemoteEmbedder
+from tests.fakes.providers import PROVIDERS, FakeProvider
 
 from .opening import open_embedder
 
@@ -13,20 +16,20 @@ pytest.importorskip("httpx", reason="the extra `remote` is not installed")
 
 
 @pytest.fixture(autouse=True)
-def without_waits():
+def without_waits() -> Iterator[None]:
     with stamina.set_testing(True, attempts=3, cap=True):
         yield
 
 
 @pytest.fixture(params=sorted(PROVIDERS))
-def fake(request):
+def fake(request: pytest.FixtureRequest) -> Iterator[FakeProvider]:
     """Each provider in turn."""
     with PROVIDERS[request.param]() as provider:
         yield provider
 
 
 @pytest.fixture
-def embedder(fake):
+def embedder(fake: FakeProvider) -> Iterator[RemoteEmbedder]:
     opened = open_embedder(fake)
     yield opened
     opened.close()

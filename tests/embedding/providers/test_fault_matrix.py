@@ -12,6 +12,8 @@ from tests.fakes.providers import INDEX_FAULTS, PROVIDERS, STATUS_FAULTS, VECTOR
 
 from .opening import open_memory
 
+pytestmark = pytest.mark.slow
+
 stamina = pytest.importorskip("stamina", reason="the extra `remote` is not installed")
 DEFAULT = RetryPolicy()
 NOTES = {

@@ -15,7 +15,10 @@ from tests.fakes.providers import FakeOpenAI
 
 from .opening import open_memory
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals"),
+]
 
 
 @pytest.fixture

@@ -314,6 +314,7 @@ def test_a_text_that_turns_out_too_long_is_split_then():
     assert part.failed == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("poisoned", [[0], [119], [3, 4, 60]])
 def test_a_poisoned_text_costs_itself(fake, embedder, poisoned):
     texts = [f"{text} thermonuclear" if at in poisoned else text for at, text in enumerate(many())]

@@ -9,6 +9,8 @@ from tests.fakes.providers import FakeGemini, FakeOpenAI
 
 from .opening import open_memory
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def many_notes(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
@@ -14,7 +16,7 @@ __all__ = ["indexed"]
 
 
 @pytest.fixture
-def client_from_npm():
+def client_from_npm() -> Callable[[str], None]:
     """Return a function that makes sure of an npm package, or skips with the reason."""
 
     def need(package: str) -> None:

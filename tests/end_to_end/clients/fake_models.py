@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -52,7 +53,7 @@ def _json(handler: BaseHTTPRequestHandler, document: dict[str, Any], status: int
 
 def _message_events(block: dict[str, Any], delta: dict[str, Any], stop: str) -> list[dict[str, Any]]:
     usage = {"input_tokens": 10, "output_tokens": 10}
-    message = {
+    message: dict[str, Any] = {
         "id": "msg_1",
         "type": "message",
         "role": "assistant",
@@ -126,7 +127,7 @@ def _function(tools: list[dict[str, Any]]) -> dict[str, str]:
 
 
 @contextmanager
-def fake_model(question: str):
+def fake_model(question: str) -> Iterator[FakeModel]:
     """Serve both APIs on a free port; `requests` holds what the client asked the model."""
     model = FakeModel(question)
 

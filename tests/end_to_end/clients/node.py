@@ -1,6 +1,6 @@
 """Real clients from npm: installed once into the user's cache folder, where Node 24 and the network are there.
 
-Versions are pinned: what is tested must not change with the day. `python -m surfaces.mcp.node`, run in `tests/`,
+Versions are pinned: what is tested must not change with the day. `python -m tests.end_to_end.clients.node`
 installs them all beforehand.
 """
 
@@ -13,6 +13,7 @@ import subprocess
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import filelock
 import platformdirs
@@ -102,7 +103,9 @@ def environment(**more: str) -> dict[str, str]:
     return kept | {"PATH": path, "NOTEWELL_CONFIG": os.devnull, "NOTEWELL_PROVIDER": "none"} | more
 
 
-def run(package: str, program: str, *words: str, timeout_s: float = 120, **options) -> subprocess.CompletedProcess[str]:
+def run(
+    package: str, program: str, *words: str, timeout_s: float = 120, **options: Any
+) -> subprocess.CompletedProcess[str]:
     """Run a program of a package and return what it printed."""
     programs = install(package)
     suffix = ".cmd" if os.name == "nt" else ""

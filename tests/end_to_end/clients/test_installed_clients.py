@@ -18,6 +18,8 @@ pytest.importorskip("pyjson5", reason="needs the extra `sessions`")
 from . import node
 from .fake_models import fake_model
 
+pytestmark = pytest.mark.slow
+
 PLUGIN = Path(__file__).parents[3] / "plugins" / "claude-code"
 
 

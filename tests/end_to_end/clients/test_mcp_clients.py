@@ -13,6 +13,8 @@ from tests.mcp.conftest import COMMAND, http_server
 from . import node
 from .fake_models import fake_model
 
+pytestmark = pytest.mark.slow
+
 QUESTION = "what did we decide about PostgreSQL for billing?"
 CITATION = "memory/2026-11-01.md#L1-L3"
 

@@ -40,8 +40,9 @@ class FaultyLayer(apsw.VFS):
         self.fault: Fault | None = None
         super().__init__(name, "")
 
-    def excepthook(self, *_: object) -> None:
+    def excepthook(self, *_: object) -> bool:
         """Planted failures are no news."""
+        return True
 
     def reach(self, operation: str) -> None:
         self.calls[operation] += 1
@@ -58,35 +59,36 @@ class FaultyLayer(apsw.VFS):
         self.calls.clear()
         self.fault = fault
 
-    def xOpen(self, name, flags):
+    def xOpen(self, name: apsw.URIFilename | str | None, flags: list[int]) -> apsw.VFSFile:
         self.reach("open")
         return _File(self, name, flags)
 
-    def xDelete(self, name, sync_folder):
+    def xDelete(self, name: str, sync_folder: bool) -> None:
         self.reach("delete")
         super().xDelete(name, sync_folder)
 
 
 class _File(apsw.VFSFile):
-    def __init__(self, layer: FaultyLayer, name, flags) -> None:
+    def __init__(self, layer: FaultyLayer, name: apsw.URIFilename | str | None, flags: list[int]) -> None:
         self._layer = layer
         super().__init__("", name, flags)
 
-    def excepthook(self, *_: object) -> None:
+    def excepthook(self, *_: object) -> bool:
         """Planted failures are no news."""
+        return True
 
-    def xRead(self, amount, offset):
+    def xRead(self, amount: int, offset: int) -> bytes:
         self._layer.reach("read")
         return super().xRead(amount, offset)
 
-    def xWrite(self, data, offset):
+    def xWrite(self, data: bytes, offset: int) -> None:
         self._layer.reach("write")
         super().xWrite(data, offset)
 
-    def xSync(self, flags):
+    def xSync(self, flags: int) -> None:
         self._layer.reach("sync")
         super().xSync(flags)
 
-    def xTruncate(self, size):
+    def xTruncate(self, size: int) -> None:
         self._layer.reach("truncate")
         super().xTruncate(size)

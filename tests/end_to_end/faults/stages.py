@@ -73,5 +73,5 @@ class Stage:
 
 
 @pytest.fixture(scope="session")
-def stage(tmp_path_factory) -> Stage:
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
     return Stage(tmp_path_factory.mktemp("stage"))

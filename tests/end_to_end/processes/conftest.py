@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def write_note(folder: Path, number: int, generation: int = 0) -> None:
 
 
 @pytest.fixture
-def notes(tmp_path) -> Path:
+def notes(tmp_path: Path) -> Path:
     """A workspace of 24 notes."""
     folder = tmp_path / "notes"
     (folder / "memory").mkdir(parents=True)
@@ -45,27 +46,30 @@ class Worker:
         self._process = subprocess.Popen(
             [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
         )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._requests, self._answers = self._process.stdin, self._process.stdout
 
     def index(self, workspace: Path, **options: object) -> dict[str, object]:
         """Index once; returns whether it was killed, and how many calls it took if they were counted."""
-        self._process.stdin.write(json.dumps({"workspace": str(workspace), **options}) + "\n")
-        self._process.stdin.flush()
+        self._requests.write(json.dumps({"workspace": str(workspace), **options}) + "\n")
+        self._requests.flush()
         told: dict[str, object] = {}
         while "done" not in told:
-            line = self._process.stdout.readline()
+            line = self._answers.readline()
             assert line, "the worker ended"
             told |= json.loads(line)
         assert "failed" not in told, told["failed"]
         return told
 
     def close(self) -> None:
-        self._process.stdin.close()
+        self._requests.close()
         self._process.wait(timeout=60)
-        self._process.stdout.close()
+        self._answers.close()
 
 
 @pytest.fixture(scope="module")
-def worker():
+def worker() -> Iterator[Worker]:
     if not hasattr(os, "fork"):
         pytest.skip("killing so many processes needs fork; test_interrupts.py kills whole ones everywhere")
     started = Worker()

@@ -17,6 +17,8 @@ from tests.indexing.contents import contents_of, faults_of, fresh_contents
 
 from .plug_in import install
 
+pytestmark = pytest.mark.slow
+
 # The embedder says that it has come to its third batch, then waits to be stopped.
 WAIT_AT_THIRD_BATCH = """
         import os, time

@@ -14,6 +14,8 @@ from tests.indexing.contents import contents_of, faults_of, fresh_contents
 
 from .conftest import write_note
 
+pytestmark = pytest.mark.slow
+
 POINTS = 20  # a scenario and way of killing: 5 x 2 x 20 = 200, as the reliability goals ask
 
 

@@ -11,6 +11,8 @@ import pytest
 from tests.indexing.contents import contents_of, faults_of
 from tests.indexing.transcripts import append, documents_of, lines, open_memory, position_of
 
+pytestmark = pytest.mark.slow
+
 POINTS = 7  # a scenario
 PIECE_CHARS = 3_000
 

@@ -15,6 +15,8 @@ from notewell import Memory
 from tests.indexing.contents import contents_of, faults_of, fresh_contents
 from tests.indexing.embedders import WatchedEmbedder
 
+pytestmark = pytest.mark.slow
+
 REWRITER = """
 import itertools, sys, time
 from pathlib import Path

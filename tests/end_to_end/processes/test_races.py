@@ -17,6 +17,8 @@ from tests.indexing.embedders import WatchedEmbedder
 
 from .conftest import write_note
 
+pytestmark = pytest.mark.slow
+
 LINKS = hasattr(os, "symlink") and os.name != "nt"
 
 

@@ -10,6 +10,8 @@ from notewell import Memory
 
 from .folders import as_plain_user, with_mode
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def indexed(workspace):

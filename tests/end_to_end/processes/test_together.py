@@ -7,9 +7,13 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from notewell import Memory
 from tests.indexing.contents import contents_of, faults_of, fresh_contents
 from tests.soak.readers import measure
+
+pytestmark = pytest.mark.slow
 
 WRITER = """
 import sys

@@ -12,6 +12,8 @@ import os
 import signal
 import sys
 import time
+from types import FrameType
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +22,11 @@ from notewell.embedding.hashing import HashingEmbedder
 from notewell.sources.transcripts import growing
 
 
-def index(request) -> None:
+def index(request: dict[str, Any]) -> None:
     """Do one indexing run, and die in the midst of it if asked to."""
     calls = 0
 
-    def count(frame, event, argument):
+    def count(frame: FrameType, event: str, _: object) -> None:
         nonlocal calls
         if "count" in request and (event, frame.f_code.co_name) != ("call", request["count"]):
             return
@@ -45,7 +47,7 @@ def index(request) -> None:
     answer({"calls": calls})
 
 
-def answer(document) -> None:
+def answer(document: object) -> None:
     """Write one line."""
     sys.stdout.write(json.dumps(document) + "\n")
     sys.stdout.flush()

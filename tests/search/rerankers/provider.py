@@ -55,6 +55,9 @@ def running(name: str) -> Iterator[Provider]:
     provider = Provider(name)
 
     class Handler(BaseHTTPRequestHandler):
+        wbufsize = -1  # headers and body leave in one packet: no wait for a delayed acknowledgement
+        disable_nagle_algorithm = True
+
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             provider.requests.append(request)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 AT = "2026-03-04T10:00:00.000Z"
 
 
-def openclaw(role: str, content: object, *, at: object = AT) -> dict:
+def openclaw(role: str, content: object, *, at: object = AT) -> dict[str, Any]:
     return {
         "type": "message",
         "id": "a1",
@@ -17,21 +18,21 @@ def openclaw(role: str, content: object, *, at: object = AT) -> dict:
     }
 
 
-def claude(role: str, content: object, *, at: object = AT, **marks: object) -> dict:
+def claude(role: str, content: object, *, at: object = AT, **marks: object) -> dict[str, Any]:
     record = {"parentUuid": None, "isSidechain": False, "userType": "external", "cwd": "/home/x", "sessionId": "s1"}
     return record | {"type": role, "message": {"role": role, "content": content}, "uuid": "u1", "timestamp": at} | marks
 
 
-def codex(payload: dict, *, kind: str = "response_item", at: object = AT) -> dict:
+def codex(payload: dict[str, Any], *, kind: str = "response_item", at: object = AT) -> dict[str, Any]:
     return {"timestamp": at, "type": kind, "payload": payload}
 
 
-def codex_message(role: str, text: str) -> dict:
+def codex_message(role: str, text: str) -> dict[str, Any]:
     block = "output_text" if role == "assistant" else "input_text"
     return codex({"type": "message", "role": role, "content": [{"type": block, "text": text}]})
 
 
-def text_block(text: str) -> dict:
+def text_block(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 

@@ -193,6 +193,7 @@ RECORDS = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, derandomize=True, deadline=None)
 @given(RECORDS)
 def test_no_record_is_too_odd(record):

@@ -21,6 +21,7 @@ def test_forty_kinds_and_more_are_known_and_planted():
     assert known - set(FORMS) - set(VALUES) == {"putty-key"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_none_is_missed_and_each_kind_is_named(seed):
     missed, misnamed = [], []

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -135,8 +136,10 @@ def test_secrets_run_together_are_hidden_for_good(pieces):
     assert once.text.count("\n") == text.count("\n")
 
 
+@pytest.mark.slow
 def test_text_of_one_long_run_takes_no_time():
     """Quadratic patterns would take minutes here."""
+    started = time.process_time()
     for piece in (
         "a",
         "AKIA",
@@ -151,6 +154,7 @@ def test_text_of_one_long_run_takes_no_time():
     ):
         text = piece * (60_000 // len(piece))
         REDACTOR.redact(text)
+    assert time.process_time() - started < 20  # seconds; half a second is usual
 
 
 # --- the key -------------------------------------------------------------------------------------
@@ -169,6 +173,7 @@ def test_the_key_is_made_once_and_is_for_the_user_alone(monkeypatch, tmp_path):
     assert list(path.parent.iterdir()) == [path]
 
 
+@pytest.mark.slow
 def test_processes_that_start_together_share_one_key(tmp_path):
     path = tmp_path / "redaction.key"
     script = f"from notewell.text.redaction import redact; print(redact({TOKEN!r}).text)"

@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from datetime import date
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from notewell.types import Chunk, EmbedderIdentity, FileStamp, PreparedChunk, StoredDocument, Term, hash_text
+from notewell.types import (
+    Chunk,
+    EmbedderIdentity,
+    FileStamp,
+    PreparedChunk,
+    SourceName,
+    StoredDocument,
+    Term,
+    hash_text,
+)
+
+if TYPE_CHECKING:
+    from notewell.protocols import Store, Vector
 
 DIMENSIONS = 32
 IDENTITY = EmbedderIdentity("test", "directions", "k" * 64, DIMENSIONS)
 
 
-def document(path="memory/a.md", *, source="memory", dated=None, size=1, text="") -> StoredDocument:
+def document(
+    path: str = "memory/a.md",
+    *,
+    source: SourceName = "memory",
+    dated: str | None = None,
+    size: int = 1,
+    text: str = "",
+) -> StoredDocument:
+    """Return a document; its hash comes from the text, or else from the path."""
     return StoredDocument(
         FileStamp(source, path, size=size, mtime_ns=size * 1000),
         hash_text(text or path),
@@ -21,31 +43,37 @@ def document(path="memory/a.md", *, source="memory", dated=None, size=1, text=""
     )
 
 
-def prepared(text, *, context="", line=1, path_terms="", turn=0, parts=1) -> PreparedChunk:
+def prepared(
+    text: str, *, context: str = "", line: int = 1, path_terms: str = "", turn: int = 0, parts: int = 1
+) -> PreparedChunk:
+    """Return a chunk whose terms are its words in lower case."""
     chunk = Chunk(line, line + text.count("\n"), text, context, turn)
     return PreparedChunk(chunk, " ".join(text.lower().split()), f"{context} {path_terms}".lower().strip(), parts)
 
 
-def chunks_of(*texts, context="") -> list[PreparedChunk]:
+def chunks_of(*texts: str, context: str = "") -> list[PreparedChunk]:
+    """Return chunks ten lines apart."""
     return [prepared(text, line=10 * number + 1, context=context) for number, text in enumerate(texts)]
 
 
-def terms(*words) -> list[Term]:
+def terms(*words: str) -> list[Term]:
+    """Return one term a word."""
     return [Term((word,)) for word in words]
 
 
-def vector_for(text) -> np.ndarray:
+def vector_for(text: str) -> Vector:
     """A direction that depends on nothing but the text."""
     seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
     vector = np.random.default_rng(seed).normal(size=DIMENSIONS).astype(np.float32)
-    return vector / np.linalg.norm(vector)
+    return np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)
 
 
-def vectors_of(chunks) -> dict[str, np.ndarray]:
+def vectors_of(chunks: Iterable[PreparedChunk]) -> dict[str, Vector]:
+    """Return the vectors of chunks by their hashes."""
     return {item.chunk.embedded_hash: vector_for(item.chunk.text) for item in chunks}
 
 
-def embed_pending(store) -> int:
+def embed_pending(store: Store) -> int:
     """Give every pending chunk its vector; return how many there were."""
     done = 0
     while waiting := store.pending(limit=500):
@@ -54,7 +82,8 @@ def embed_pending(store) -> int:
     return done
 
 
-def ids_by_text(store) -> dict[str, int]:
+def ids_by_text(store: Store) -> dict[str, int]:
+    """Return the ids of all chunks by their texts."""
     with store.reading() as snapshot:
         found = snapshot.chunks(range(1, 100_000))
     return {chunk.text: chunk_id for chunk_id, chunk in found.items()}
