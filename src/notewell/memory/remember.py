@@ -13,7 +13,6 @@ from notewell.indexing.sync import BACKGROUND
 from notewell.memory.note_writing import Appended, Provenance, append_note, daily_note, entry_text, notes_lock
 from notewell.memory.reading import read_note
 from notewell.search.options import SearchOptions, build_request
-from notewell.sources.front_matter import split_front_matter
 from notewell.sources.privacy import DIRECT, Audience, is_private
 from notewell.types import KnownAlready, Remembered
 
@@ -57,7 +56,7 @@ def remember(
     in_note: list[Known] = []
 
     def says_so(note: str) -> bool:
-        if audience.is_group and is_private(path, split_front_matter(note)[0], note):
+        if audience.is_group and is_private(path, note):
             raise PathRefusedError(path)  # a group must not learn whether it is known there already
         in_note[:] = [known for known in similar_statements(entry, path, note) if known.same]
         return bool(in_note) and not force

@@ -76,6 +76,7 @@ class NotesSource:
             raise FileNotFoundError(f"not a path of this memory: {path!r}")
         raw, info = read_below(place.root.base, place.below_base)
         text = decode_note(raw)
+        private = is_private(path, text)
         if self._redacted:
             text = redact(text).text
         metadata, body_first_line = split_front_matter(text)
@@ -86,7 +87,7 @@ class NotesSource:
             body_first_line=body_first_line,
             metadata=metadata,
             dated=note_date(path, metadata),
-            private=is_private(path, metadata, text),
+            private=private,
         )
 
     def _is_public(self, path: str) -> bool:

@@ -90,6 +90,11 @@ def _possible(db: Database, found: list[Row]) -> list[Row]:
     raise db.corrupt("the length of a text")
 
 
+def rarity(rows: int, holding: int) -> float:
+    """Return how much FTS5 weighs a term that so many of the rows hold, as its bm25() computes it."""
+    return max(math.log((rows - holding + 0.5) / (holding + 0.5)), 1e-6)
+
+
 def terms_beginning(db: Database, prefix: str, *, lengths: range, limit: int) -> list[str]:
     """Return indexed terms that begin with `prefix`, in order, whose length is in `lengths`."""
     if not prefix or not lengths or limit < 1:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from notewell.store.sqlite.vector_search import VectorSearch
 
 META_FOR_ALL = frozenset({"profile", "building", "workspace"})  # the rest may say how much is private
+MOST_RESCORED = 2_000  # chunks found by a keyword search for a group: their scores are computed again
 LEAST_TERMS = 200  # looked at for a group, because some may be of hidden documents only
 
 
@@ -51,7 +52,7 @@ class SqliteSnapshot:
     def end(self) -> None:
         """Cut the snapshot off its connection, which goes back to the pool."""
         self._open_db = None
-        for kept in ("_counts", "_identity", "_has_vectors"):
+        for kept in ("_counts", "_whole_counts", "_hides_some", "_identity", "_has_vectors"):
             vars(self).pop(kept, None)
 
     @property
@@ -87,7 +88,7 @@ class SqliteSnapshot:
         return stored_embedder(self._db)
 
     @cached_property
-    def _counts(self) -> Counts:
+    def _whole_counts(self) -> Counts:
         # Through its partial index the count of pending chunks costs nothing once all are embedded.
         found = self._db.rows(
             "SELECT documents, chunks, vectors, (SELECT count(*) FROM chunks WHERE has_vector = 0) FROM totals"
@@ -95,18 +96,27 @@ class SqliteSnapshot:
         if len(found) != 1 or not all(isinstance(value, int) for value in found[0]):
             raise self._db.corrupt("the record of its totals")
         files, chunks, vectors, pending = found[0]
-        condition, values = document_condition(self._within)
-        if condition:  # counting what is hidden is faster than counting the rest: it is usually less
-            hidden = self._db.rows(
-                "SELECT count(DISTINCT documents.id), count(chunks.id), ifnull(sum(has_vector = 1), 0),"  # noqa: S608
-                " ifnull(sum(has_vector = 0), 0) FROM documents LEFT JOIN chunks ON document_id = documents.id"
-                f" WHERE NOT ({condition})",
-                values,
-            )[0]
-            files, chunks, vectors, pending = (
-                total - less for total, less in zip((files, chunks, vectors, pending), hidden, strict=True)
-            )
         return Counts(files=files, chunks=chunks, pending=pending, embedded=vectors)
+
+    @cached_property
+    def _counts(self) -> Counts:
+        whole = self._whole_counts
+        condition, values = document_condition(self._within)
+        if not condition:
+            return whole
+        # Counting what is hidden is faster than counting the rest: it is usually less.
+        files, chunks, vectors, pending = self._db.rows(
+            "SELECT count(DISTINCT documents.id), count(chunks.id), ifnull(sum(has_vector = 1), 0),"  # noqa: S608
+            " ifnull(sum(has_vector = 0), 0) FROM documents LEFT JOIN chunks ON document_id = documents.id"
+            f" WHERE NOT ({condition})",
+            values,
+        )[0]
+        return Counts(
+            files=whole.files - files,
+            chunks=whole.chunks - chunks,
+            pending=whole.pending - pending,
+            embedded=whole.embedded - vectors,
+        )
 
     def _seen(self, joined_by: str) -> tuple[str, list[str | int]]:
         """Return the SQL condition that hides documents, and its values; both empty when none is hidden."""
@@ -186,10 +196,34 @@ class SqliteSnapshot:
         also: Collection[int] = (),
     ) -> Sequence[Match]:
         scope = self._narrowed(scope)
-        return keyword.keyword_matches(self._db, terms, limit=limit, scope=scope, led_by=led_by, also=also)
+        if not self._hides_some:
+            return keyword.keyword_matches(self._db, terms, limit=limit, scope=scope, led_by=led_by, also=also)
+        most = max(limit, MOST_RESCORED) if limit > 0 else limit
+        found = keyword.keyword_matches(self._db, terms, limit=most, scope=scope, led_by=led_by, also=also)
+        scores = self.keyword_scores(terms, [match.chunk_id for match in found])
+        ranked = sorted((Match(match.chunk_id, scores[match.chunk_id]) for match in found), key=_best_first)
+        wanted = set(also)
+        return [match for place, match in enumerate(ranked) if place < limit or match.chunk_id in wanted]
 
     def keyword_scores(self, terms: Sequence[Term], chunk_ids: Collection[int]) -> Mapping[int, float]:
-        return keyword.keyword_scores(self._db, terms, self._visible(chunk_ids))
+        if not self._hides_some:
+            return keyword.keyword_scores(self._db, terms, chunk_ids)
+        # BM25 is a sum over the terms, each weighed by how rare it is. How rare it is among hidden texts must not show:
+        # whoever may write a note with a guessed word would see in its score whether others hold that word.
+        seen = self._visible(chunk_ids)
+        rows, within = self._whole_counts.chunks, self.counts().chunks
+        scores: dict[int, float] = {}
+        everywhere = keyword.document_frequencies(self._db, terms, at_most=rows)
+        here = self.document_frequencies(terms, at_most=rows)
+        for term, in_all, in_seen in zip(terms, everywhere, here, strict=True):
+            share = keyword.rarity(within, in_seen) / keyword.rarity(rows, in_all)
+            for chunk_id, score in keyword.keyword_scores(self._db, [term], seen).items():
+                scores[chunk_id] = scores.get(chunk_id, 0.0) + score * share
+        return {chunk_id: float(f"{score:.9g}") for chunk_id, score in scores.items()}  # equal ones stay equal
+
+    @cached_property
+    def _hides_some(self) -> bool:
+        return self._within.public_only and self.counts() != self._whole_counts
 
     def vector_matches(self, vector: Vector, *, limit: int, scope: Scope) -> Sequence[Match]:
         dimensions = self._dimensions()
@@ -273,6 +307,10 @@ class SqliteSnapshot:
     @cached_property
     def _has_vectors(self) -> bool:
         return bool(self._db.value("SELECT vectors FROM totals"))  # counting those that wait takes a scan of them
+
+
+def _best_first(match: Match) -> tuple[float, int]:
+    return -match.score, match.chunk_id
 
 
 def stored_embedder(db: Database) -> EmbedderIdentity | None:
