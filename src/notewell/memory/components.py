@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -76,6 +77,9 @@ class Components:
         """Return the session store, for a group with no conversation but its own."""
         from notewell.sessions import ConversationStore
 
+        self.folder.check_owner()
+        if not self.folder.is_inside and self.folder.writable():
+            self.folder.ensure()  # another workspace must not take it for its own
         own = frozenset({self.audience.session} if self.audience.session else ())
         return ConversationStore(self.sessions_folder, group_only=own if self.audience.is_group else None)
 
@@ -159,9 +163,12 @@ def open_components(
     tuning: Tuning | None = None,
 ) -> Components:
     """Return the parts of one agent's memory; an `embedder` takes the place of the configured one."""
-    folder = StateFolder(state_folder(settings, workspace, agent))
-    index = LiveIndex(folder, lambda path: _open_store(path, folder, settings))
     notes = _open_notes(workspace, settings, DIRECT)
+    folder = StateFolder(
+        state_folder(settings, workspace, agent), workspace, lambda: _holds_same_notes(folder, notes, settings)
+    )
+    folder.check_owner()
+    index = LiveIndex(folder, lambda path: _open_store(path, folder, settings))
     transcripts = _open_transcripts(settings, folder.path / SESSIONS_FOLDER, DIRECT)
     sources = _sources(settings, notes, transcripts)
     embedders = Embedders(settings, embedder, lambda: _identity_of_vectors(index))
@@ -194,6 +201,21 @@ def open_components(
         answering=build_answering(index=index, notes=notes, transcripts=transcripts, sync=sync),
         build_answering=build_answering,
     )
+
+
+def _holds_same_notes(folder: StateFolder, notes: NotesSource, settings: Settings) -> bool:
+    """Return whether at least half of the indexed notes are here, under the same path and of the same size."""
+    path = folder.current()
+    if path is None:
+        return False
+    try:
+        with closing(_open_index(path, settings, read_only=True)) as store, store.reading() as snapshot:
+            indexed = {stored: known.stamp.size for (_, stored), known in snapshot.documents("memory").items()}
+    except (StoreError, FileNotFoundError):
+        return False
+    here = {stamp.path: stamp.size for stamp in notes.list().files}
+    same = sum(here.get(stored) == size for stored, size in indexed.items())
+    return bool(same) and same * 2 >= len(indexed)
 
 
 def _open_notes(workspace: Path, settings: Settings, audience: Audience) -> NotesSource:
@@ -232,6 +254,7 @@ def _identity_of_vectors(index: LiveIndex) -> EmbedderIdentity | None:
 
 
 def _open_store(path: Path, folder: StateFolder, settings: Settings) -> Store:
+    folder.check_owner()  # two workspaces may have been opened before either had written here
     try:
         return _open_index(path, settings, read_only=not folder.writable())
     except DiskFullError:  # even opening for writing needs some room; searching does not
