@@ -108,7 +108,9 @@ class Components:
         transcripts = _open_transcripts(self.settings, self.sessions_folder, audience)
         sources = _sources(self.settings, notes, transcripts)
         assert isinstance(whole.sync, Sync)
-        index = GroupIndex(whole.sync.live, group_scope(audience.own_transcripts))
+        scope = group_scope(audience.own_transcripts)
+        searched = GroupIndex(whole.sync.live, scope)
+        index = GroupIndex(whole.sync.live, scope, lambda path: whole.notes.exists(path) and not notes.exists(path))
         sync = GroupSync(whole.sync, index, sources)
         return replace(
             whole,
@@ -117,7 +119,7 @@ class Components:
             transcripts=transcripts,
             sources=sources,
             sync=sync,
-            answering=self.build_answering(index=index, notes=notes, transcripts=transcripts, sync=sync),
+            answering=self.build_answering(index=searched, notes=notes, transcripts=transcripts, sync=sync),
             audience=audience,
             behind=whole,
         )

@@ -38,17 +38,29 @@ EMBEDDER_FAILED = "embedding failed; the owner sees why with `notewell index`"
 
 
 class GroupIndex:
-    """Lends the index for reading, without what is hidden."""
+    """Lends the index for reading, without what is hidden.
 
-    def __init__(self, live: StoreAccess, scope: Scope) -> None:
+    `hides` says of a note whether it became private since it was indexed. That takes a look at every note, so a search
+    does without: it looks at the notes that it found.
+    """
+
+    def __init__(self, live: StoreAccess, scope: Scope, hides: Callable[[str], bool] | None = None) -> None:
         self._live = live
         self._scope = scope
+        self._hides = hides
 
     @contextmanager
     def use(self) -> Iterator[ReadableStore | None]:
         """Yield the current store, or None when nothing has been indexed yet."""
         with self._live.use() as store:
-            yield GroupStore(store, self._scope) if store else None
+            yield GroupStore(store, self._narrowed(store)) if store else None
+
+    def _narrowed(self, store: Store) -> Scope:
+        if self._hides is None:
+            return self._scope
+        with store.reading_within(self._scope) as snapshot:
+            indexed = [path for _, path in snapshot.documents("memory")]
+        return replace(self._scope, without=frozenset(filter(self._hides, indexed)))
 
     def close(self) -> None:
         """Close what is open; the next use opens it again."""

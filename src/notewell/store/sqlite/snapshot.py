@@ -128,7 +128,7 @@ class SqliteSnapshot:
         if self._within.public_only:
             own = self._within.own_transcripts
             own = own & scope.own_transcripts if scope.public_only else own
-            scope = replace(scope, public_only=True, own_transcripts=own)
+            scope = replace(scope, public_only=True, own_transcripts=own, without=self._within.without)
         return without_idle_filters(self._db, scope)
 
     def _visible(self, chunk_ids: Collection[int]) -> Collection[int]:
