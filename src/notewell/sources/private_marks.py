@@ -133,11 +133,12 @@ def _yaml_entries(block: str) -> Iterator[tuple[str, object]]:
     """Follow the events of the parser: it is not recursive, and no tag of YAML makes it build an object."""
     import yaml  # costs 15 ms
 
+    document = f"---{block}" if block[:1].isspace() else f"---\n{block}"
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     named: dict[str, str] = {}  # scalars with an anchor
     waiting: list[str | None] = []  # for each open mapping the key whose value comes next; for a list `_ITEMS`
     try:
-        for event in yaml.parse(f"---{block}", Loader=loader):
+        for event in yaml.parse(document, Loader=loader):
             if isinstance(event, yaml.CollectionEndEvent):
                 waiting.pop()
             if not isinstance(event, yaml.NodeEvent):
