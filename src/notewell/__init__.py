@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from notewell.errors import (
+    BackendError,
     BadVectorError,
     ConversationError,
     CostLimitError,
@@ -48,10 +49,15 @@ from notewell.errors import (
 )
 from notewell.types import (
     BatchJob,
+    BatchState,
+    CacheState,
     Check,
+    ContextFile,
     CostEstimate,
+    Fallback,
     ForgetReport,
     Forgotten,
+    FtsState,
     Hit,
     IndexPreview,
     IndexReport,
@@ -63,8 +69,10 @@ from notewell.types import (
     Progress,
     Remembered,
     SearchAnswer,
+    SessionContext,
     SourceCounts,
     Status,
+    VectorState,
     Verification,
 )
 
@@ -76,14 +84,19 @@ if TYPE_CHECKING:
     from notewell.search.options import SearchOptions
     from notewell.sessions import ConversationStore
     from notewell.settings import Settings
+    from notewell.store.lancedb import LanceEntry, LanceHit, LanceMemory
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AsyncMemory",
+    "BackendError",
     "BadVectorError",
     "BatchJob",
+    "BatchState",
+    "CacheState",
     "Check",
+    "ContextFile",
     "ConversationError",
     "ConversationStore",
     "CostEstimate",
@@ -91,8 +104,10 @@ __all__ = [
     "DiskFullError",
     "EmbedderError",
     "EmbedderUnavailableError",
+    "Fallback",
     "ForgetReport",
     "Forgotten",
+    "FtsState",
     "Hit",
     "IndexBusyError",
     "IndexCorruptError",
@@ -104,6 +119,9 @@ __all__ = [
     "IndexState",
     "IndexTooNewError",
     "KnownAlready",
+    "LanceEntry",
+    "LanceHit",
+    "LanceMemory",
     "Memory",
     "MemoryDisabledError",
     "NoteNotFoundError",
@@ -123,6 +141,7 @@ __all__ = [
     "SearchAnswer",
     "SearchOptions",
     "SessionBusyError",
+    "SessionContext",
     "SessionDamagedError",
     "SessionExistsError",
     "SessionInputError",
@@ -133,6 +152,7 @@ __all__ = [
     "SourceCounts",
     "Status",
     "StoreError",
+    "VectorState",
     "Verification",
     "WorkspaceError",
     "WorkspaceNotFoundError",
@@ -146,6 +166,9 @@ __all__ = [
 _HOMES = {
     "AsyncMemory": "notewell.memory.async_memory",
     "ConversationStore": "notewell.sessions",
+    "LanceEntry": "notewell.store.lancedb",
+    "LanceHit": "notewell.store.lancedb",
+    "LanceMemory": "notewell.store.lancedb",
     "Memory": "notewell.memory.memory",
     "SearchOptions": "notewell.search.options",
     "Settings": "notewell.settings",

@@ -16,6 +16,7 @@
     │   ├── ProviderError                    a remote provider is unreachable, refuses, or sends an invalid response
     │   └── BadVectorError
     ├── CostLimitError              exit 1   embedding would cost more than the settings allow without confirmation
+    ├── BackendError                exit 1   the configured search program cannot answer
     ├── RerankerError               exit 1   a reranker is missing, unreachable or sent an invalid response
     ├── ConversationError           exit 1   the session store cannot do what was requested
     │   ├── SessionNotFoundError
@@ -150,6 +151,10 @@ class BadVectorError(EmbedderError):
 
 class CostLimitError(NotewellError):
     """Embedding would cost more than the spending limit, and nobody is there to confirm it."""
+
+
+class BackendError(NotewellError):
+    """The search program that the settings name is missing, broken or too slow; the builtin index answers instead."""
 
 
 class RerankerError(NotewellError):

@@ -259,6 +259,11 @@ class ReadableStore(Protocol):
     @property
     def read_only(self) -> bool: ...
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """What every answer should say about it, such as a part that is missing; usually nothing."""
+        ...
+
     def reading(self) -> AbstractContextManager[Snapshot]:
         """Open a snapshot; several threads may each have one, also while another thread writes."""
         ...

@@ -10,10 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
-from typing import Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 SourceName = Literal["memory", "sessions"]
 SearchMode = Literal["hybrid", "semantic", "keyword"]
+Backend = Literal["builtin", "qmd"]
+Category = Literal["preference", "fact", "decision", "entity", "other"]  # of a remembered fact
 
 
 def hash_text(text: str) -> str:
@@ -31,6 +34,8 @@ class FileStamp(NamedTuple):
     path: str  # as stored and cited: "/" on every platform, relative to the workspace
     size: int  # bytes
     mtime_ns: int
+    ctime_ns: int = 0  # also changes when a file keeps its mtime, as with `cp -p`; 0 where there is none (Windows)
+    inode: int = 0  # another one: another file was put in its place
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,14 @@ class Piece:
 # --- chunking -> store -------------------------------------------------------------------------
 
 
+class EntryLabel(NamedTuple):
+    """What the index keeps of a remembered entry besides its text."""
+
+    id: str
+    category: Category
+    importance: int  # 1 to 10
+
+
 @dataclass(frozen=True)  # no slots: the hashes are computed once, on demand
 class Chunk:
     """A contiguous run of lines of one document, small enough to embed."""
@@ -96,6 +109,7 @@ class Chunk:
     text: str
     context: str = ""  # heading trail, e.g. "Network > Guest wifi"; searched and embedded, never shown as text
     turn: int = 0  # which message of a conversation, 1-based; 0 in notes
+    label: EntryLabel | None = None  # of the remembered entry that it is, or is a part of
 
     @cached_property
     def text_hash(self) -> str:
@@ -143,7 +157,8 @@ class StoredChunk:
     text: str
     context: str
     turn: int = 0  # which message of a conversation, 1-based; 0 in notes
-    parts: int = 1  # chunks that its message, or its note, is cut into
+    parts: int = 1  # chunks that its message, its entry, or its note, is cut into
+    label: EntryLabel | None = None  # of the remembered entry that it is, or is a part of
 
 
 class ChunkPlace(NamedTuple):
@@ -217,11 +232,12 @@ class Scope:
     own_transcripts: frozenset[str] = frozenset()  # conversations that may be seen all the same, by path
     without: frozenset[str] = frozenset()  # notes that may not be seen either, with `public_only`
     undated: bool = False  # documents without a date pass since and until, too
+    category: Category | None = None  # only remembered entries of this one
 
     @property
     def picks_documents(self) -> bool:
         """Whether it is more than a choice of sources."""
-        return self.since is not None or self.until is not None or self.public_only
+        return self.since is not None or self.until is not None or self.public_only or self.category is not None
 
 
 EVERYTHING = Scope()
@@ -261,6 +277,9 @@ class Hit:
     text_score: float | None = None  # how much of the query the text matches, 0 to 1
     relevance: float | None = None  # the score before age counted; None where age does not count
     explanation: Mapping[str, float | str] | None = None  # only with `explain`
+    entry: str | None = None  # id of the remembered entry that it is; None in other text
+    category: Category | None = None  # of that entry
+    importance: int | None = None  # of that entry, 1 to 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +293,14 @@ class IndexState:
 
 
 @dataclass(frozen=True, slots=True)
+class Fallback:
+    """Something else answers than the settings ask for."""
+
+    instead_of: str  # "qmd", or an embedding provider; JSON calls it `from`
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class SearchAnswer:
     """What was found, how, and what the reader should know about it."""
 
@@ -282,6 +309,10 @@ class SearchAnswer:
     hits: tuple[Hit, ...]
     index: IndexState
     notes: tuple[str, ...] = ()
+    backend: Backend = "builtin"  # which gave this answer
+    fallback: Fallback | None = None  # why it was not the one that the settings ask for
+    provider: str | None = None  # of the embedder of the query; None when keyword search answered
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +325,64 @@ class NoteText:
     line_count: int
     truncated: bool
     next_first_line: int | None  # where to go on; None at the end of the file
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFile:
+    """A file that belongs into the context of a session, and how much of it is there."""
+
+    path: str  # relative to the workspace
+    missing: bool  # also what the audience may not see
+    raw_chars: int
+    injected_chars: int
+
+    @property
+    def truncated(self) -> bool:
+        """Whether a part was left out."""
+        return self.injected_chars < self.raw_chars
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContext:
+    """What an agent should know at the start of a session."""
+
+    text: str  # for the system prompt, fenced as data; empty when there is nothing to know
+    files: tuple[ContextFile, ...]
+    workspace: str
+    generated_at_ms: int  # since 1970
+    notes: tuple[str, ...] = ()
+
+    def report(self, prompt: str = "", *, provider: str | None = None, model: str | None = None) -> dict[str, Any]:
+        """Return the report that OpenClaw keeps with a session, as `system_prompt_report`.
+
+        `prompt` is the system prompt that was sent, the text of this context in it; `provider` and `model` are those
+        that it was sent to. Without a prompt the report is an estimate.
+        """
+        injected = len(self.text) if not prompt or self.text in prompt else 0
+        chars = len(prompt) or injected
+        answered_by = {"provider": provider, "model": model}
+        return {
+            "source": "run" if prompt else "estimate",
+            "generatedAt": self.generated_at_ms,
+            **{name: value for name, value in answered_by.items() if value is not None},
+            "workspaceDir": self.workspace,
+            "systemPrompt": {
+                "chars": chars,
+                "projectContextChars": injected,
+                "nonProjectContextChars": chars - injected,
+            },
+            "injectedWorkspaceFiles": [
+                {
+                    "name": file.path.rpartition("/")[2],
+                    "path": str(Path(self.workspace) / file.path),
+                    "missing": file.missing,
+                    "rawChars": file.raw_chars,
+                    "injectedChars": file.injected_chars,
+                    "truncated": file.truncated,
+                }
+                for file in self.files
+            ],
+        }
 
 
 # --- indexing ----------------------------------------------------------------------------------
@@ -411,6 +500,52 @@ class BatchJob:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheState:
+    """The embedding cache."""
+
+    enabled: bool
+    entries: int
+    max_entries: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FtsState:
+    """Keyword search."""
+
+    enabled: bool
+    available: bool
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorState:
+    """Vector search."""
+
+    enabled: bool
+    available: bool | None  # None before an index was opened that needs an extension
+    driver: str
+    extension_path: str = ""  # of the settings
+    load_error: str = ""
+    dims: int | None = None  # of the stored vectors
+
+
+@dataclass(frozen=True, slots=True)
+class BatchState:
+    """The settings for batch jobs, and how the last run with any went."""
+
+    enabled: bool
+    failures: int
+    limit: int  # of failures: then the run goes on without jobs
+    wait: bool
+    concurrency: int
+    poll_interval_ms: int
+    timeout_ms: int
+    last_error: str = ""
+    last_provider: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """Where the memory is, what it holds and how it would answer."""
 
@@ -426,18 +561,22 @@ class Status:
     index_embedder: str | None  # the identity the stored vectors belong to
     sources: Sequence[SourceName]
     index_bytes: int
-    cache_entries: int
-    cache_bytes: int
+    cache: CacheState
+    vector: VectorState
+    fts: FtsState
+    batch: BatchState
     read_only: bool
     stale: bool
     checks: tuple[Check, ...] = ()  # with deep=True
     notes: tuple[str, ...] = ()
+    backend: Backend = "builtin"  # which answers searches now
+    fallback: Fallback | None = None  # the backend or the embedding provider that the settings ask for cannot be used
     jobs: tuple[BatchJob, ...] = ()  # in progress at a provider
     provider: str = "none"  # of the embedder in use
     model: str = ""  # of the embedder in use
-    fell_back: bool = False  # the embedder in use is the fallback; `embedder_reason` says why
-    dimensions: int | None = None  # of the stored vectors
-    index_path: str | None = None  # the index file that answers; None before the first index
+    requested_provider: str = "auto"
+    db_path: str | None = None  # the index file that answers; None before the first index
+    extra_paths: tuple[str, ...] = ()
     source_counts: tuple[SourceCounts, ...] = ()
 
 
@@ -462,7 +601,8 @@ class Remembered:
     path: str  # the note it was put into, or would have been
     first_line: int | None = None  # of the new entry, 1-based; None when nothing was written
     last_line: int | None = None
-    citation: str = ""  # path#L5-L7 of the new entry, or where it was known
+    citation: str = ""  # path#L5-L7 of the new entry's text, or where it was known
+    entry: str = ""  # the short id of the new entry; empty when nothing was written
     known: tuple[KnownAlready, ...] = ()  # the same or similar statements, the most similar first
     redacted: tuple[str, ...] = ()  # kinds of secrets that were redacted
     notes: tuple[str, ...] = ()

@@ -91,6 +91,7 @@ def test_init_of_the_current_folder(notewell, tmp_path, monkeypatch):
     assert notewell("init", "--json").document == {
         "workspace": str(tmp_path),
         "made": [str(tmp_path / "memory"), str(tmp_path / "MEMORY.md")],
+        "notes": [],
     }
     assert notewell("init", "--json").document["made"] == []
 
@@ -187,7 +188,8 @@ def test_the_json_of_a_search_is_exactly_what_is_documented(notewell, indexed):
     done = notewell("search", "guest network name", "-w", indexed, "--json")
     assert (done.code, done.err) == (0, "")
     document = done.document
-    assert list(document) == ["query", "mode", "hits", "index", "notes"]
+    keys = ["query", "mode", "hits", "index", "notes", "backend", "fallback", "provider", "model"]
+    assert list(document) == keys
     assert (document["query"], document["mode"], document["notes"]) == ("guest network name", "hybrid", [])
     assert document["index"] == {"files": 7, "chunks": document["index"]["chunks"], "pending": 0, "stale": False}
     assert document["hits"]
@@ -728,6 +730,11 @@ def test_every_help_ends_with_an_example_that_runs(notewell, example, monkeypatc
         write_conversations(example, tmp_path, "7f3a")
         transcript = next(tmp_path.rglob("talk.jsonl"))
         (example / "event.json").write_text(json.dumps({"transcript_path": str(transcript)}), encoding="utf-8")
+    if name == "config import":
+        (tmp_path / ".openclaw").mkdir()
+        (tmp_path / ".openclaw" / "openclaw.json").write_text(
+            '{"memory": {"query": {"hybrid": {"temporalDecay": {"enabled": true}}}}}', encoding="utf-8"
+        )
     if "evals/corpus" in words:
         write_test_set(example / "evals/corpus")
     if "download" in words:  # one that is there already is not fetched

@@ -53,3 +53,21 @@ def test_before_it_came_the_search_says_how_to_get_it(notewell, workspace, hub):
     done = notewell("search", "printer", "-w", workspace, "--set", "provider=local", "--set", f"model={NAME}", "--json")
     assert done.document["mode"] == "keyword"
     assert any("is not downloaded yet; run `notewell download`" in note for note in done.document["notes"])
+
+
+@pytest.mark.parametrize("name", ["embeddinggemma-300m-qat-q8_0", "embeddinggemma-300M-QAT-Q8_0.gguf"])
+def test_openclaws_default_model_by_its_name(notewell, workspace, hub, name):
+    assert notewell("download", name, "-w", workspace).out.endswith("embeddinggemma-300m-qat-Q8_0.gguf\n")
+    path = "/ggml-org/embeddinggemma-300m-qat-q8_0-GGUF/resolve/main/embeddinggemma-300m-qat-Q8_0.gguf"
+    assert hub.requests[0][0] == path
+
+
+def test_no_workspace_is_needed(notewell, hub, tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    done = notewell("download", NAME)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.endswith("tiny.gguf\n")
+    assert list(elsewhere.iterdir()) == []
+    assert notewell("download", NAME, "-w", elsewhere / "none").code == 1  # a workspace that is named must exist

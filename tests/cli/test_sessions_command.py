@@ -75,12 +75,19 @@ def test_import_says_what_was_left_out_and_goes_on_after_a_failure(sessions, tmp
     done = sessions("import", good, bad, tmp_path / "none.jsonl", "--json")
     assert done.code == 1
     assert done.document["imported"] == [
-        {"file": str(good), "sessionId": "good", "kind": "direct", "messages": 1, "leftOut": {"not JSON": 1}}
+        {
+            "file": str(good),
+            "sessionId": "good",
+            "kind": "direct",
+            "messages": 1,
+            "added": 1,
+            "leftOut": {"not JSON": 1},
+        }
     ]
     assert [each["file"] for each in done.document["failed"]] == [str(bad), str(tmp_path / "none.jsonl")]
     assert "no message in it" in done.err
     again = sessions("import", good, "--json")
-    assert (again.code, again.document["error"]["kind"]) == (1, "session_exists")
+    assert (again.code, again.document["imported"][0]["messages"], again.document["imported"][0]["added"]) == (0, 1, 0)
     assert sessions("import", good, bad, "--id", "x").code == 1
     named = sessions("import", good, "--id", "mine", "--kind", "group")
     assert named.out == f"mine: 1 messages of {good}; left out: 1 not JSON\n"
@@ -181,3 +188,63 @@ def test_a_session_that_cannot_be_read_is_named_by_search_status_and_doctor(note
     for words in (("index",), ("search", "heron"), ("status",), ("doctor",)):
         told = notewell(*words, "-w", workspace, *SESSIONS)
         assert "cannot be read" not in told.out + told.err, words
+
+
+def test_ids_of_groups_are_taken_as_they_are(notewell, sessions, workspace):
+    groups = workspace / ".notewell" / "main" / "sessions" / "groups"
+    groups.mkdir(parents=True)
+    names = ("120363@g.us", "-1001234567890", "550E8400-E29B-41D4-A716-446655440000")
+    for name in names:
+        text = f'{{version: 2, messages: [{{role: "user", content: "quuxword of {name}", timestamp: 1704067200000}}]}}'
+        (groups / f"{name}.json5").write_text(text, encoding="utf-8")
+    assert {line.split()[0] for line in sessions("list").out.splitlines()} == set(names)
+    for name in names:
+        shown = sessions("show", name)
+        assert (shown.code, f"quuxword of {name}" in shown.out) == (0, True)
+        own = ("--chat", "group", "--session", name, "-w", workspace, *SESSIONS)
+        found = notewell("search", "quuxword", "--json", *own)
+        assert [hit["path"] for hit in found.document["hits"]] == [f"sessions/groups/{name}.json5"]
+        assert f"quuxword of {name}" in notewell("get", f"sessions/groups/{name}.json5", *own).out
+    assert sessions("show", "-1001234567890", "--lst", 1).code == 2
+    assert "No such option '--lst'" in sessions("show", "chat", "--lst", 1).err
+    assert sessions("repair", names[2].lower(), "--json").document["sessionId"] == names[2]
+    assert sessions("delete", "-1001234567890", "--yes").code == 0
+
+
+def test_a_folder_is_imported_file_by_file(notewell, sessions, workspace, tmp_path):
+    folder = tmp_path / "sessions"
+    (folder / "groups").mkdir(parents=True)
+    (folder / "chats").mkdir()
+    (folder / "registry.json5").write_text("{sessions: []}", encoding="utf-8")
+    (folder / "chats" / "one.json5").write_text("{messages: [{role: 'user', content: 'quuxone'}]}", encoding="utf-8")
+    (folder / "chats" / "torn.json5").write_text("{messages: [", encoding="utf-8")
+    (folder / "chats" / "two.json").write_text('{"messages": [{"role": "user", "content": "quuxtwo"}]}')
+    (folder / "groups" / "120363@g.us.json5").write_text("{messages: [{role: 'user', content: 'quuxthree'}]}")
+    (folder / "old.jsonl").write_text('{"role": "user", "content": "quuxfour"}\n', encoding="utf-8")
+    done = sessions("import", folder, "--json")
+    assert done.code == 1
+    assert [(each["sessionId"][:6], each["kind"], each["added"]) for each in done.document["imported"]] == [
+        ("one", "direct", 1),
+        ("two", "direct", 1),
+        ("120363", "group", 1),
+        ("old", "direct", 1),
+    ]
+    assert [each["file"] for each in done.document["failed"]] == [str(folder / "chats" / "torn.json5")]
+    assert "not valid JSON5" in done.document["failed"][0]["reason"]
+    for word in ("quuxone", "quuxtwo", "quuxthree", "quuxfour"):
+        found = notewell("search", word, "--json", "-w", workspace, *SESSIONS)
+        assert found.document["hits"][0]["path"].startswith("sessions/")
+    (folder / "chats" / "torn.json5").unlink()
+    with (folder / "old.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"role": "user", "content": "more"}\n{"role": "user", "content": "and more"}\n')
+    again = sessions("import", folder)
+    assert again.code == 0
+    assert f"one: no new messages of {folder / 'chats' / 'one.json5'}\n" in again.out
+    assert f"old: 2 new messages of {folder / 'old.jsonl'}\n" in again.out
+    assert len(sessions("list", "--json").document["sessions"]) == 4
+
+
+def test_a_folder_without_conversations_says_so(sessions, tmp_path):
+    (tmp_path / "empty").mkdir()
+    done = sessions("import", tmp_path / "empty", "--json")
+    assert (done.code, done.document["error"]["hint"]) == (1, "import .jsonl, .json5 or .json files")

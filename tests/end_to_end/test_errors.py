@@ -186,7 +186,8 @@ def session_not_found(world):
 
 def session_exists(world):
     path = world.tmp_path / "chat-1.jsonl"
-    path.write_text("\n".join(sessions_of(world).export_jsonl("chat-1")), encoding="utf-8")
+    sessions_of(world)
+    path.write_text('{"role": "user", "content": "another conversation"}\n', encoding="utf-8")
     return sessions_call(world, "import", path)
 
 
@@ -273,7 +274,7 @@ PROVOCATIONS = {
     errors.IndexBusyError: Provocation(index_busy, 1, "another process is indexing", "try again"),
     errors.DiskFullError: Provocation(disk_full, 1, "full|No space left", "free some space"),
 }
-BY_MEMORY_ONLY = {errors.IndexMismatchError, errors.RerankerError, errors.StoreError}
+BY_MEMORY_ONLY = {errors.BackendError, errors.IndexMismatchError, errors.RerankerError, errors.StoreError}
 
 
 def kinds(error):

@@ -74,6 +74,7 @@ def test_the_sdk_client(indexed, mode):
             said["file"] = (await client.read_resource("memory://file/memory/%E4%B8%AD%E6%96%87.md")).contents[0]
             said["prompts"] = (await client.list_prompts()).prompts
             said["recall"] = await client.get_prompt("recall", {"question": "guest network?"})
+            said["start"] = await client.get_prompt("start")
             said["recall nothing"] = await client.get_prompt("recall", {"question": "xylophone?"})
             return said
 
@@ -102,7 +103,12 @@ def test_the_sdk_client(indexed, mode):
     assert "memory://file/memory/%E4%B8%AD%E6%96%87.md" in [str(resource.uri) for resource in said["resources"]]
     assert [template.uri_template for template in said["templates"]] == ["memory://file/{+path}"]
     assert "数据库迁移" in said["file"].text
-    assert [prompt.name for prompt in said["prompts"]] == ["recall"]
+    assert [prompt.name for prompt in said["prompts"]] == ["recall", "start"]
+    assert "lives in Lisbon" in said["start"].messages[0].content.text
+    assert "The pelican sleeps." in said["start"].messages[0].content.text  # today's note
+    listed = {file["path"]: file for file in said["start"].meta["notewell/files"]}
+    assert listed["MEMORY.md"]["injectedChars"] == listed["MEMORY.md"]["rawChars"] > 0
+    assert listed["MEMORY.md"]["truncated"] is listed["MEMORY.md"]["missing"] is False
     assert "heron-guest" in said["recall"].messages[0].content.text
     assert "holds nothing that fits" in said["recall nothing"].messages[0].content.text
 
@@ -133,6 +139,9 @@ def test_a_group_is_shown_no_private_resource(indexed):
         assert refused["error"]["code"] == -32002
         assert "Lisbon" not in json.dumps(refused)
         assert "Lisbon" not in json.dumps(line.call("memory_search", query="tea coffee"))
+        started = line.ask("prompts/get", {"name": "start"})["result"]
+        assert "holds neither MEMORY.md nor notes of today" in started["messages"][0]["content"]["text"]
+        assert str(indexed) not in json.dumps(started)
         assert "citation" not in json.dumps(line.call("memory_search", query="printer")["structuredContent"]["hits"])
 
 
@@ -211,8 +220,8 @@ def test_a_memory_that_is_turned_off_says_so(indexed):
         refused = line.call("memory_search", query="printer")
         assert refused["isError"] is True
         assert "memory is turned off" in refused["content"][0]["text"]
-        answer = line.ask("prompts/get", {"name": "recall", "arguments": {"question": "printer?"}})
-        assert "memory is turned off" in answer["error"]["message"]
+        for asked in ({"name": "recall", "arguments": {"question": "printer?"}}, {"name": "start"}):
+            assert "memory is turned off" in line.ask("prompts/get", asked)["error"]["message"]
 
 
 def test_many_clients_on_one_workspace(workspace):

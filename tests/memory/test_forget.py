@@ -20,7 +20,7 @@ from notewell import (
     SessionNotFoundError,
 )
 from notewell.cli.main import run
-from notewell.embedding.batch.ledger import Ledger, new_record
+from notewell.embedding.batch.ledger import JobFailures, Ledger, new_record
 from notewell.embedding.hashing import HashingEmbedder
 from notewell.files.faults import planted
 from notewell.text.lexicon import index_terms
@@ -108,8 +108,8 @@ def test_a_match_takes_lines_and_messages_and_leaves_no_trace(memory, notes):
         ("memory/2026-11-01.md", False, 1),  # and the line that says who noted it
         ("sessions/chats/chat-1.json5", False, 1),
     }
-    assert report.chunks == 4
-    assert report.vectors == 4
+    assert report.chunks == 6  # without the entry, the texts around it share a chunk
+    assert report.vectors == 6
     memory.close()
     assert traces(notes, *texts) == []
     assert (notes / "memory" / "network.md").read_bytes() == b"# Network\r\n\r\nThe printer jams.\r\nLast line"
@@ -236,6 +236,14 @@ def test_batch_jobs_under_way_no_longer_want_it(memory):
     ledger.write(new_record(HashingEmbedder().identity, [hash_text(text), other, stays]))
     memory.forget(match=CANARY)
     assert ledger.records()[0].wanted == {stays}
+
+
+def test_what_a_provider_said_about_it_goes(memory):
+    folder = memory._components.folder.path
+    Ledger(folder).record_failures(JobFailures(1, f"a batch job failed: bad input {SENTENCE!r}", "openai"))
+    memory.forget(match=CANARY)
+    assert CANARY not in "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.json"))
+    assert Ledger(folder).failures() == JobFailures()
 
 
 def test_other_agents_of_the_workspace_forget_the_note_too(memory, notes):

@@ -14,6 +14,7 @@ import re
 import shutil
 import threading
 from collections.abc import Iterator, Mapping
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -218,6 +219,12 @@ CALLS = {
         lambda memory: memory.files("memory"),
     ],
     "get": [*(lambda memory, path=path: memory.get(path) for path in HIDDEN_PATHS)],
+    "session_context": [
+        lambda memory: memory.session_context(today=date(2026, 11, 3)).report(),
+        lambda memory: memory.session_context(today=date(2026, 11, 2)).text,
+        lambda memory: memory.session_context(chat="direct"),
+    ],
+    "unsearched_conversations": [Memory.unsearched_conversations],
     "status": [Memory.status, lambda memory: memory.status(deep=True)],
     "doctor": [Memory.doctor, lambda memory: memory.doctor(fix=True)],
     "verify": [Memory.verify],

@@ -21,11 +21,17 @@ from notewell.errors import (
     RememberError,
 )
 from notewell.files.faults import planted
-from notewell.memory.note_writing import Provenance, append_note, daily_note, notes_lock
+from notewell.memory.note_writing import append_note, daily_note, notes_lock
+from notewell.text.entries import Entry, find_entries
 from notewell.text.fences import fence
 
 WHEN = datetime(2026, 11, 16, 9, 5, tzinfo=timezone(timedelta(hours=2)))
-PROVENANCE = Provenance("main", "the command line", WHEN)
+
+
+def entry(text):
+    return Entry(text, date=WHEN, author="main", source="the command line", category="decision", importance=8)
+
+
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 
 
@@ -74,23 +80,46 @@ def test_what_was_there_stays_byte_for_byte(folder, before, added):
     ],
 )
 def test_a_new_note_begins_with_a_heading(folder, path, heading):
-    done = append_note(folder, path, "first", provenance=PROVENANCE)
+    done = append_note(folder, path, entry("first"))
     assert (folder / path).read_text() == (
-        f"{heading}\n\nfirst\n\n_Noted 2026-11-16 09:05 +0200 by main, from the command line._\n"
+        f"{heading}\n\nfirst\n<!-- notewell id={done.entry} date=2026-11-16T09:05:00+02:00 author=main"
+        ' source="the command line" category=decision importance=8 -->\n'
     )
     assert done.created
-    assert (done.path, done.first_line, done.last_line) == (path, 3, 5)
-    assert done.citation == f"{path}#L3-L5"
+    assert (done.path, done.first_line, done.last_line) == (path, 3, 3)
+    assert done.citation == f"{path}#L3"
 
 
 def test_the_lines_told_are_the_lines_written(folder):
     note_of(folder, b"# X\n\n- one")
     for text in ("two\nlines", "three"):
-        done = append_note(folder, "memory/x.md", text, provenance=PROVENANCE)
+        done = append_note(folder, "memory/x.md", entry(text))
         lines = (folder / "memory/x.md").read_text().split("\n")
         assert lines[done.first_line - 1 : done.first_line - 1 + text.count("\n") + 1] == text.split("\n")
-        assert lines[done.last_line - 1].startswith("_Noted")
+        assert lines[done.last_line].startswith(f"<!-- notewell id={done.entry} ")
         assert not done.created
+
+
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n", b"\r"], ids=["unix", "windows", "old mac"])
+def test_entries_are_read_as_they_were_written(folder, newline):
+    note = note_of(folder, newline.join([b"# X", b"", b"```", b"code that never ends", b""]))
+    texts = ["one", "two\n\n```\n<!-- notewell id=x -->\n```", "a -->\n<!-- notewell id=y -->", "~~~\nopen"]
+    ids = [append_note(folder, "memory/x.md", entry(text)).entry for text in texts]
+    content = note.read_bytes()
+    found = find_entries(content.replace(newline, b"\n").decode()).entries
+    assert [each.text for each in found] == [*texts[:3], "~~~\nopen\n~~~"]
+    assert [each.id for each in found] == ids
+    assert content.startswith(
+        newline.join([b"# X", b"", b"```", b"code that never ends", b"```", b"", b"one", b"<!--"])
+    )
+    if newline != b"\n":
+        assert b"\n" not in content.replace(b"\r\n", b"")
+
+
+def test_an_id_comes_from_what_is_written_not_from_the_secret(folder):
+    ids = [append_note(folder, "memory/x.md", entry(f"token {TOKEN}")).entry for _ in range(2)]
+    assert ids[0] == ids[1]
+    assert ids[0] != Entry(f"token {TOKEN}", date=WHEN, author="main", source="the command line").id
 
 
 def test_secrets_recalled_text_and_odd_characters_are_not_written(folder):

@@ -10,10 +10,11 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from notewell import AsyncMemory, Memory, PathRefusedError
+from notewell import AsyncMemory, Memory, PathRefusedError, QueryError, RememberError
 from notewell.cli.main import run
 from notewell.embedding.hashing import HashingEmbedder
 from notewell.memory.remember import remember
+from notewell.text.entries import find_entries
 
 FACT = "The ferry to Almada leaves from pier four"
 
@@ -30,7 +31,8 @@ def test_it_is_written_and_found_at_once(memory, workspace):
     assert done.path == f"memory/{datetime.now().astimezone().date().isoformat()}.md"
     text = (workspace / done.path).read_text()
     assert text.split("\n")[done.first_line - 1] == FACT
-    assert "by main, from the library._" in text
+    assert f"<!-- notewell id={done.entry} date=" in text
+    assert ' author=main source="the library" category=other importance=5 -->\n' in text
     (hit, *_) = memory.search("ferry Almada", sync=False).hits
     assert hit.path == done.path
 
@@ -41,7 +43,7 @@ def test_with_vectors_it_is_a_hybrid_hit(workspace):
         (hit, *_) = memory.search("ferry Almada", sync=False).hits
         assert hit.found_by == "hybrid"
         assert hit.path == "memory/boats.md"
-    assert "by Dana, from a letter._" in (workspace / "memory/boats.md").read_text()
+    assert ' author=Dana source="a letter" ' in (workspace / "memory/boats.md").read_text()
 
 
 def test_what_is_known_is_pointed_out_and_not_written_twice(memory, workspace):
@@ -105,11 +107,113 @@ def test_a_group_neither_writes_nor_learns_private_notes(memory, workspace):
 
 def test_the_command(workspace, capsys):
     assert run(["remember", FACT, "--to", "memory/boats.md", "-w", str(workspace), "--set", "provider=none"]) == 0
-    assert capsys.readouterr().out.startswith("memory/boats.md#L3-L5  written")
+    assert capsys.readouterr().out.startswith("memory/boats.md#L3  written")
     assert run(["remember", FACT, "-w", str(workspace), "--set", "provider=none", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["written"] is False
     assert answer["citation"] == "memory/boats.md#L3"
+
+
+def test_a_category_and_an_importance_are_kept_shown_and_filtered_by(memory, workspace):
+    decided = memory.remember("We keep the ferry to Almada", category="decision", importance=9)
+    memory.remember(FACT, category="fact")
+    (workspace / "memory/ferry.md").write_text("# Ferry\n\nThe ferry to Almada is green.\n")
+    hits = {(hit.entry, hit.category, hit.importance) for hit in memory.search("ferry Almada", min_score=0).hits}
+    assert (decided.entry, "decision", 9) in hits
+    assert (None, None, None) in hits
+    for mode in ("keyword", "hybrid"):
+        (hit,) = memory.search("ferry Almada", category="decision", min_score=0, mode=mode).hits
+        assert hit.entry == decided.entry
+        assert hit.snippet.endswith("We keep the ferry to Almada")
+    assert memory.search("ferry Almada", category="entity", min_score=0).hits == ()
+
+
+def test_a_category_filters_the_semantic_side_and_groups_see_only_theirs(workspace):
+    with Memory.open(workspace, embedder=HashingEmbedder()) as memory:
+        memory.remember("We keep the ferry to Almada", category="decision")
+        memory.remember("We keep the ferry of Dana", category="decision", to="MEMORY.md")
+        memory.remember(FACT, category="fact")
+        found = memory.search("ferry", category="decision", mode="semantic", min_score=0).hits
+        assert {hit.category for hit in found} == {"decision"}
+        assert len(found) == 2
+        (hit,) = memory.search("ferry", category="decision", min_score=0, chat="group").hits
+        assert "Almada" in hit.snippet
+
+
+def test_the_comment_is_neither_searched_nor_embedded_nor_shown(workspace):
+    seen = []
+
+    class Watched(HashingEmbedder):
+        def embed_documents(self, texts):
+            seen.extend(texts)
+            return super().embed_documents(texts)
+
+    with Memory.open(workspace, embedder=Watched()) as memory:
+        done = memory.remember(FACT, who="Grzegorz", source="a parchment", category="fact")
+        assert memory.search("Grzegorz parchment", mode="keyword", min_score=0).hits == ()
+        assert memory.search(done.entry, mode="keyword", min_score=0).hits == ()
+        (hit, *_) = memory.search("ferry Almada").hits
+        assert "notewell" not in hit.snippet
+    assert any(FACT in text for text in seen)
+    assert not any("Grzegorz" in text or "<!--" in text for text in seen)
+
+
+def test_a_label_changed_by_hand_is_known_after_the_next_sync_and_embeds_nothing(workspace):
+    with Memory.open(workspace, embedder=HashingEmbedder()) as memory:
+        done = memory.remember(FACT, category="fact")
+        note = workspace / done.path
+        note.write_text(note.read_text().replace("category=fact importance=5", "category=entity importance=2"))
+        assert memory.index().embedded == 0
+        (hit,) = memory.search("ferry Almada", category="entity").hits
+        assert (hit.entry, hit.importance) == (done.entry, 2)
+
+
+def test_what_a_comment_says_is_not_a_known_statement(memory):
+    memory.remember(FACT, who="Dana", source="a letter about tulips")
+    assert memory.remember("a letter about tulips").written
+
+
+@pytest.mark.parametrize("wrong", [{"category": "idea"}, {"importance": 0}, {"importance": 11}, {"importance": "5"}])
+def test_a_wrong_label_is_refused_and_nothing_is_written(memory, workspace, wrong):
+    with pytest.raises(RememberError) as raised:
+        memory.remember(FACT, to="memory/boats.md", **wrong)
+    assert raised.value.hint
+    assert not (workspace / "memory/boats.md").exists()
+    with pytest.raises(QueryError, match="no category 'idea'"):
+        memory.search("ferry", category="idea")
+
+
+def test_an_entry_of_an_earlier_release_is_found_with_the_default_label(memory, workspace):
+    noted = f"# Day\n\n{FACT}\n\n_Noted 2026-11-16 09:05 +0200 by Dana, from a letter._\n"
+    (workspace / "memory/2026-11-16.md").write_text(noted)
+    (hit,) = memory.search("ferry Almada", category="other").hits
+    assert (hit.category, hit.importance, len(hit.entry)) == ("other", 5, 8)
+    assert "_Noted" not in hit.snippet
+    assert not memory.remember(FACT).written
+
+
+def test_the_command_keeps_and_filters_labels(workspace, capsys):
+    common = ["-w", str(workspace), "--set", "provider=none"]
+    assert run(["remember", FACT, "--category", "decision", "--importance", "8", "--json", *common]) == 0
+    entry = json.loads(capsys.readouterr().out)["entry"]
+    assert run(["search", "ferry Almada", "--category", "decision", "--json", *common]) == 0
+    (hit,) = json.loads(capsys.readouterr().out)["hits"]
+    assert (hit["entry"], hit["category"], hit["importance"]) == (entry, "decision", 8)
+    assert run(["search", "ferry Almada", "--category", "decision", *common]) == 0
+    assert "keyword, decision, importance 8" in capsys.readouterr().out
+    assert run(["search", "ferry Almada", "--category", "fact", "--json", *common]) == 0
+    assert json.loads(capsys.readouterr().out)["hits"] == []
+    assert run(["remember", FACT, "--importance", "11", *common]) == 2
+    assert run(["search", "ferry", "--category", "idea", *common]) == 2
+
+
+def test_forgetting_lines_of_an_entry_keeps_the_rest_of_it(memory, workspace):
+    done = memory.remember("First part of it.\n\nSecond part of it.", to="memory/boats.md", category="fact")
+    memory.forget(match="Second part")
+    (entry,) = find_entries((workspace / "memory/boats.md").read_text()).entries
+    assert (entry.text, entry.id, entry.category) == ("First part of it.", done.entry, "fact")
+    memory.forget(match="First part")
+    assert "notewell" not in (workspace / "memory/boats.md").read_text()
 
 
 def test_the_command_reads_standard_input(workspace, capsys, monkeypatch):

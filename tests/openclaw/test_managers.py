@@ -218,7 +218,7 @@ def test_status_has_the_fields_of_openclaw(manager, workspace):
         "sourceCounts": [{"source": "memory", "files": 7, "chunks": chunks}],
         "cache": {"enabled": True, "entries": chunks, "maxEntries": 50_000},
         "fts": {"enabled": True, "available": True},
-        "vector": {"enabled": True, "available": True, "dims": manager.memory.status().dimensions},
+        "vector": {"enabled": True, "available": True, "dims": manager.memory.status().vector.dims},
         "batch": {
             "enabled": False,
             "failures": 0,

@@ -43,7 +43,7 @@ def test_the_plain_flush_writes_what_was_said_and_search_finds_it(memory, chat):
     assert (done.path, done.messages, done.through, done.by_model) == ("memory/2026-11-16.md", 2, 2, False)
     note = note_of(memory)
     assert "- User: We move to Lisbon in May.\n- Assistant: Noted.\n" in note
-    assert "by main, from session chat-1, 2 messages, flush " in note
+    assert 'author=main source="session chat-1, 2 messages, flush ' in note
     assert "Rua Nova" not in note
     assert memory.search("moving to Lisbon", sync=False).hits[0].path == "memory/2026-11-16.md"
     assert memory.conversations.entry(chat).memory_flush_at

@@ -131,15 +131,9 @@ def test_nesting_has_an_end(store, chat):
         "a/b",
         "a\\b",
         "/etc/passwd",
-        "C:x",
-        "con",
-        "NUL",
-        "a.b",
-        "a b",
         "a\0b",
-        "-x",
-        "x" * 129,
-        "ü",
+        "a\nb",
+        "x" * 300,
         None,
         7,
     ],
@@ -151,6 +145,17 @@ def test_ids_that_are_paths_or_no_names_are_refused(store, name, call):
     arguments = [{"role": "user", "content": "x"}] if call == "append" else []
     with pytest.raises(SessionInputError, match="is not a session id"):
         getattr(store, call)(name, *arguments)
+    assert not store.folder.exists()
+
+
+@pytest.mark.parametrize("name", ["C:x", "con", "NUL", "a.b", "a b", "-x", "x" * 129, "ü", "120363@g.us"])
+def test_ids_that_are_no_file_names_everywhere_are_found_but_not_created(store, name):
+    with pytest.raises(SessionInputError, match="is not a session id"):
+        store.create(name)
+    with pytest.raises(SessionNotFoundError):
+        store.append(name, {"role": "user", "content": "x"})
+    with pytest.raises(SessionNotFoundError):
+        store.delete(name)
     assert not store.folder.exists()
 
 
@@ -494,7 +499,7 @@ def test_rebuilding_the_registry_on_request(store, chat):
 def test_a_file_copied_in_by_hand_is_a_session(store, chat):
     other = store.path_of(chat).with_name("copied.json5")
     other.write_bytes(store.path_of(chat).read_bytes())
-    (other.with_name("Not a session.json5")).write_text("{}", encoding="utf-8")
+    (other.with_name(".hidden.json5")).write_text("{}", encoding="utf-8")
     assert {entry.session_id for entry in store.list()} == {chat, "copied"}
     assert store.get("copied").entry.session_id == "copied"
 

@@ -28,6 +28,13 @@ DOCUMENTED_DEFAULTS = {
     "provider": "auto",
     "model": "",
     "fallback": "none",
+    "backend": "builtin",
+    "qmd.command": "qmd",
+    "qmd.mode": "search",
+    "qmd.update_minutes": 5,
+    "qmd.on_start": True,
+    "qmd.timeout_ms": 4000,
+    "qmd.max_rss_mb": 4096,
     "remote.base_url": "",
     "remote.api_key": "",
     "remote.headers": {},
@@ -49,6 +56,7 @@ DOCUMENTED_DEFAULTS = {
     "store.vector.enabled": True,
     "store.vector.driver": "segments",
     "store.vector.extension_path": "",
+    "store.fts.enabled": True,
     "chunking.tokens": 400,
     "chunking.overlap": 80,
     "chunking.style": "markdown",
@@ -81,9 +89,11 @@ DOCUMENTED_DEFAULTS = {
     "query.rerank.candidates": 20,
     "query.rerank.weight": 0.7,
     "sessions.paths": (),
+    "sessions.offer": True,
     "redaction.notes": False,
     "cache.enabled": True,
     "cache.max_entries": 50_000,
+    "cache.max_age_days": 0.0,
     "cost.confirm_above_usd": 1.0,
     "cost.prices": {},
     "tools.citations": "auto",
@@ -95,6 +105,19 @@ DOCUMENTED_DEFAULTS = {
 
 def test_the_defaults_are_the_documented_ones():
     assert flatten(Settings()) == DOCUMENTED_DEFAULTS
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"user": "qmd.max_injected_chars = 900"},
+        {"shared": "[qmd]\nmax_injected_chars = 900"},
+        {"environ": {"NOTEWELL_QMD__MAX_INJECTED_CHARS": "900"}},
+        {"flags": {"qmd.max_injected_chars": 900}},
+    ],
+)
+def test_openclaws_limit_of_qmd_is_the_limit_of_every_backend(load, given):
+    assert load(**given).settings.tools.injected_chars == 900
 
 
 def test_loading_nothing_gives_the_defaults(load):
@@ -295,3 +318,10 @@ def test_a_wrong_type_in_code_is_told():
 def test_headers_in_code_are_kept():
     made = Settings(remote=RemoteSettings(headers={"X-Team": "memory"}))
     assert check_settings(made).settings.remote.headers == {"X-Team": "memory"}
+
+
+def test_naming_conversations_includes_them_unless_the_sources_are_set(load):
+    implied = load(flags={"sessions.paths": "talks"})
+    assert (implied.settings.sources, implied.origins["sources"]) == (("memory", "sessions"), "sessions.paths")
+    assert load(flags={"sessions.paths": "talks", "sources": "memory"}).settings.sources == ("memory",)
+    assert load(flags={"sessions.paths": "talks"}, shared='sources = ["memory"]\n').settings.sources == ("memory",)

@@ -11,6 +11,12 @@ from notewell.settings import OPTIONS, flatten, load_settings
 
 NEVER = [
     "model",
+    "qmd.command",
+    "qmd.mode",
+    "qmd.update_minutes",
+    "qmd.on_start",
+    "qmd.timeout_ms",
+    "qmd.max_rss_mb",
     "remote.base_url",
     "remote.api_key",
     "remote.headers",
@@ -40,6 +46,7 @@ NEVER = [
     "sessions.paths",
     "cache.enabled",
     "cache.max_entries",
+    "cache.max_age_days",
     "cost.confirm_above_usd",
     "cost.prices",
     "mcp.token",

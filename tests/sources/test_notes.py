@@ -83,11 +83,12 @@ def test_lists_root_file_and_memory_folder_sorted_and_nothing_else(workspace):
     assert source.name == "memory"
 
 
-def test_stamps_carry_size_and_time(workspace):
+def test_stamps_carry_size_times_and_inode(workspace):
     file = write(workspace / "MEMORY.md", "12345")
     os.utime(file, ns=(1, 1_700_000_000_123_456_700))
     [stamp] = NotesSource(workspace).list().files
-    assert stamp == FileStamp("memory", "MEMORY.md", 5, file.stat().st_mtime_ns)
+    info = file.stat()
+    assert stamp == FileStamp("memory", "MEMORY.md", 5, info.st_mtime_ns, info.st_ctime_ns, info.st_ino)
 
 
 def test_an_empty_workspace_holds_nothing_and_a_missing_one_is_an_error(workspace):

@@ -8,11 +8,14 @@ from hypothesis import strategies as st
 
 from notewell.store.chunk_changes import StoredRow, plan_chunks
 from notewell.testing.samples import prepared
+from notewell.types import EntryLabel
+
+LABEL = EntryLabel("k3f9a2qx", "decision", 8)
 
 
-def stored(number, text, *, line=1, context="", turn=0, parts=1):
+def stored(number, text, *, line=1, context="", turn=0, parts=1, label=()):
     chunk = prepared(text, line=line, context=context).chunk
-    return StoredRow(number, chunk.embedded_hash, len(context), chunk.first_line, chunk.last_line, turn, parts)
+    return StoredRow(number, chunk.embedded_hash, len(context), chunk.first_line, chunk.last_line, turn, parts, *label)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +50,16 @@ def test_plan(old, new, moved, added, removed):
 )
 def test_a_chunk_in_another_place_moves(place, moves):
     plan = plan_chunks([stored(1, "a", line=3, turn=2, parts=4)], [prepared("a", **place)])
+    assert [chunk_id for chunk_id, _ in plan.moved] == ([1] if moves else [])
+    assert (plan.reworded, plan.added, plan.removed) == ((), (), ())
+
+
+@pytest.mark.parametrize(
+    ("label", "moves"),
+    [(LABEL, False), (None, True), (LABEL._replace(importance=9), True), (LABEL._replace(category="fact"), True)],
+)
+def test_a_chunk_with_another_label_moves(label, moves):
+    plan = plan_chunks([stored(1, "a", label=LABEL)], [prepared("a", label=label)])
     assert [chunk_id for chunk_id, _ in plan.moved] == ([1] if moves else [])
     assert (plan.reworded, plan.added, plan.removed) == ((), (), ())
 

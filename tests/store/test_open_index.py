@@ -17,7 +17,7 @@ from notewell.errors import IndexBusyError, IndexCorruptError, IndexReadOnlyErro
 from notewell.store.sqlite import open_index, schema
 from notewell.store.sqlite.connection import connect
 from notewell.testing.samples import IDENTITY, chunks_of, document, embed_pending, prepared, terms, vectors_of
-from notewell.types import EVERYTHING, ChunkPlace
+from notewell.types import EVERYTHING, ChunkPlace, EntryLabel, Scope
 from tests.store.other_user import run_as_other_user
 
 
@@ -159,6 +159,29 @@ def write_version_1(path):
     db.rows("UPDATE totals SET documents = 2, chunks = 2")
     assert db.value("PRAGMA user_version") == 1
     db.close()
+
+
+def test_a_file_of_the_second_schema_learns_labels(tmp_path):
+    path = tmp_path / "index.sqlite"
+    write_version_1(path)
+    db = connect(path, read_only=False, busy_timeout_s=5)
+    schema.migrate(db, migrations=schema.MIGRATIONS[:2])
+    assert db.value("PRAGMA user_version") == 2
+    db.close()
+    store = open_index(path, create=False, read_only=False)
+    with store.reading() as snapshot:
+        assert {chunk.text: chunk.label for chunk in snapshot.chunks([1, 2]).values()} == {
+            "tea is ready": None,
+            "User: more tea": None,
+        }
+        assert snapshot.keyword_matches(terms("tea"), limit=5, scope=Scope(category="fact")) == []
+    label = EntryLabel("k3f9a2qx", "fact", 3)
+    store.put_document(document("memory/a"), [prepared("tea is ready", label=label)], {})
+    with store.reading() as snapshot:
+        (match,) = snapshot.keyword_matches(terms("tea"), limit=5, scope=Scope(category="fact"))
+        assert snapshot.chunks([match.chunk_id])[match.chunk_id].label == label
+    assert store.verify() == []
+    store.close()
 
 
 def test_a_file_of_the_first_schema_keeps_what_it_holds(tmp_path):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from notewell.sessions import Flushed, Imported, Message, Session, SessionEntry
     from notewell.types import (
         Check,
+        Fallback,
         ForgetReport,
         Hit,
         IndexPreview,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         NoteText,
         Remembered,
         SearchAnswer,
+        SessionContext,
         Status,
         Verification,
     )
@@ -34,7 +36,16 @@ def search_document(answer: SearchAnswer) -> Json:
         "hits": [hit_document(hit) for hit in answer.hits],
         "index": asdict(answer.index),
         "notes": list(answer.notes),
+        "backend": answer.backend,
+        "fallback": fallback_document(answer.fallback),
+        "provider": answer.provider,
+        "model": answer.model,
     }
+
+
+def fallback_document(fallback: Fallback | None) -> Json | None:
+    """Return what was to be used and why it was not; None when nothing fell back."""
+    return {"from": fallback.instead_of, "reason": fallback.reason} if fallback else None
 
 
 def hit_document(hit: Hit) -> Json:
@@ -53,6 +64,8 @@ def hit_document(hit: Hit) -> Json:
     }
     if hit.relevance is not None:
         document["relevance"] = hit.relevance
+    if hit.entry is not None:
+        document |= {"entry": hit.entry, "category": hit.category, "importance": hit.importance}
     return document if hit.explanation is None else document | {"explanation": dict(hit.explanation)}
 
 
@@ -68,6 +81,11 @@ def note_document(note: NoteText) -> Json:
     }
 
 
+def context_files(context: SessionContext) -> list[Json]:
+    """Return the files of a session's context, without where the workspace is."""
+    return [camel_case(asdict(file)) | {"truncated": file.truncated} for file in context.files]
+
+
 def remembered_document(done: Remembered) -> Json:
     """Return where a text was written, or where it is already known."""
     return {
@@ -76,6 +94,7 @@ def remembered_document(done: Remembered) -> Json:
         "startLine": done.first_line,
         "endLine": done.last_line,
         "citation": done.citation,
+        "entry": done.entry or None,
         "known": [asdict(known) for known in done.known],
         "redacted": list(done.redacted),
         "notes": list(done.notes),
@@ -93,8 +112,11 @@ def preview_document(preview: IndexPreview) -> Json:
 
 
 def status_document(status: Status) -> Json:
-    """Return the state of the memory."""
-    return camel_case(asdict(status))
+    """Return the state of the memory; `dirty` and `workspaceDir` are OpenClaw's names of `stale` and `workspace`."""
+    document = camel_case(asdict(status))
+    parts = {name: camel_case(document[name]) for name in ("cache", "fts", "vector", "batch")}
+    openclaw = {"dirty": status.stale, "workspaceDir": status.workspace}
+    return document | parts | openclaw | {"fallback": fallback_document(status.fallback)}
 
 
 def checks_document(checks: Iterable[Check]) -> Json:
@@ -150,6 +172,7 @@ def imported_document(path: str, done: Imported, entry: SessionEntry) -> Json:
         "sessionId": entry.session_id,
         "kind": entry.kind,
         "messages": entry.message_count,
+        "added": done.added,
         "leftOut": dict(done.left_out),
     }
 

@@ -40,7 +40,8 @@ def search_lines(answer: SearchAnswer, *, strong: Style = _plain, faint: Style =
     for number, hit in enumerate(answer.hits, start=1):
         if number > 1:
             yield ""
-        yield f"{strong(hit.citation)}  {faint(f'{_score(hit)} {hit.found_by}')}"
+        label = f", {hit.category}, importance {hit.importance}" if hit.category else ""
+        yield f"{strong(hit.citation)}  {faint(f'{_score(hit)} {hit.found_by}{label}')}"
         for line in hit.snippet.split("\n"):
             yield f"  {line}".rstrip()
         if hit.explanation is not None:
@@ -116,9 +117,13 @@ def status_lines(status: Status) -> Iterator[str]:
         "embedder": f"{embedder} ({status.embedder_reason})",
         "index": f"{status.state_folder}, {status.index_bytes / 2**20:.1f} MB"
         + (", read-only" if status.read_only else ""),
-        "cache": f"{status.cache_entries:,} vectors, {status.cache_bytes / 2**20:.1f} MB",
-        "fresh": "no: notes changed; run `notewell index`" if status.stale else "yes",
+        "cache": f"{status.cache.entries:,} vectors, {status.cache.bytes / 2**20:.1f} MB",
+        "fresh": "no: notes changed; run `notewell index`" if status.stale else "yes, by size, times and inode",
     }
+    if status.fallback and status.fallback.instead_of == "qmd":
+        rows["backend"] = f"{status.backend}, in place of qmd: {status.fallback.reason}"
+    elif status.backend != "builtin":
+        rows["backend"] = status.backend
     if status.jobs:
         rows["jobs"] = "; ".join(
             f"{job.provider} {job.id or '(new)'}, {job.chunks:,} chunks, since {job.since}" for job in status.jobs

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from notewell.chunking.fitting import QUARTERS, cut_at_or_before, cut_line, fitting_end, weigh
 from notewell.chunking.outline import BREAK_BEFORE, Heading, Outline, outline
-from notewell.types import Chunk, Document
+from notewell.text.entries import Entry
+from notewell.types import Chunk, Document, EntryLabel
 
 SECTION_LEVELS = 2  # headings of the first two levels begin a new subject
 # Percent of the limit a chunk must hold before a new subject ends it: tiny sections share a chunk. The lower, the
@@ -35,11 +36,13 @@ class _Run:
     piece: tuple[int, int] | None = None
 
 
-def chunk_markdown(document: Document, *, tokens: int = 400, overlap: int = 80) -> list[Chunk]:
+def chunk_markdown(
+    document: Document, *, tokens: int = 400, overlap: int = 80, entries: Sequence[Entry] = ()
+) -> list[Chunk]:
     """Return the chunks of a document, each of at most `tokens` with its overlap, in order.
 
     A chunk's text is exactly the lines of its span, but for lines that had to be cut. Front matter is left out, its
-    title leads every context.
+    title leads every context. Each of the `entries` begins and ends a chunk; headings right above go with it.
     """
     limit = max(1, tokens) * QUARTERS
     # At most half, in whole tokens: whatever the settings say, a chunk must bring something new.
@@ -49,9 +52,31 @@ def chunk_markdown(document: Document, *, tokens: int = 400, overlap: int = 80) 
     note = outline(lines, first=first, limit=limit)
     trail = _Trail(note.headings, document.metadata.get("title", ""))
     return [
-        Chunk(run.first + 1, run.stop, _text_of(run, lines), trail.above(run.fresh))
-        for run in _runs(note, first, limit, shared)
+        Chunk(run.first + 1, run.stop, _text_of(run, lines), trail.above(run.fresh), label=label)
+        for start, stop, label in _sections_of(note, first, entries)
+        for run in _runs_within(note, start, stop, limit, shared)
     ]
+
+
+def _sections_of(note: Outline, first: int, entries: Sequence[Entry]) -> Iterator[tuple[int, int, EntryLabel | None]]:
+    """Yield the lines from `first` on as entries and what lies between them; no chunk holds lines of two."""
+    for entry in entries:
+        start = entry.first_line - 1
+        while start > first and (start - 1 in note.heading_lines or not note.lines[start - 1].strip()):
+            start -= 1
+        if first < start:
+            yield first, start, None
+        yield start, entry.last_line, entry.label
+        first = entry.last_line
+    yield first, len(note.lines), None
+
+
+def _runs_within(note: Outline, first: int, stop: int, limit: int, overlap: int) -> Iterator[_Run]:
+    if stop == len(note.lines):
+        yield from _runs(note, first, limit, overlap)
+        return
+    for run in _runs(note.part(first, stop), 0, limit, overlap):
+        yield replace(run, first=run.first + first, fresh=run.fresh + first, stop=run.stop + first)
 
 
 def _text_of(run: _Run, lines: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from notewell.chunking.fitting import weigh
@@ -85,6 +85,16 @@ class Outline:
     def weight(self, first: int, stop: int) -> int:
         """Return what the lines from `first` up to, not with, `stop` weigh when joined."""
         return self.weight_above[stop] - self.weight_above[first] - 1
+
+    def part(self, first: int, stop: int) -> Outline:
+        """Return the outline of the lines from `first` up to, not with, `stop`, which are counted from 0 in it."""
+        return Outline(
+            lines=self.lines[first:stop],
+            weight_above=self.weight_above[first : stop + 1],
+            break_before=self.break_before[first : stop + 1],
+            headings=[replace(each, line=each.line - first) for each in self.headings if first <= each.line < stop],
+            heading_lines=frozenset(line - first for line in self.heading_lines if first <= line < stop),
+        )
 
 
 def outline(lines: Sequence[str], *, first: int, limit: int) -> Outline:

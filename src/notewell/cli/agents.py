@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,18 +122,32 @@ def _outcome(change: Change, backup: Path | None, *, uninstall: bool) -> str:
 @click.command("prompt", epilog="Example: notewell prompt --chat group")
 @click.option("--mode", type=click.Choice(["full", "minimal"]), default="full", help="`minimal` prints nothing.")
 @click.option("--citations", type=click.Choice(["auto", "on", "off"]), help="Let the agent cite files and lines.")
+@click.option(
+    "--with-memory", is_flag=True, help="Add MEMORY.md and the notes of today and yesterday, as far as they fit."
+)
 @_chat_option
 @common_options
-def prompt(*, mode: PromptMode, citations: Citations | None, chat: Chat, chosen: Chosen) -> None:
+def prompt(*, mode: PromptMode, citations: Citations | None, with_memory: bool, chat: Chat, chosen: Chosen) -> None:
     """Print the memory section of a system prompt.
 
     It tells an agent when to search this memory, how to cite it and what to do when unsure.
     """
     from notewell.agents.tools.prompt import memory_prompt
 
-    with chosen.memory() as memory:
-        section = memory_prompt(memory, mode=mode, citations=citations, chat=chat)
-    chosen.print({"mode": mode, "prompt": section}, [section] if section else [])
+    flags = chosen.flags | ({"tools.citations": citations} if citations else {})
+    with replace(chosen, flags=flags).memory() as memory:
+        section = memory_prompt(memory, mode=mode, chat=chat)
+        context = memory.session_context(chat=chat) if with_memory and section else None
+    text = f"{section}\n\n{context.text}" if context and context.text else section
+    report = {"report": context.report(text)} if context else {}
+    chosen.print({"mode": mode, "prompt": text, **report}, [text] if text else [])
+    if context and not chosen.as_json:
+        print_notes(context.notes)
+        print_notes(
+            f"{file.path}: {file.injected_chars:,} of {file.raw_chars:,} characters fit"
+            for file in context.files
+            if file.truncated
+        )
 
 
 _event_option = click.option("--event", "event_file", metavar="FILE", help="Read the event from FILE, not from stdin.")

@@ -26,6 +26,7 @@ WAKE_S = 0.2  # Windows delivers Ctrl-C only between two waits
 @click.command("index", epilog="Example: notewell index --dry-run")
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--force", is_flag=True, help="Rebuild the index; the old one stays in use until the new one is ready.")
+@click.option("--check", is_flag=True, help="Read every note, also those whose size, times and inode did not change.")
 @click.option("--dry-run", is_flag=True, help="Show what would be indexed, and what embedding would cost.")
 @click.option("--yes", "-y", is_flag=True, help="Ignore the spending limit.")
 @click.option("--batch/--no-batch", default=None, help="Embed with the provider's batch jobs: cheaper, but slower.")
@@ -35,6 +36,7 @@ def index(
     paths: tuple[str, ...],
     *,
     force: bool,
+    check: bool,
     dry_run: bool,
     yes: bool,
     batch: bool | None,
@@ -43,21 +45,21 @@ def index(
 ) -> int:
     """Index new and changed notes. Keyword search works at once; Ctrl-C keeps what is done.
 
-    With PATHs, such as memory/2026-11-15.md, only those notes are indexed.
+    With PATHs, such as memory/2026-11-15.md, only those notes are indexed; they are read in any case.
     """
     named = paths or None
     with chosen.memory() as memory:
         if dry_run:
-            preview = memory.preview(paths=named, force=force)
+            preview = memory.preview(paths=named, force=force, check=check)
             chosen.print(preview_document(preview), preview_lines(preview))
             if not chosen.as_json:
                 print_problems(preview.problems)
             return 0
         if not yes:
-            confirm_cost(memory, named, force=force, batch=batch)
+            confirm_cost(memory, named, force=force, check=check, batch=batch)
         with shown_progress() as progress:
             report = memory.index(
-                paths=named, force=force, batch=batch, wait=False if no_wait else None, progress=progress
+                paths=named, force=force, check=check, batch=batch, wait=False if no_wait else None, progress=progress
             )
     return print_report(chosen, report)
 
@@ -70,7 +72,9 @@ def print_report(chosen: Chosen, report: IndexReport) -> int:
     return 0 if report.complete else 1
 
 
-def confirm_cost(memory: Memory, paths: tuple[str, ...] | None, *, force: bool = False, batch: bool | None) -> None:
+def confirm_cost(
+    memory: Memory, paths: tuple[str, ...] | None, *, force: bool = False, check: bool = False, batch: bool | None
+) -> None:
     """Ask before embedding costs more than the spending limit; raise CostLimitError where there is no terminal.
 
     Nothing is estimated where embedding is free or has no known price.
@@ -78,7 +82,7 @@ def confirm_cost(memory: Memory, paths: tuple[str, ...] | None, *, force: bool =
     price = memory.price
     if price is None or not price.usd_per_million:
         return
-    preview = memory.preview(paths=paths, force=force)
+    preview = memory.preview(paths=paths, force=force, check=check)
     cost, limit = preview.cost, memory.settings.cost.confirm_above_usd
     batch = memory.settings.remote.batch.enabled if batch is None else batch
     usd = None if cost is None else cost.batch_usd if batch else cost.usd
@@ -179,6 +183,8 @@ def doctor(*, fix: bool, chosen: Chosen) -> int:
     Checks notes, folder, index, vectors, embedding model and cache. Exits with 0 if all is well, 3 if the index is
     unusable, else 1.
     """
+    from notewell.settings.openclaw_import import ignored_settings
+
     with chosen.memory() as memory:
         if fix:
             with suppress(StoreError):  # the cost of repairing a corrupt index is unknown; its vectors are cached
@@ -186,6 +192,7 @@ def doctor(*, fix: bool, chosen: Chosen) -> int:
         checks = memory.doctor(fix=fix)
     green, red = (lambda text: click.style(text, fg="green")), (lambda text: click.style(text, fg="red"))
     chosen.print(checks_document(checks), check_lines(checks, good=green, bad=red))
+    print_notes(ignored_settings(memory.workspace))
     if any(check.unusable for check in checks):
         return UNUSABLE
     return 0 if all(check.ok for check in checks) else 1

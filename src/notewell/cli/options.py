@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from notewell import Memory, SettingsError
+from notewell import Memory, SettingsError, WorkspaceNotFoundError
 from notewell.cli.terminal import print_json, print_lines
 from notewell.settings import Resolved, load_settings
 from notewell.settings.workspace import find_workspace
@@ -34,14 +34,21 @@ class Chosen:
         """Return the workspace, by default the nearest at or above `start` or the current folder."""
         return find_workspace(self.workspace, environ=os.environ, start=start)
 
-    def resolved(self) -> Resolved:
-        """Return the settings of that workspace and agent, with where they come from."""
-        return load_settings(self.folder(), agent=self.agent, flags=self.flags)
+    def folder_if_any(self) -> Path | None:
+        """Return the workspace; None where none is named and none is found."""
+        try:
+            return self.folder()
+        except WorkspaceNotFoundError:
+            return None
+
+    def resolved(self, workspace: Path | None) -> Resolved:
+        """Return the settings of the agent in a workspace, or outside of one, with where they come from."""
+        return load_settings(workspace, agent=self.agent, flags=self.flags)
 
     def memory(self, start: Path | None = None) -> Memory:
         """Open the memory of the workspace; the caller closes it."""
         folder = self.folder(start)
-        return Memory(folder, load_settings(folder, agent=self.agent, flags=self.flags).settings, agent=self.agent)
+        return Memory(folder, self.resolved(folder).settings, agent=self.agent)
 
     def print(self, document: Json, lines: Iterable[str]) -> None:
         """Print the result: the document with `--json`, else the lines."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 import click
@@ -55,8 +56,11 @@ def get(
 @common_options
 def status(*, deep: bool, chosen: Chosen) -> None:
     """Show the state of the index and the search mode."""
+    from notewell.settings.openclaw_import import ignored_settings
+
     with chosen.memory() as memory:
         found = memory.status(deep=deep)
+        found = replace(found, notes=(*found.notes, *ignored_settings(memory.workspace)))
     chosen.print(status_document(found), status_lines(found))
     if not chosen.as_json:
         print_notes(found.notes)

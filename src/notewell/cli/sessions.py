@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,24 @@ if TYPE_CHECKING:
 _KINDS = click.Choice(["direct", "group"])
 
 
-@click.group("sessions", epilog="Example: notewell sessions list")
+class _IdCommand(click.Command):
+    """A command whose ID may be a negative number, such as a Telegram group's, and not an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, [*args])
+        except click.NoSuchOption as error:
+            if not error.option_name.removeprefix("-").isdigit():
+                raise
+            ctx.ignore_unknown_options = True
+            return super().parse_args(ctx, args)
+
+
+class _SessionsGroup(click.Group):
+    command_class = _IdCommand
+
+
+@click.group("sessions", cls=_SessionsGroup, epilog="Example: notewell sessions list")
 def sessions() -> None:
     """Manage an agent's conversations.
 
@@ -39,7 +57,9 @@ def list_(*, kind: SessionKind | None, archived: bool, chosen: Chosen) -> None:
         entries = memory.conversations.list(kind=kind, archived=archived)
     chosen.print({"sessions": [entry_document(entry) for entry in entries]}, session_list_lines(entries))
     print_notes(
-        f"{entry.damage}: run `notewell sessions repair {entry.session_id}`" for entry in entries if entry.damage
+        f"{entry.damage}: run `notewell sessions repair {shlex.quote(entry.session_id)}`"
+        for entry in entries
+        if entry.damage
     )
 
 
@@ -54,15 +74,16 @@ def show(session_id: str, *, last: int | None, chosen: Chosen) -> None:
     chosen.print(session_document(session, last=last), session_lines(session, last=last))
 
 
-@sessions.command("import", epilog="Example: notewell sessions import ~/.claude/projects/notes/*.jsonl")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@sessions.command("import", epilog="Example: notewell sessions import ~/.claude/projects/notes")
+@click.argument("files", nargs=-1, required=True, metavar="PATH...")
 @click.option("--id", "session_id", default="", metavar="ID", help="Id of the session, for a single file.")
 @click.option("--kind", type=_KINDS, help="Kind of conversation.  [default: as the file says, else direct]")
 @common_options
 def import_(files: tuple[str, ...], *, session_id: str, kind: SessionKind | None, chosen: Chosen) -> int:
-    """Import transcripts.
+    """Import transcripts and session files, or all that a folder holds.
 
-    Reads JSONL of OpenClaw, Claude Code, Codex and `notewell sessions export`.
+    Reads JSONL of OpenClaw, Claude Code, Codex and `notewell sessions export`, and session files (JSON5, JSON). Of a
+    conversation that is stored already only the new messages are imported.
     """
     files = _expanded(files)
     if session_id and len(files) > 1:
@@ -87,19 +108,31 @@ def import_(files: tuple[str, ...], *, session_id: str, kind: SessionKind | None
 
 
 def _expanded(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the files that the names and patterns match, for shells that do not expand patterns."""
+    """Return the files that the names and patterns match, also where the shell does not expand them; folders whole."""
+    from notewell.sessions import files_to_import
+
     found: list[str] = []
     for name in names:
         path = Path(name).expanduser()
         is_pattern = glob.has_magic(name) and not path.exists()
-        found += (is_pattern and sorted(glob.glob(str(path)))) or [name]  # noqa: PTH207 - Path.glob takes no absolute one
-    return tuple(found)
+        matches = (is_pattern and sorted(glob.glob(str(path)))) or [name]  # noqa: PTH207 - Path.glob takes no absolute one
+        for match in matches:
+            folder = Path(match).expanduser()
+            files = list(map(str, files_to_import(folder))) if folder.is_dir() else [match]
+            if not files:
+                raise SessionInputError(
+                    f"there are no conversations in {match}", hint="import .jsonl, .json5 or .json files"
+                )
+            found += files
+    return tuple(dict.fromkeys(found))
 
 
 def _imported_line(file: str, imported: Imported, entry: SessionEntry) -> str:
     left_out = ", ".join(f"{count:,} {reason}" for reason, count in sorted(imported.left_out.items()))
     skipped = f"; left out: {left_out}" if left_out else ""
-    return f"{entry.session_id}: {entry.message_count:,} messages of {file}{skipped}"
+    new = "" if imported.added == entry.message_count else "new " if imported.added else "no new "
+    count = f"{imported.added:,} " if imported.added else ""
+    return f"{entry.session_id}: {count}{new}messages of {file}{skipped}"
 
 
 @sessions.command("export", epilog="Example: notewell sessions export 7f3a --output chat.jsonl")
@@ -210,5 +243,6 @@ def repair(session_id: str, *, chosen: Chosen) -> None:
     """
     with chosen.memory() as memory:
         done = memory.conversations.repair(session_id)
-    document = {"sessionId": session_id.lower(), "repaired": bool(done), "notes": list(done)}
+        name = memory.conversations.path_of(session_id).stem
+    document = {"sessionId": name, "repaired": bool(done), "notes": list(done)}
     chosen.print(document, done or [f"{session_id} needs no repair"])

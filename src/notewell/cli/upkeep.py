@@ -15,6 +15,7 @@ from notewell import NotewellError, QueryError
 from notewell.cli.options import Chosen, common_options
 from notewell.cli.terminal import print_lines, print_notes, shown_progress
 from notewell.settings import OPTIONS, WORKSPACE_FILE, flatten, user_file_of
+from notewell.settings.openclaw_import import ignored_settings, translate_file, write_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,32 +104,35 @@ def download(model: str, *, chosen: Chosen) -> None:
     """Download an embedding model.
 
     MODEL is the name of a GGUF model or hf:owner/repository/file.gguf; by default the one in the settings, or
-    embeddinggemma-300m. Ctrl-C pauses the download; the same command resumes it.
+    embeddinggemma-300m. Ctrl-C pauses the download; the same command resumes it. No workspace is needed.
     """
     from notewell import download_model
 
+    settings = chosen.resolved(chosen.folder_if_any()).settings
     with shown_progress() as progress:
-        path = download_model(model, settings=chosen.resolved().settings, progress=progress)
+        path = download_model(model, settings=settings, progress=progress)
     chosen.print({"path": str(path), "bytes": path.stat().st_size}, [str(path)])
 
 
 @click.group("config", epilog="Example: notewell config show")
 def config() -> None:
-    """Show the settings in use and the files they come from."""
+    """Show the settings in use and the files they come from, or import settings of OpenClaw."""
 
 
 @config.command("show", epilog="Example: notewell config show --set query.max_results=3")
 @common_options
 def show(*, chosen: Chosen) -> None:
     """Show every setting and where it was set."""
-    resolved = chosen.resolved()
+    workspace = chosen.folder_if_any()
+    resolved = chosen.resolved(workspace)
     values = {key: OPTIONS[key].public(value) for key, value in flatten(resolved.settings).items()}
     origins = resolved.origins
+    notes = [*resolved.notes, *ignored_settings(workspace)]
     width = max(len(key) for key in OPTIONS)
     chosen.print(
         {
             "settings": {key: {"value": value, "from": origins[key]} for key, value in values.items()},
-            "notes": list(resolved.notes),
+            "notes": notes,
         },
         (
             f"{key:{width}}  {value!r}" + ("" if origins[key] == "default" else f"  ({origins[key]})")
@@ -136,18 +140,56 @@ def show(*, chosen: Chosen) -> None:
         ),
     )
     if not chosen.as_json:
-        print_notes(resolved.notes)
+        print_notes(notes)
 
 
 @config.command("path", epilog="Example: notewell config path")
 @common_options
 def path(*, chosen: Chosen) -> None:
     """Show the paths of the settings files, and whether they exist."""
-    files = {"user": user_file_of(os.environ)[0], "workspace": chosen.folder() / WORKSPACE_FILE}
+    workspace = chosen.folder_if_any()
+    files = {"user": user_file_of(os.environ)[0]} | ({"workspace": workspace / WORKSPACE_FILE} if workspace else {})
     chosen.print(
         {name: {"path": str(file), "exists": file.exists()} for name, file in files.items()},
         (f"{name:10} {file}{'' if file.exists() else '  (does not exist)'}" for name, file in files.items()),
     )
+    print_notes(ignored_settings(workspace))
+
+
+@config.command("import", epilog="Example: notewell config import ~/.openclaw/openclaw.json --dry-run")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--dry-run", is_flag=True, help="Print the settings file, secrets masked, and write nothing.")
+@click.option("--replace", "replace_file", is_flag=True, help="Replace your settings file; the old one is kept.")
+@common_options
+def import_(file: Path, *, dry_run: bool, replace_file: bool, chosen: Chosen) -> None:
+    """Translate settings of OpenClaw into your settings file.
+
+    FILE is YAML, JSON, JSON5 or TOML, with OpenClaw's names. Every key that could not be translated is reported.
+    """
+    found = translate_file(file.expanduser())
+    target = user_file_of(os.environ)[0]
+    kept = None if dry_run else write_settings(target, found.to_toml(), replace=replace_file)
+    count = len(found.values) + sum(map(len, found.by_agent.values()))
+    chosen.print(
+        {
+            "file": str(target),
+            "written": not dry_run,
+            "backup": str(kept) if kept else None,
+            "settings": _public(found.values),
+            "agents": {agent: _public(values) for agent, values in found.by_agent.items()},
+            "leftOut": [{"key": each.key, "reason": each.reason} for each in found.left_out],
+            "notes": found.notes,
+        },
+        [found.to_toml(public=True).rstrip("\n")] if dry_run else [f"{count} settings written to {target}"],
+    )
+    if not chosen.as_json:
+        print_notes([f"the previous file is kept as {kept}"] if kept else [])
+        print_notes(found.notes)
+        print_notes(f"left out: {each.key}: {each.reason}" for each in found.left_out)
+
+
+def _public(values: dict[str, object]) -> Json:
+    return {key: OPTIONS[key].public(value) for key, value in values.items()}
 
 
 @click.command("eval", epilog="Example: notewell eval evals/corpus --compare")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from typing import get_args
 
 import click
 
-from notewell import QueryError
+from notewell import Memory, QueryError
 from notewell.agents.documents import forget_document, remembered_document
 from notewell.agents.rendering import forget_lines, remembered_lines
 from notewell.cli.options import Chosen, common_options
 from notewell.cli.terminal import print_json, print_lines, print_notes, print_problems
 from notewell.settings.workspace import create_workspace, expanded
+from notewell.types import Category
 
 
 @click.command("init", epilog="Example: notewell init ~/notes")
@@ -25,13 +28,16 @@ def init(path: Path, *, as_json: bool) -> None:
     """
     folder = expanded(path).absolute()
     created = create_workspace(folder)
+    with Memory.open(folder, agent=os.environ.get("NOTEWELL_AGENT") or "main") as memory:
+        notes = memory.unsearched_conversations()
     if as_json:
-        print_json({"workspace": str(folder), "made": [str(item) for item in created]})
+        print_json({"workspace": str(folder), "made": [str(item) for item in created], "notes": notes})
         return
     print_lines([f"created {item}" for item in created] or [f"{folder} is already a workspace"])
     print_lines(
         ["", "next: write notes into MEMORY.md and memory/, then", f"  notewell search -w {folder} 'a question'"]
     )
+    print_notes(notes)
 
 
 @click.command("remember", epilog='Example: notewell remember "the guest wifi is heron-guest"')
@@ -39,9 +45,23 @@ def init(path: Path, *, as_json: bool) -> None:
 @click.option("--to", metavar="NOTE", help="Note to append to.  [default: today's, memory/YYYY-MM-DD.md]")
 @click.option("--by", metavar="NAME", help="Author.  [default: the agent]")
 @click.option("--source", metavar="WHERE", default="the command line", show_default=True, help="Origin of the text.")
+@click.option(
+    "--category", type=click.Choice(get_args(Category)), default="other", show_default=True, help="Kind of entry."
+)
+@click.option("--importance", type=click.IntRange(1, 10), default=5, show_default=True, help="10 matters most.")
 @click.option("--force", is_flag=True, help="Write the text even if a note already says the same.")
 @common_options
-def remember(text: str, *, to: str | None, by: str | None, source: str, force: bool, chosen: Chosen) -> None:
+def remember(
+    text: str,
+    *,
+    to: str | None,
+    by: str | None,
+    source: str,
+    category: Category,
+    importance: int,
+    force: bool,
+    chosen: Chosen,
+) -> None:
     """Append TEXT to a note, with its author, time and origin.
 
     If TEXT is -, it is read from standard input. Text that a note already contains is not written twice. Secrets are
@@ -50,7 +70,9 @@ def remember(text: str, *, to: str | None, by: str | None, source: str, force: b
     if text == "-":
         text = sys.stdin.read()
     with chosen.memory() as memory:
-        done = memory.remember(text, to=to, who=by, source=source, force=force)
+        done = memory.remember(
+            text, to=to, who=by, source=source, category=category, importance=importance, force=force
+        )
     chosen.print(remembered_document(done), remembered_lines(done))
     if not chosen.as_json:
         print_notes(done.notes)

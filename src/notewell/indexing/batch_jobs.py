@@ -58,6 +58,8 @@ def open_batch(
         return None
     waits = (settings.wait and makes_jobs) if policy.wait is None else policy.wait
     jobs = open_jobs(embedder, state_folder)
+    if makes_jobs:
+        jobs.record_failures(0)
     return BatchRun(jobs, replace(settings, wait=waits), makes_jobs=makes_jobs, requested=policy.batch is True)
 
 
@@ -82,6 +84,7 @@ class BatchRun:
         self._least = 1 if requested else WORTH_A_JOB
         self._failures = 0
         self._watches: dict[str, Watch] = {}
+        self._retried: set[str] = set()  # texts of a job that timed out: another job has them
         self._tried: set[str] = set()  # texts that a job failed to embed: they are embedded without one
 
     def __enter__(self) -> Self:
@@ -152,11 +155,17 @@ class BatchRun:
             reach("embed.remember")
             embedding.cache.put_many(self._jobs.identity, results.vectors)
         tally.embedded += _stored(embedding.store, results.vectors)
-        self._tried.update(results.failed)
+        timed_out = bool(late) or view.state == "expired"
+        again = timed_out and self._makes_jobs and not record.wanted & self._retried
+        (self._retried if again else self._tried).update(results.failed)
         if self._jobs.finish(record, view):
             tally.notes.append(f"the files of a batch job could not be deleted at {self._jobs.title}")
         self._watches.pop(record.mark, None)
-        self._judge(record, results, late or results.trouble, tally)
+        if again:
+            what = f"a batch job of {_counted(len(record.wanted))} timed out ({late or results.trouble})"
+            tally.notes.append(f"{what}; it is tried once more")
+        else:
+            self._judge(record, results, late or results.trouble, tally)
 
     def _judge(self, record: JobRecord, results: JobResults, trouble: str, tally: Tally) -> None:
         if trouble:
@@ -171,6 +180,7 @@ class BatchRun:
     def _failed(self, what: str, tally: Tally, *, for_good: bool = False) -> None:
         """Count a failure; the second one, or one that no other job would escape, turns jobs off for this run."""
         self._failures += 1
+        self._jobs.record_failures(self._failures, what)
         if self._makes_jobs and (for_good or self._failures >= FAILURE_LIMIT):
             self._makes_jobs = False
             tally.notes.append(f"{what}; batch jobs are off for this run, the rest is embedded without them")

@@ -97,9 +97,8 @@ class Indexer:
         tally.postponed = plan.postponed
         embedding = EmbeddingRun(store, self.embedder, self.cache, older_store) if self.embedder else None
         known_vectors: KnownVectors = embedding.known_vectors if embedding else lambda _: {}
-        _TextRun(store, self.sources, self.preparation, known_vectors, tally, policy.deadline).run(
-            plan, policy.progress
-        )
+        text_run = _TextRun(store, self.sources, self.preparation, known_vectors, tally, policy.deadline, policy.check)
+        text_run.run(plan, policy.progress)
         if embedding and tally.complete:
             self._embed(embedding, tally, policy)
         changed = len(plan.added) + len(plan.touched) + len(plan.removed)
@@ -167,6 +166,7 @@ class _TextRun:
     known_vectors: KnownVectors
     tally: Tally
     deadline: Deadline
+    check: bool = False  # do not trust what is remembered of a transcript
 
     def run(self, plan: Plan, progress: ProgressCallback | None) -> None:
         """Index what is new or may have changed, then remove what is gone: so a renamed note finds its vectors."""
@@ -194,7 +194,9 @@ class _TextRun:
             if stamp.source == "sessions" and isinstance(source, GrowingSource):  # the check costs 40 µs a note
                 # A conversation is written in transactions of its own: it may be larger than memory.
                 transcripts = TranscriptRun(self.store, self.preparation, self.known_vectors)
-                transcripts.update(source, stamp, known, gone=gone, tally=self.tally, deadline=self.deadline)
+                transcripts.update(
+                    source, stamp, known, gone=gone, tally=self.tally, deadline=self.deadline, check=self.check
+                )
                 return
             reach("index.read")
             document = source.read(stamp)

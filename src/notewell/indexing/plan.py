@@ -58,6 +58,7 @@ class SyncPolicy:
     wait: bool | None = None  # wait for those jobs
     may_rebuild: bool = True
     force: bool = False  # rebuild in any case
+    check: bool = False  # read every file that is covered, whatever its size and times say
     repair: str = ""  # what is wrong with the index: rebuild it from the files and the cache alone
     tidy: bool = False  # optimize the index even if nothing changed
     progress: ProgressCallback | None = None
@@ -71,7 +72,7 @@ class Plan:
     """What to read and what to remove; a file to read may still turn out to hold the same text."""
 
     added: tuple[FileStamp, ...]
-    touched: tuple[tuple[FileStamp, StoredDocument], ...]  # size or time differ from what the store remembers
+    touched: tuple[tuple[FileStamp, StoredDocument], ...]  # its stamp is not the one that the store remembers
     removed: tuple[StoredDocument, ...]
     unchanged: int
     postponed: int = 0  # transcripts that grew by too little
@@ -112,14 +113,17 @@ def find_changes(
         (stamp for listing in listings for stamp in listing.files),
         stored,
         unlisted=[problem.path for problem in problems],
+        check=policy.check,
     )
     if policy.thresholds and plan.touched:
         plan = _postponing(plan, sources, policy.thresholds)
     return Changes(plan, stored, sum(len(listing.files) for listing in listings), problems)
 
 
-def plan_changes(listed: Iterable[FileStamp], stored: StoredDocuments, *, unlisted: Iterable[str] = ()) -> Plan:
-    """Compare by size and modification time, without reading a file.
+def plan_changes(
+    listed: Iterable[FileStamp], stored: StoredDocuments, *, unlisted: Iterable[str] = (), check: bool = False
+) -> Plan:
+    """Compare by size, times and inode, without reading a file; with `check` every file is to be read.
 
     Documents below an `unlisted` path stay: a folder that could not be listed has not been deleted.
     """
@@ -131,7 +135,7 @@ def plan_changes(listed: Iterable[FileStamp], stored: StoredDocuments, *, unlist
         known = gone.pop((stamp.source, stamp.path), None)
         if known is None:
             added.append(stamp)
-        elif known.stamp == stamp:
+        elif known.stamp == stamp and not check:
             unchanged += 1
         else:
             touched.append((stamp, known))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from notewell.chunking import CHUNKING_VERSION, chunk_document, chunk_message
 from notewell.sources.transcripts import TRANSCRIPTS_VERSION
-from notewell.text.lexicon import LEXICON_VERSION, index_terms
+from notewell.text.lexicon import LEXICON_VERSION
+from notewell.text.lexicon import index_terms as lexicon_terms
 from notewell.text.redaction import REDACTION_VERSION
 from notewell.types import PreparedChunk
 
@@ -30,12 +31,14 @@ class Preparation:
     tokens: int = 400
     overlap: int = 80
     redacted: bool = False  # secrets of notes are hidden, too
+    keywords: bool = True  # False: no terms are stored, so keyword search finds nothing
 
     @property
     def profile(self) -> str:
         """Return the rules as text, to be kept with the index."""
         rules = {"chunking": CHUNKING_VERSION, "lexicon": LEXICON_VERSION, "transcripts": TRANSCRIPTS_VERSION}
         rules |= {"redaction": REDACTION_VERSION} | ({"redacted": 1} if self.redacted else {})
+        rules |= {} if self.keywords else {"keywords": 0}
         return json.dumps(rules | {"style": self.style, "tokens": self.tokens, "overlap": self.overlap}, sort_keys=True)
 
     def prepare(self, document: Document) -> list[PreparedChunk]:
@@ -54,15 +57,21 @@ class Preparation:
 
     def with_terms(self, chunks: Sequence[Chunk], path: str, about: str = "") -> list[PreparedChunk]:
         """Return the chunks of one document with their terms; `about` is what else it is found by."""
+        index_terms = lexicon_terms if self.keywords else _no_terms
         place = index_terms(f"{path} {about}")
         terms_of_context = cache(index_terms)  # the chunks below a heading share it
-        parts = Counter(chunk.turn for chunk in chunks)  # of each message; all of a note, whose chunks have no turn
+        # Of each message, each remembered entry, and all other text of a note.
+        parts = Counter((chunk.turn, chunk.label) for chunk in chunks)
         return [
             PreparedChunk(
                 chunk,
                 index_terms(chunk.text),
                 f"{terms_of_context(chunk.context)} {place}".lstrip(),
-                parts[chunk.turn],
+                parts[chunk.turn, chunk.label],
             )
             for chunk in chunks
         ]
+
+
+def _no_terms(_: str) -> str:
+    return ""

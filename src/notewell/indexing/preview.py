@@ -47,9 +47,14 @@ class Preview:
     cache: EmbeddingCache | None
     estimate: Callable[[int], CostEstimate] | None = None  # what it costs to embed so many tokens
 
-    def run(self, *, paths: Collection[str] | None = None, rebuild_reason: str = "") -> IndexPreview:
-        """Read and chunk what changed, and count what is known already; with `paths` only those are looked at."""
-        policy = SyncPolicy(paths=None if rebuild_reason else paths)
+    def run(
+        self, *, paths: Collection[str] | None = None, check: bool = False, rebuild_reason: str = ""
+    ) -> IndexPreview:
+        """Read and chunk what changed, and count what is known already; with `paths` only those are looked at.
+
+        `check` reads every file, to find changes that its size and times do not show.
+        """
+        policy = SyncPolicy(paths=None if rebuild_reason else paths, check=check)
         if self.store is None or rebuild_reason:
             changes, pending = find_changes(self.sources, None, policy), 0
         else:

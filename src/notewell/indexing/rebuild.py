@@ -87,7 +87,7 @@ class Rebuild:
         from notewell.indexing.verification import self_check  # only rebuilds need it
 
         reach("rebuild.verify")
-        findings = self_check(store)
+        findings = self_check(store, keywords=self.indexer.preparation.keywords)
         if findings:
             raise IndexCorruptError(f"{path}: the new index is inconsistent: {'; '.join(findings)}", path=path)
         with store.reading() as snapshot:

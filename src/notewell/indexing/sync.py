@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from notewell.protocols import Embedder, EmbeddingCache, ReadableStore, Source, Store, StoreAccess
     from notewell.settings import Settings
     from notewell.store.state_folder import StateFolder
-    from notewell.types import EmbedderIdentity
+    from notewell.types import EmbedderIdentity, FileStamp
 
 LOCK_WAIT_S = 120.0  # for another process that writes nothing meanwhile; a slow model's batch takes less
 IN_PROGRESS = "indexing continues in the background: recent changes may be missing"
@@ -332,15 +332,26 @@ def is_stale(store: ReadableStore, sources: Sequence[Source]) -> bool:
     """Return whether files of the sources have changed since they were indexed."""
     with store.reading() as snapshot:
         plan = find_changes(sources, snapshot).plan
-    # A stamp without a time belongs to a file just written: only another size shows a change without reading it.
-    touched = any(known.stamp.mtime_ns or known.stamp.size != stamp.size for stamp, known in plan.touched)
-    return bool(plan.added or touched or plan.removed)
+    return bool(plan.added or plan.removed or any(_is_newer(stamp, known.stamp) for stamp, known in plan.touched))
 
 
 def _existing(store: Store | None) -> Store:
     if store is None:
         raise StoreError("the index vanished while it was being updated", hint="run `notewell index` again")
     return store
+
+
+def _is_newer(stamp: FileStamp, known: FileStamp) -> bool:
+    """Return whether a file has changed since it was read, or was at least written or replaced.
+
+    A stamp without a time belongs to a file just written, and one without a ctime to an index of an older release:
+    there only what is known is compared.
+    """
+    if not known.mtime_ns:
+        return stamp.size != known.size
+    if not known.ctime_ns:
+        stamp = stamp._replace(ctime_ns=0, inode=0)
+    return stamp != known
 
 
 def _with_notes(report: IndexReport, *notes: str) -> IndexReport:

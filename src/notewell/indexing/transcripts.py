@@ -46,10 +46,11 @@ class TranscriptRun:
         gone: set[str],
         tally: Tally,
         deadline: Deadline,
+        check: bool = False,
     ) -> None:
-        """Bring one transcript up to date; raises OSError when it cannot be read."""
+        """Bring one transcript up to date, with `check` from its beginning; raises OSError when it cannot be read."""
         cursor = None
-        if known:
+        if known and not check:
             with self.store.reading() as snapshot:
                 cursor = snapshot.cursor(known.stamp.source, known.stamp.path)
         reach("index.read")

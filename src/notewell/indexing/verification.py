@@ -38,7 +38,7 @@ def all_chunks(snapshot: Snapshot) -> Iterator[StoredChunk]:
         found, first, empty = found + len(some), first + ID_STEP, 0 if some else empty + 1
 
 
-def self_check(store: Store, *, seed: int = 0) -> list[str]:
+def self_check(store: Store, *, keywords: bool = True, seed: int = 0) -> list[str]:
     """Return why a new index must not be switched to: out of step, or not found by what it holds. Empty is good."""
     findings = list(store.verify())
     if findings:
@@ -59,7 +59,8 @@ def self_check(store: Store, *, seed: int = 0) -> list[str]:
                 findings.append(f"it holds a chunk of {chunk.path}, which it does not know")
         if held != snapshot.counts().chunks:
             findings.append(f"it counts {snapshot.counts().chunks} chunks and holds {held}")
-        findings += [finding for chunk in sample for finding in _unfound_by_word(snapshot, chunk)]
+        if keywords:
+            findings += [finding for chunk in sample for finding in _unfound_by_word(snapshot, chunk)]
         findings += _unfound_by_vector(snapshot, sample)
     return _shortened(findings)
 
@@ -161,7 +162,7 @@ def _embedded_hash(chunk: StoredChunk) -> str:
 
 def _content(chunk: StoredChunk) -> tuple[object, ...]:
     place = chunk.source, chunk.path, chunk.first_line, chunk.last_line, chunk.turn, chunk.parts
-    return *place, chunk.text, chunk.context, chunk.dated
+    return *place, chunk.text, chunk.context, chunk.dated, chunk.label
 
 
 def _differences(what: str, live: Counter[tuple[object, ...]], fresh: Counter[tuple[object, ...]]) -> list[str]:

@@ -15,6 +15,7 @@ from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 
 from notewell import NotewellError, QueryError, __version__
+from notewell.agents.documents import context_files
 from notewell.agents.tools.schemas import GET, SEARCH
 from notewell.errors import system_error
 from notewell.mcp.resources import TEMPLATE, note_resource, note_resources
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from notewell import Memory
     from notewell.agents.tools import MemoryTools, ToolSpec
+    from notewell.types import SessionContext
 
     Context = ServerRequestContext[Any, Any]
 
@@ -43,6 +45,14 @@ RECALL: dict[str, Any] = {
     "description": "Answer a question from long-term memory",
     "arguments": [{"name": "question", "description": "What you want to know", "required": True}],
 }
+
+START: dict[str, Any] = {
+    "name": "start",
+    "title": "Start a session",
+    "description": "What to know at the start of a session: MEMORY.md and the notes of today and yesterday",
+    "arguments": [],
+}
+PROMPTS = {prompt["name"]: prompt for prompt in (RECALL, START)}
 
 _log = logging.getLogger(__name__)
 
@@ -136,15 +146,20 @@ class MemoryServer:
     # --- prompts ---------------------------------------------------------------------------------
 
     async def _list_prompts(self, _ctx: Context, _params: object) -> dict[str, Any]:
-        return COMPLETE | {"prompts": [RECALL]}
+        return COMPLETE | {"prompts": list(PROMPTS.values())}
 
     async def _get_prompt(self, ctx: Context, params: GetPromptRequestParams) -> dict[str, Any]:
-        if params.name != RECALL["name"]:
-            raise MCPError(INVALID_PARAMS, f"unknown prompt {params.name!r}; the only prompt is {RECALL['name']!r}")
-        await self._show_indexing(ctx)
-        text = await self._or_error(recall_text, self.tools, params.arguments or {})
+        if params.name not in PROMPTS:
+            raise MCPError(INVALID_PARAMS, f"unknown prompt {params.name!r}; there are {' and '.join(PROMPTS)}")
+        about: dict[str, Any] = {}
+        if params.name == START["name"]:
+            context = await self._or_error(self.tools.session_context)
+            text, about = start_message(context), {"_meta": {"notewell/files": context_files(context)}}
+        else:
+            await self._show_indexing(ctx)
+            text = await self._or_error(recall_text, self.tools, params.arguments or {})
         message = {"role": "user", "content": {"type": "text", "text": text}}
-        return COMPLETE | {"description": RECALL["description"], "messages": [message]}
+        return COMPLETE | {"description": PROMPTS[params.name]["description"], "messages": [message], **about}
 
     # --- threads ---------------------------------------------------------------------------------
 
@@ -206,6 +221,12 @@ def recall_text(tools: MemoryTools, arguments: Mapping[str, str]) -> str:
     else:
         lines.append(f"Long-term memory was searched ({found['mode']} search) and holds nothing that fits: say so.")
     return "\n".join([*lines, *(f"Note: {note}" for note in found["notes"])]).rstrip()
+
+
+def start_message(context: SessionContext) -> str:
+    """Return the message of the prompt `start`."""
+    text = context.text or "Long-term memory holds neither MEMORY.md nor notes of today and yesterday."
+    return "\n".join([text, *(f"Note: {note}" for note in context.notes)])
 
 
 def tool_document(spec: ToolSpec) -> dict[str, Any]:

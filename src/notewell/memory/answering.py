@@ -1,27 +1,30 @@
-"""Answers searches: syncs the index first, searches it, and notes what the reader should know about the answer."""
+"""Answers searches with QMD or the builtin index, and notes what the reader should know about the answer."""
 
 from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
-from notewell.errors import IndexCorruptError
+from notewell.errors import BackendError, EmbedderUnavailableError, IndexCorruptError
 from notewell.indexing.spending import SpendingLimit
-from notewell.search.query_embedding import QueryEmbedding
+from notewell.search.options import NO_KEYWORDS
+from notewell.search.query_embedding import KEYWORDS_ONLY, QueryEmbedding
 from notewell.search.searcher import Found, find
 from notewell.search.tuning import TUNING
-from notewell.types import IndexState, SearchAnswer
+from notewell.types import Fallback, IndexState, SearchAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from notewell.embedding.selection import Embedders
+    from notewell.embedding.selection import Embedders, Selection
     from notewell.indexing.sync import Sync
-    from notewell.memory.group_view import GroupSync
+    from notewell.memory.group_view import GroupQmd, GroupSync
     from notewell.protocols import Embedder, ReadAccess, Snapshot, Vector
     from notewell.search.options import SearchRequest
+    from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.settings import Settings
     from notewell.sources.notes import NotesSource
@@ -45,6 +48,8 @@ class Answering:
         transcripts: TranscriptSource | None,
         embedders: Embedders,
         sync: Sync | GroupSync,
+        unsearched: Callable[[], Iterable[str]],
+        qmd: Qmd | GroupQmd | None = None,
         tuning: Tuning | None = None,
     ) -> None:
         self._workspace = workspace
@@ -54,6 +59,8 @@ class Answering:
         self._transcripts = transcripts
         self._embedders = embedders
         self._sync = sync
+        self._unsearched = unsearched  # conversations that the settings leave out
+        self._qmd = qmd
         self._tuning = tuning or TUNING  # others are for evaluations
         self._lock = threading.Lock()
         self._queries: QueryEmbedding | None = None
@@ -61,8 +68,32 @@ class Answering:
     def search(self, request: SearchRequest, *, sync: bool | None = None) -> SearchAnswer:
         """Answer a request; `sync` says whether what is new is indexed first, None leaves it to the settings.
 
-        An index that turns out to be corrupt is replaced by a new one.
+        QMD answers while it can, where the settings choose it; the builtin index answers the calls that QMD cannot.
         """
+        sources = request.scope.sources
+        if self._qmd is None or not request.query.strip() or (sources is not None and "memory" not in sources):
+            return self._search_index(request, sync=sync)
+        try:
+            answer = self._qmd.search(request)
+        except BackendError as error:
+            answer = self._search_index(request, sync=sync)
+            note = f"QMD did not answer: {error.message}; the builtin index did"
+            return replace(answer, notes=(note, *answer.notes), fallback=Fallback("qmd", error.message))
+        if self._transcripts is None or (sources is not None and "sessions" not in sources):
+            return answer
+        return self._with_conversations(answer, request, sync=sync)
+
+    def _with_conversations(self, answer: SearchAnswer, request: SearchRequest, *, sync: bool | None) -> SearchAnswer:
+        """Add what was said in conversations, which QMD does not index, by rank: the scores do not compare."""
+        scope = replace(request.scope, sources=frozenset({"sessions"}))
+        also = self._search_index(replace(request, scope=scope), sync=sync)
+        ranked = chain.from_iterable(zip_longest(answer.hits, also.hits))
+        hits = tuple(hit for hit in ranked if hit is not None)[: request.limit]
+        note = "conversations were searched by the builtin index"
+        return replace(answer, hits=hits, notes=(*answer.notes, note, *also.notes))
+
+    def _search_index(self, request: SearchRequest, *, sync: bool | None) -> SearchAnswer:
+        """Sync the builtin index, within its budget, and search it; one that turns out to be corrupt is replaced."""
         settings = self._settings.sync
         budget_s, embed = settings.search_budget_ms / 1000, request.mode != "keyword"
         wanted = settings.on_search if sync is None else sync
@@ -85,11 +116,14 @@ class Answering:
                 return SearchAnswer(
                     request.query, "keyword", (), IndexState(0, 0, 0, stale=True), (*notes, NOT_INDEXED)
                 )
+            notes += store.notes
             with store.reading() as snapshot:
                 counts = snapshot.counts()
                 embedder, told = self._answering_embedder(request, snapshot)
                 embedding = self._query_embedding(embedder)
                 vector, reason = embedding.vector_of(request.query, snapshot) if embedding else (None, "")
+                if vector is None and not self._settings.store.fts.enabled and request.query.strip():
+                    raise _no_way_to_answer(self._embedders.selection, reason)
                 cosine_range = _cosine_range(embedder, vector)
                 found = find(
                     snapshot,
@@ -109,6 +143,9 @@ class Answering:
             hits=found.hits,
             index=IndexState(counts.files, counts.chunks, counts.pending, stale=stale),
             notes=tuple(dict.fromkeys(note for note in notes if note)),
+            fallback=self._provider_fallback() if embedder else None,
+            provider=embedder.identity.provider if embedder and vector is not None else None,
+            model=embedder.identity.model if embedder and vector is not None else None,
         )
 
     def embedder_notes(self) -> list[str]:
@@ -116,6 +153,10 @@ class Answering:
         vectors_wanted = self._settings.store.vector.enabled
         warning = self._embedders.selection.warning if vectors_wanted else ""
         return [warning] if warning else []
+
+    def _provider_fallback(self) -> Fallback | None:
+        selection = self._embedders.selection
+        return Fallback(self._settings.provider, selection.reason) if selection.fell_back else None
 
     def _mode_notes(self, mode: SearchMode) -> list[str]:
         """Return why a mode is not available as requested."""
@@ -144,11 +185,14 @@ class Answering:
         if not request.query.strip():
             yield "the query is empty: say what to look for"
         if not counts.files:
-            yield NO_NOTES.format(workspace=self._workspace)
+            there = any(source.list().files for source in self._sync.sources)
+            yield NOT_INDEXED if there else NO_NOTES.format(workspace=self._workspace)
         if waiting:
             yield waiting
         if found.missing_files:
             yield f"the index is stale: {len(found.missing_files)} notes are gone; run `notewell index`"
+        if not found.hits and not request.scope.public_only:
+            yield from self._unsearched()
 
     def _answering_embedder(self, request: SearchRequest, snapshot: Snapshot) -> tuple[Embedder | None, str]:
         return (None, "") if request.mode == "keyword" else self._embedders.answering(snapshot.embedder())
@@ -165,6 +209,13 @@ class Answering:
         if source == "sessions":
             return self._transcripts is None or self._transcripts.exists(path)
         return self._notes.exists(path)
+
+
+def _no_way_to_answer(selection: Selection, reason: str) -> EmbedderUnavailableError:
+    """Return the error for a search without vectors where the words are not indexed."""
+    why = reason.removeprefix(f"{KEYWORDS_ONLY}: ") or selection.reason
+    hint = selection.hint if not reason and selection.hint else "run `notewell index`, or set store.fts.enabled = true"
+    return EmbedderUnavailableError(f"{NO_KEYWORDS}, and semantic search cannot answer: {why}", hint=hint)
 
 
 def _pending_note(request: SearchRequest, counts: Counts, vector: Vector | None) -> str:

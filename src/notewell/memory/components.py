@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from notewell.embedding.batch.ledger import JobFailures, Ledger
 from notewell.embedding.selection import Embedders
 from notewell.errors import DiskFullError, StoreError
 from notewell.indexing.preparation import Preparation
@@ -17,6 +18,7 @@ from notewell.memory.answering import Answering
 from notewell.settings import state_folder
 from notewell.sources.notes import NotesSource
 from notewell.sources.privacy import DIRECT, Audience
+from notewell.sources.transcripts.session_ids import names_of
 from notewell.store.live_index import LiveIndex
 from notewell.store.sqlite import open_index
 from notewell.store.sqlite.cache import SqliteEmbeddingCache
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from notewell.memory.group_view import GroupSync
     from notewell.protocols import Embedder, ReadAccess, Source, Store
+    from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.sessions import ConversationStore
     from notewell.settings import Settings
@@ -55,6 +58,7 @@ class Components:
     caches: CacheAccess
     sync: Sync | GroupSync
     answering: Answering
+    qmd: Qmd | None  # None where the settings choose the builtin index
     build_answering: Callable[..., Answering]  # of other parts
     audience: Audience = DIRECT
     behind: Components | None = None  # of a group's: all of the memory, for upkeep that shows nothing of it
@@ -80,7 +84,7 @@ class Components:
         self.folder.check_owner()
         if not self.folder.is_inside and self.folder.writable():
             self.folder.ensure()  # another workspace must not take it for its own
-        own = frozenset({self.audience.session} if self.audience.session else ())
+        own = frozenset(names_of(self.audience.session) if self.audience.session else ())
         return ConversationStore(self.sessions_folder, group_only=own if self.audience.is_group else None)
 
     def jobs(self) -> tuple[BatchJob, ...]:
@@ -88,6 +92,10 @@ class Components:
         from notewell.indexing.batch_jobs import jobs_in_progress
 
         return () if self.audience.is_group else jobs_in_progress(self.folder.path)
+
+    def batch_failures(self) -> JobFailures:
+        """Return how batch jobs failed lately; nothing for a group, since an error may quote a text."""
+        return JobFailures() if self.audience.is_group else Ledger(self.folder.path).failures()
 
     def check_jobs(self) -> tuple[Check, ...]:
         """Return the checks of batch jobs; none for a group."""
@@ -101,7 +109,7 @@ class Components:
             return self
         if not audience.is_group:
             return replace(self, audience=audience)
-        from notewell.memory.group_view import GroupIndex, GroupSync, group_scope
+        from notewell.memory.group_view import GroupIndex, GroupQmd, GroupSync, group_scope
 
         whole = self.whole
         notes = _open_notes(self.workspace, self.settings, audience)
@@ -112,6 +120,7 @@ class Components:
         searched = GroupIndex(whole.sync.live, scope)
         index = GroupIndex(whole.sync.live, scope, lambda path: whole.notes.exists(path) and not notes.exists(path))
         sync = GroupSync(whole.sync, index, sources)
+        qmd = GroupQmd(whole.qmd, notes) if whole.qmd else None
         return replace(
             whole,
             index=index,
@@ -119,19 +128,34 @@ class Components:
             transcripts=transcripts,
             sources=sources,
             sync=sync,
-            answering=self.build_answering(index=searched, notes=notes, transcripts=transcripts, sync=sync),
+            answering=self.build_answering(
+                index=searched, notes=notes, transcripts=transcripts, sync=sync, unsearched=tuple, qmd=qmd
+            ),
+            qmd=None,  # its state is that of all notes
             audience=audience,
             behind=whole,
         )
 
+    def unsearched_conversations(self) -> tuple[str, ...]:
+        """Return notes on conversations that the settings leave out of search."""
+        return () if self.audience.is_group else _unsearched(self.settings, self.agent, self.sessions_folder)
+
     def close(self) -> None:
         """Stop the background work and release everything that is open; the next use opens it again."""
+        if self.qmd:
+            self.qmd.close()
         self.sync.background.stop()
         self.sync.follower.stop()
         self.index.close()
         self.caches.close()
         self.embedders.close()
         self.answering.forget_queries()
+
+
+def _unsearched(settings: Settings, agent: str, sessions_folder: Path) -> tuple[str, ...]:
+    from notewell.sources.transcripts.unsearched import unsearched_conversations  # only answers without hits need it
+
+    return tuple(unsearched_conversations(settings, agent, sessions_folder))
 
 
 class CacheAccess:
@@ -146,7 +170,11 @@ class CacheAccess:
     def open(self) -> SqliteEmbeddingCache | None:
         with self._lock:
             if self._cache is None and self._settings.enabled and self._folder.path.exists():
-                self._cache = SqliteEmbeddingCache(self._folder.cache_path, max_entries=self._settings.max_entries)
+                self._cache = SqliteEmbeddingCache(
+                    self._folder.cache_path,
+                    max_entries=self._settings.max_entries,
+                    max_age_days=self._settings.max_age_days,
+                )
             return self._cache
 
     def close(self) -> None:
@@ -176,7 +204,9 @@ def open_components(
     embedders = Embedders(settings, embedder, lambda: _identity_of_vectors(index))
     caches = CacheAccess(folder, settings)
     chunking = settings.chunking
-    preparation = Preparation(chunking.style, chunking.tokens, chunking.overlap, settings.redaction.notes)
+    preparation = Preparation(
+        chunking.style, chunking.tokens, chunking.overlap, settings.redaction.notes, settings.store.fts.enabled
+    )
     sync = Sync(
         folder=folder,
         live=index,
@@ -187,6 +217,7 @@ def open_components(
         cache=caches.open,
         settings=settings,
     )
+    qmd = open_qmd(settings, workspace, folder, notes) if settings.backend == "qmd" and notes in sources else None
     build_answering = partial(Answering, workspace=workspace, settings=settings, embedders=embedders, tuning=tuning)
     return Components(
         workspace=workspace,
@@ -200,8 +231,16 @@ def open_components(
         embedders=embedders,
         caches=caches,
         sync=sync,
-        answering=build_answering(index=index, notes=notes, transcripts=transcripts, sync=sync),
+        answering=build_answering(
+            index=index,
+            notes=notes,
+            transcripts=transcripts,
+            sync=sync,
+            unsearched=lambda: _unsearched(settings, agent, folder.path / SESSIONS_FOLDER),
+            qmd=qmd,
+        ),
         build_answering=build_answering,
+        qmd=qmd,
     )
 
 
@@ -227,6 +266,13 @@ def _open_notes(workspace: Path, settings: Settings, audience: Audience) -> Note
 def _sources(settings: Settings, notes: NotesSource, transcripts: TranscriptSource | None) -> tuple[Source, ...]:
     found = (notes if "memory" in settings.sources else None, transcripts)
     return tuple(source for source in found if source is not None)
+
+
+def open_qmd(settings: Settings, workspace: Path, folder: StateFolder, notes: NotesSource) -> Qmd:
+    """Return QMD's index of an agent's notes, which may be there although the builtin one answers now."""
+    from notewell.search.qmd import Qmd  # few use it
+
+    return Qmd(settings, workspace, folder, notes)
 
 
 def _open_transcripts(settings: Settings, folder: Path, audience: Audience) -> TranscriptSource | None:

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from notewell.embedding.batch.ledger import Ledger
+from notewell.embedding.batch.ledger import JobFailures, Ledger
 from notewell.errors import (
     NoteNotFoundError,
     NotewellError,
@@ -21,10 +21,11 @@ from notewell.errors import (
 )
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import LOCK_WAIT_S, Sync
-from notewell.memory.components import open_components
+from notewell.memory.components import open_components, open_qmd
 from notewell.memory.note_writing import cut_lines, delete_note
 from notewell.search.dates.question import parse_day
 from notewell.settings import STATE_FOLDER, load_settings
+from notewell.sources.transcripts.session_ids import session_at
 from notewell.store.state_folder import StateFolder
 from notewell.types import ForgetReport, Forgotten, Problem
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 SHORTEST_MATCH = 3  # characters; less would be found on every page
 NOTHING = "no note or conversation contains this"
-_OWN_SESSION = re.compile(r"sessions/(?:archive/)?(?:chats|groups)/([a-z0-9][a-z0-9_-]*)\.json5")
 
 
 def forget(
@@ -187,9 +187,9 @@ class _TargetSearch:
 
     def _path(self, path: str, problems: list[Problem]) -> Iterator[_Target]:
         source = next((source for source in self.parts.sources if source.may_hold(path)), None)
-        own = _OWN_SESSION.fullmatch(path) if source and source.name == "sessions" else None
+        own = session_at(path) if source and source.name == "sessions" else None
         if own and self.conversations is not None:
-            yield from self._session(own[1], problems)
+            yield from self._session(own, problems)
             return
         stamp = next(iter(source.list([path]).files), None) if source else None
         if source is None or stamp is None:
@@ -213,7 +213,7 @@ class _TargetSearch:
     def _matching_transcripts(self, transcripts: TranscriptSource) -> Iterator[Problem]:
         """Yield the transcripts of other programs that contain the text; they are not ours to edit."""
         for stamp in transcripts.list().files:
-            if _OWN_SESSION.fullmatch(stamp.path):
+            if session_at(stamp.path):
                 continue
             if any(self.query.pattern.search(line.text) for line in transcripts.rendered(stamp.path, 1)):
                 hint = f"delete it there, or run notewell forget --path {stamp.path}"
@@ -314,7 +314,10 @@ def _erase_traces(parts: Components) -> _Erased:
         vectors = cache.keep_only(kept) if cache else 0
         ledger = Ledger(folder.path)
         ledger.forget({digest for record in ledger.records() for digest in record.wanted} - kept)
+        ledger.record_failures(JobFailures())  # what a provider said about a text could quote it
         problems = tuple(_remove_leftovers(folder.path, folder.current()))
+    if (qmd := parts.qmd or open_qmd(parts.settings, parts.workspace, folder, parts.notes)).folder.exists():
+        qmd.erase()
     return _Erased(len(before - kept), vectors, problems)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from notewell.errors import NotewellError
 from notewell.indexing.embedding_run import EMBEDDER
 from notewell.indexing.sync import BUSY, IN_PROGRESS, READ_ONLY, REBUILDING, is_stale
-from notewell.types import EVERYTHING, Counts, IndexReport, Problem
+from notewell.types import EVERYTHING, Counts, IndexReport, IndexState, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from notewell.indexing.preparation import Preparation
     from notewell.indexing.sync import Sync
     from notewell.protocols import Embedder, ReadableStore, ReadAccess, Snapshot, Source, Store, StoreAccess
-    from notewell.types import PendingChunk, Scope, SourceName, StoredDocument
+    from notewell.search.options import SearchRequest
+    from notewell.search.qmd import Qmd
+    from notewell.types import PendingChunk, Scope, SearchAnswer, SourceName, StoredDocument
 
 TOLD = frozenset({IN_PROGRESS, BUSY, READ_ONLY, REBUILDING})  # notes that say nothing of what is indexed
 FAILED = ("new notes are not indexed", "indexing in the background failed")
@@ -78,6 +80,10 @@ class GroupStore:
     def read_only(self) -> bool:
         return self._store.read_only
 
+    @property
+    def notes(self) -> Sequence[str]:
+        return self._store.notes
+
     def reading(self) -> AbstractContextManager[Snapshot]:
         """Open a snapshot of what may be seen."""
         return self._store.reading_within(self._scope)
@@ -111,7 +117,7 @@ class GroupSync:
     def __init__(self, whole: Sync, index: ReadAccess, sources: Sequence[Source]) -> None:
         self._whole = whole
         self._index = index
-        self._sources = sources
+        self.sources = sources
         self.follower = GroupFollower(whole.follower, sources)
 
     @property
@@ -144,7 +150,7 @@ class GroupSync:
 
     def is_stale(self, store: ReadableStore) -> bool:
         """Return whether files that may be seen have changed since they were indexed."""
-        return is_stale(store, self._sources)
+        return is_stale(store, self.sources)
 
     def shown_to(self, on_sync: Callable[[IndexReport | Exception], None] | None) -> Callable[..., None] | None:
         """Return a listener that hears of a sync only whether it ended well."""
@@ -218,6 +224,21 @@ class GroupFollower:
     def stop(self) -> None:
         """Finish what is in progress."""
         self._whole.stop()
+
+
+class GroupQmd:
+    """Searches with QMD, whose index is one for all: hidden notes are taken out of its answer, and its figures."""
+
+    def __init__(self, qmd: Qmd, notes: Source) -> None:
+        self._qmd = qmd
+        self._notes = notes
+
+    def search(self, request: SearchRequest) -> SearchAnswer:
+        """Answer a request of a group; its scope hides what is private."""
+        answer = self._qmd.search(request)
+        hits = tuple(hit for hit in answer.hits if self._notes.exists(hit.path))
+        index = IndexState(len(self._notes.list().files), 0, 0, stale=answer.index.stale)
+        return replace(answer, hits=hits, index=index, notes=())
 
 
 def group_scope(own_transcripts: frozenset[str]) -> Scope:

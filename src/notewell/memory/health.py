@@ -6,18 +6,23 @@ import shutil
 from typing import TYPE_CHECKING
 
 from notewell.embedding.selection import FELL_BACK
-from notewell.errors import NotewellError, StoreError
-from notewell.types import EVERYTHING, Check, Counts, Status
+from notewell.errors import BackendError, NotewellError, StoreError
+from notewell.indexing.batch_jobs import FAILURE_LIMIT
+from notewell.search.options import NO_KEYWORDS
+from notewell.store.sqlite.connection import has_fts5
+from notewell.types import EVERYTHING, BatchState, CacheState, Check, Counts, Fallback, FtsState, Status, VectorState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from notewell.memory.components import Components
+    from notewell.settings import Settings
     from notewell.store.sqlite.cache import CacheStats
-    from notewell.types import EmbedderIdentity, Problem, SourceCounts
+    from notewell.types import EmbedderIdentity, Problem, SearchMode, SourceCounts
 
 LOW_DISK_BYTES = 200 * 1024 * 1024  # an index of 10,000 chunks, its rebuild beside it and a cache fit into that
 
+AS_FAR_AS = ", as far as sizes, times and inodes tell; `notewell index --check` reads every note"
 UNUSABLE = StoreError.exit_code
 
 
@@ -26,16 +31,23 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
     selection = parts.embedders.selection
     counts, built_with, size, stale = Counts(0, 0, 0, 0), None, 0, True
     source_counts: Sequence[SourceCounts] = ()
+    store_notes: Sequence[str] = ()
     with parts.index.use() as store:
         if store is not None:
             with store.reading() as snapshot:
                 counts, built_with = snapshot.counts(), snapshot.embedder()
                 source_counts = snapshot.source_counts()
             size, stale = store.size_bytes(), parts.sync.is_stale(store)
+            store_notes = store.notes
     cache_stats, cache_trouble = _cache_stats(parts)
     answers_by_vector = _answers_by_vector(counts, built_with, parts)
+    mode = _mode(parts.settings, answers_by_vector=answers_by_vector)
+    fallback = Fallback(parts.settings.provider, selection.reason) if selection.fell_back else None
+    if parts.qmd:
+        fallback = parts.qmd.fallback()
+        mode = mode if fallback else parts.qmd.mode
     in_use = selection.embedder.identity if selection.embedder else None
-    index_path = parts.folder.current()
+    db_path = parts.folder.current()
     return Status(
         workspace=str(parts.workspace),
         agent=parts.agent,
@@ -43,14 +55,16 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         files=counts.files,
         chunks=counts.chunks,
         pending=counts.pending,
-        mode=parts.settings.query.default_mode if answers_by_vector else "keyword",
+        mode=mode,
         embedder=str(in_use) if in_use else None,
         embedder_reason=selection.reason,
         index_embedder=str(built_with) if built_with else None,
         sources=parts.settings.sources,
         index_bytes=size,
-        cache_entries=cache_stats.entries if cache_stats else 0,
-        cache_bytes=cache_stats.bytes if cache_stats else 0,
+        cache=_cache_state(parts, cache_stats),
+        vector=_vector_state(parts, built_with, opened=db_path is not None, load_error="; ".join(store_notes)),
+        fts=FtsState(enabled=parts.settings.store.fts.enabled, available=has_fts5()),
+        batch=_batch_state(parts),
         read_only=not parts.folder.writable(),
         stale=stale,
         jobs=parts.jobs(),
@@ -58,14 +72,55 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         notes=(
             *_notes(parts, counts, built_with),
             *(f"{problem.path}: {problem.reason}" for problem in _unreadable_conversations(parts)),
+            *parts.unsearched_conversations(),
+            *store_notes,
             *cache_trouble,
         ),
+        backend="qmd" if parts.qmd and not fallback else "builtin",
+        fallback=fallback,
         provider=in_use.provider if in_use else "none",
         model=in_use.model if in_use else "",
-        fell_back=selection.fell_back,
-        dimensions=built_with.dimensions if built_with else None,
-        index_path=str(index_path) if index_path else None,
+        requested_provider=parts.settings.provider,
+        db_path=str(db_path) if db_path else None,
+        extra_paths=tuple(map(str, parts.settings.extra_paths)),
         source_counts=tuple(source_counts),
+    )
+
+
+def _cache_state(parts: Components, stats: CacheStats | None) -> CacheState:
+    settings = parts.settings.cache
+    entries, size = (stats.entries, stats.bytes) if stats else (0, 0)
+    return CacheState(settings.enabled, entries, settings.max_entries, size)
+
+
+def _vector_state(
+    parts: Components, built_with: EmbedderIdentity | None, *, opened: bool, load_error: str
+) -> VectorState:
+    settings = parts.settings.store.vector
+    loaded = opened or settings.driver == "segments"  # opening an index loads sqlite-vec
+    return VectorState(
+        enabled=settings.enabled,
+        available=settings.enabled and not load_error if loaded else None,
+        driver=settings.driver,
+        extension_path=settings.extension_path,
+        load_error=load_error,
+        dims=built_with.dimensions if built_with else None,
+    )
+
+
+def _batch_state(parts: Components) -> BatchState:
+    settings = parts.settings.remote.batch
+    failures = parts.batch_failures()
+    return BatchState(
+        enabled=settings.enabled,
+        failures=failures.count,
+        limit=FAILURE_LIMIT,
+        wait=settings.wait,
+        concurrency=settings.concurrency,
+        poll_interval_ms=settings.poll_interval_ms,
+        timeout_ms=settings.timeout_minutes * 60_000,
+        last_error=failures.last_error,
+        last_provider=failures.last_provider,
     )
 
 
@@ -78,6 +133,26 @@ def run_checks(parts: Components) -> Iterator[Check]:
     yield from _check_vector_search(parts)
     yield from _check_cache(parts)
     yield from parts.check_jobs()
+    yield from _check_qmd(parts)
+
+
+def _check_qmd(parts: Components) -> Iterator[Check]:
+    if parts.qmd is None:
+        return
+    try:
+        version = parts.qmd.version()
+    except BackendError as error:
+        yield Check("qmd", False, error.message, error.hint)
+        return
+    fallback, problem = parts.qmd.fallback(), parts.qmd.state().problem
+    detail = fallback.reason if fallback else problem or f"qmd {version} answers ({parts.settings.qmd.mode})"
+    yield Check("qmd", not fallback and not problem, detail, "run `notewell index`" if fallback or problem else "")
+
+
+def _mode(settings: Settings, *, answers_by_vector: bool) -> SearchMode:
+    if not settings.store.fts.enabled:
+        return "semantic"
+    return settings.query.default_mode if answers_by_vector else "keyword"
 
 
 def _cache_stats(parts: Components) -> tuple[CacheStats | None, list[str]]:
@@ -96,7 +171,9 @@ def _answers_by_vector(counts: Counts, built_with: EmbedderIdentity | None, part
 
 def _notes(parts: Components, counts: Counts, built_with: EmbedderIdentity | None) -> Iterator[str]:
     selection = parts.embedders.selection
-    if selection.warning:
+    if selection.embedder is None and not parts.settings.store.fts.enabled:
+        yield f"{NO_KEYWORDS}, and semantic search cannot answer: {selection.reason}; {selection.hint}".rstrip("; ")
+    elif selection.warning:
         yield selection.warning
     if selection.embedder is None:
         return
@@ -166,7 +243,7 @@ def _check_index(parts: Components) -> Iterator[Check]:
     yield Check(
         "fresh",
         not stale,
-        "notes changed since they were indexed" if stale else "every change is indexed",
+        "notes changed since they were indexed" if stale else f"every change is indexed{AS_FAR_AS}",
         "run `notewell index`" if stale else "",
     )
     wanted = parts.embedders.selection.embedder
@@ -224,8 +301,12 @@ def _check_vector_search(parts: Components) -> Iterator[Check]:
 
                 along = np.full(identity.dimensions, identity.dimensions**-0.5, dtype=np.float32)
                 found = snapshot.vector_matches(along, limit=1, scope=EVERYTHING)
+            notes = store.notes
     except NotewellError as error:
         yield Check("nearest", False, error.message, error.hint or "run `notewell index --force`")
+        return
+    if notes:
+        yield Check("nearest", False, "; ".join(notes), 'repair it, or set store.vector.driver = "segments"')
         return
     driver = parts.settings.store.vector.driver
     detail = f"{driver}: {identity.dimensions} dimensions" if found else f"{driver}: finds nothing"

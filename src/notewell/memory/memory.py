@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack
 
-from notewell.errors import MemoryDisabledError, PathRefusedError
+from notewell.errors import BackendError, MemoryDisabledError, PathRefusedError
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.answering import NO_NOTES
@@ -17,7 +17,8 @@ from notewell.memory.reading import read_note, read_transcript
 from notewell.search.options import build_request, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
 from notewell.settings.workspace import checked_workspace, expanded
-from notewell.sources.privacy import Audience, Chat, audience_of
+from notewell.sources.privacy import Audience, Chat, audience_of, shows_citations
+from notewell.types import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
     from notewell.memory.components import Components
     from notewell.protocols import Embedder
     from notewell.search.options import SearchOptions
+    from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.sessions import ConversationStore, Flushed
     from notewell.store.sqlite.cache import SqliteEmbeddingCache
     from notewell.types import (
+        Category,
         Check,
         ForgetReport,
         IndexPreview,
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
         ProgressCallback,
         Remembered,
         SearchAnswer,
+        SessionContext,
         SourceName,
         Status,
         Verification,
@@ -121,13 +125,16 @@ class Memory:
         paths: Collection[str] | None = None,
         source: SourceName | None = None,
         force: bool = False,
+        check: bool = False,
         batch: bool | None = None,
         wait: bool | None = None,
         progress: ProgressCallback | None = None,
     ) -> IndexReport:
         """Bring the index up to date with the notes; `force` rebuilds it beside the old one.
 
-        If you know what changed, name those `paths`, as `search` gives them, or a `source`: only they are looked at.
+        A file whose size, times and inode are as remembered is not read, unless `check` is given. If you know what
+        changed, name those `paths`, as `search` gives them, or a `source`: only they are looked at, and named files are
+        always read.
 
         `batch` embeds through the provider's batch jobs, which is cheaper and takes longer; `wait=False` leaves the
         vectors to a later call. Without them `remote.batch` decides.
@@ -135,13 +142,40 @@ class Memory:
         self._check_enabled()
         self._check_source(source)
         report = self._components.sync.run(
-            SyncPolicy(paths=paths, source=source, force=force, batch=batch, wait=wait, progress=progress)
+            SyncPolicy(
+                paths=paths,
+                source=source,
+                force=force,
+                check=check or paths is not None,
+                batch=batch,
+                wait=wait,
+                progress=progress,
+            )
         )
-        notes = self._components.answering.embedder_notes()
+        with self._components.index.use() as store:
+            notes = list(store.notes) if store else []
         found = report.added or report.changed or report.renamed or report.unchanged
-        if paths is None and source is None and not found:
+        if paths is None and source is None and not found and not self.files():
             notes = [NO_NOTES.format(workspace=self.workspace), *notes]
+        if paths is None and source is None:
+            notes += self._components.unsearched_conversations()
+        selection = self._components.embedders.selection
+        named = self.settings.provider not in {"auto", "none"} and self.settings.store.vector.enabled
+        if named and selection.embedder is None:
+            problem = Problem("embedder", f"{selection.reason}; {selection.hint}".rstrip("; "))
+            report = replace(report, complete=False, problems=(*report.problems, problem))
+        else:
+            notes += self._components.answering.embedder_notes()
+        if self._components.qmd and source != "sessions":
+            notes += _update_notes(self._components.qmd)
         return replace(report, notes=(*report.notes, *notes))
+
+    def unsearched_conversations(self) -> tuple[str, ...]:
+        """Return notes on conversations of this agent and of OpenClaw that the settings leave out of search.
+
+        Only names of files are looked at. `index`, `status` and a search without hits give the same notes.
+        """
+        return self._components.unsearched_conversations()
 
     def sync(self, *, paths: Collection[str] | None = None) -> IndexReport:
         """Index what changed, or the changed `paths`, as the background sync does.
@@ -158,11 +192,14 @@ class Memory:
         to: str | None = None,
         who: str | None = None,
         source: str = "the library",
+        category: Category = "other",
+        importance: int = 5,
         force: bool = False,
         chat: Chat | None = None,
     ) -> Remembered:
-        """Append `text` to today's note, or to the note `to`, with who noted it, when and from where.
+        """Append `text` to today's note, or to the note `to`, as an entry with an id, author, time and origin.
 
+        A category and an importance from 1 to 10 are kept with it, and `search(category=...)` finds it by the former.
         What a note says already is pointed out and not written twice, unless `force` is given. Secrets are redacted,
         recalled text is left out, and the next search finds the entry.
         """
@@ -170,7 +207,17 @@ class Memory:
 
         self._check_enabled()
         parts = self._seen_by(chat, None)
-        return remember(parts, text, to=to, who=who or self.agent, source=source, force=force, audience=parts.audience)
+        return remember(
+            parts,
+            text,
+            to=to,
+            who=who or self.agent,
+            source=source,
+            category=category,
+            importance=importance,
+            force=force,
+            audience=parts.audience,
+        )
 
     def forget(
         self,
@@ -245,6 +292,8 @@ class Memory:
         """
         if self.settings.enabled and self.settings.sync.on_session_start and self._components.folder.writable():
             self._components.sync.background.request()
+        if self.settings.enabled and self._components.qmd:
+            self._components.qmd.start()
 
     def wait_until_synced(self, timeout_s: float | None = None) -> bool:
         """Wait for the background sync; False when it takes longer."""
@@ -268,9 +317,13 @@ class Memory:
             on_sync=self._components.sync.shown_to(on_sync),
         )
         self._watching.append(watching)
+        if self._components.qmd:
+            self._components.qmd.start()
         return watching.start()
 
-    def preview(self, *, paths: Collection[str] | None = None, force: bool = False) -> IndexPreview:
+    def preview(
+        self, *, paths: Collection[str] | None = None, force: bool = False, check: bool = False
+    ) -> IndexPreview:
         """Report what `index` with the same arguments would do and what its embedding would cost; writes nothing."""
         from notewell.embedding.prices import estimate
         from notewell.indexing.preview import Preview  # takes 10 ms that no search should pay
@@ -281,7 +334,7 @@ class Memory:
         with parts.index.use() as store:
             reason = ("requested" if force else parts.sync.rebuild_reason(store, embedder)) if store else ""
             preview = Preview(store, parts.sources, parts.sync.preparation, embedder, parts.cache, cost)
-            return preview.run(paths=paths, rebuild_reason=reason)
+            return preview.run(paths=paths, check=check or paths is not None, rebuild_reason=reason)
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -326,6 +379,34 @@ class Memory:
         if parts.transcripts and parts.transcripts.may_hold(path):
             return read_transcript(parts.transcripts, path, first_line=first_line, lines=lines)
         return read_note(parts.notes, path, first_line=first_line, lines=lines)
+
+    def session_context(
+        self,
+        *,
+        max_chars: int | None = None,
+        chat: Chat | None = None,
+        session: str | None = None,
+        today: date | None = None,
+    ) -> SessionContext:
+        """Return what an agent should know at the start of a session: `MEMORY.md` and the notes of today and yesterday.
+
+        It is for the system prompt, fenced as data, and fits into `max_chars`, by default `tools.injected_chars`. To a
+        group, `MEMORY.md` and private notes do not exist. `report()` of the result says what became of each file.
+        """
+        from datetime import datetime
+
+        from notewell.memory.session_context import session_context
+
+        self._check_enabled()
+        parts = self._seen_by(chat, session)
+        return session_context(
+            parts.notes,
+            self.workspace,
+            audience=parts.audience,
+            cited=shows_citations(self.settings.tools.citations, parts.audience.chat),
+            max_chars=self.settings.tools.injected_chars if max_chars is None else max_chars,
+            today=today or datetime.now().astimezone().date(),
+        )
 
     def status(self, *, deep: bool = False) -> Status:
         """Say where the memory is, what it holds and how it would answer; `deep` also checks that it all works."""
@@ -396,3 +477,14 @@ class Memory:
     def _check_source(self, source: SourceName | None) -> None:
         if source == "sessions" and self._components.transcripts is None:
             raise sessions_off()
+
+
+def _update_notes(qmd: Qmd) -> list[str]:
+    """Update QMD's index; return what went wrong."""
+    try:
+        if not qmd.update():
+            return ["another process is updating QMD's index"]
+    except BackendError as error:
+        return [f"QMD's index could not be updated: {error.message}" + (f"; {error.hint}" if error.hint else "")]
+    embedding = qmd.state().embedding
+    return [f"QMD could not embed the notes: {embedding.reason}"] if embedding else []

@@ -12,15 +12,17 @@ import re
 import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
 
 from notewell.errors import NotesBusyError, NoteUnreadableError, PathRefusedError, RememberError, system_error
 from notewell.files.no_follow import read_below
 from notewell.memory.note_folder import open_folder
+from notewell.search.snippets import cite
 from notewell.sources.notes import NotesSource
 from notewell.store.state_folder import TOP_FOLDER, StateFolder
+from notewell.text.entries import Entry, changed_comments, closed_text, open_code_block
 from notewell.text.fences import strip_fenced
 from notewell.text.redaction import Redacted, redact
 
@@ -31,7 +33,6 @@ MOST_BYTES = 64_000_000  # nobody reads a longer note
 _NEW_MODE = 0o666  # what the user's umask leaves of it, as for any new file
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
-_PROVENANCE = re.compile(r"_Noted \d{4}-\d{2}-\d{2} .*_\s*$")
 
 # Notes of other programs; longest first, because the mark of UTF-32 begins with that of UTF-16.
 _MARKS = (
@@ -44,32 +45,19 @@ _MARKS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Provenance:
-    """Who wrote an entry, where it came from, and when: with the time zone of the user."""
-
-    who: str  # an agent or a person
-    source: str  # "command line", "session 7f3a", a program
-    when: datetime
-
-    def __str__(self) -> str:
-        offset = self.when.strftime("%z")
-        who, source = (" ".join(part.split()) for part in (self.who, self.source))
-        return f"_Noted {self.when:%Y-%m-%d %H:%M}{f' {offset}' if offset else ''} by {who}, from {source}._"
-
-
-@dataclass(frozen=True, slots=True)
 class Appended:
-    """Where an entry was put."""
+    """Where a text was put."""
 
     path: str  # as stored and cited
-    first_line: int  # of the entry, 1-based
-    last_line: int  # its provenance included
+    first_line: int  # of the text, 1-based
+    last_line: int  # of the text: the comment of an entry is the line below
     created: bool  # the note was not there before
     redacted: tuple[str, ...] = ()  # kinds of secrets that were hidden
+    entry: str = ""  # the id of the entry
 
     @property
     def citation(self) -> str:
-        return f"{self.path}#L{self.first_line}-L{self.last_line}"
+        return cite(self.path, self.first_line, self.last_line)
 
 
 def daily_note(day: date | None = None) -> str:
@@ -98,7 +86,7 @@ def notes_lock(workspace: Path, *, timeout_s: float = LOCK_TIMEOUT_S) -> Iterato
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _Addition:
     """What is appended to a note."""
 
     lines: tuple[str, ...]
@@ -109,26 +97,27 @@ class _Entry:
 def append_note(
     workspace: Path,
     path: str,
-    text: str,
+    text: str | Entry,
     *,
-    provenance: Provenance | None = None,
     extra_paths: Sequence[Path] = (),
     heading: str = "",
     unless: Callable[[str], bool] | None = None,
     locked: bool = False,
 ) -> Appended | None:
-    """Append `text` to the note, creating it if need be; secrets are redacted, recalled text is left out.
+    """Append a text or an entry to the note, creating it if need be; secrets are redacted, recalled text is left out.
 
+    An entry gets its id here, from the text that is written.
     A new note begins with `heading`; that of a dated note is its day. `unless` is asked about the text the note has
     now, while no other process can write it: if it returns True, nothing is written and None returned. `locked` says
     that the caller holds `notes_lock` already.
     """
     notes = NotesSource(workspace, extra_paths)
-    cleaned = entry_text(text)
-    lines = (*cleaned.text.split("\n"), *(("", str(provenance)) if provenance else ()))
+    cleaned = entry_text(text.text if isinstance(text, Entry) else text)
+    entry = replace(text, text=cleaned.text, id="") if isinstance(text, Entry) else None
+    text_lines = cleaned.text.split("\n")
     try:
         with nullcontext() if locked else notes_lock(workspace):
-            done = _append(notes, path, _Entry(lines, heading, unless))
+            done = _append(notes, path, _Addition(entry.lines if entry else tuple(text_lines), heading, unless))
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.ENOTDIR}:
             raise PathRefusedError(path) from error
@@ -137,7 +126,8 @@ def append_note(
         return None
     first_line, created, stored = done
     kinds = tuple(dict.fromkeys(found.kind for found in cleaned.found))
-    return Appended(stored, first_line, first_line + len(lines) - 1, created, kinds)
+    last_line = first_line + len(text_lines) - 1
+    return Appended(stored, first_line, last_line, created, kinds, entry.id if entry else "")
 
 
 def delete_note(workspace: Path, path: str, *, extra_paths: Sequence[Path] = ()) -> None:
@@ -156,9 +146,10 @@ def delete_note(workspace: Path, path: str, *, extra_paths: Sequence[Path] = ())
 
 
 def cut_lines(workspace: Path, path: str, lines: Collection[int], *, extra_paths: Sequence[Path] = ()) -> int:
-    """Remove lines from a note, 1-based, each with the line that says who noted it; return how many were found.
+    """Remove lines from a note, 1-based, and return how many were found.
 
-    All other bytes stay as they are. Raises NotesBusyError when the note keeps changing meanwhile.
+    An entry that loses all its text loses its comment, too. All other bytes stay as they are. Raises NotesBusyError
+    when the note keeps changing meanwhile.
     """
     base, parts, stored = NotesSource(workspace, extra_paths).place_to_write(path)
     with notes_lock(workspace):
@@ -191,10 +182,10 @@ def entry_text(text: str) -> Redacted:
             "there is nothing to remember: the text is empty, or only repeats what was recalled",
             hint='say what to remember, such as: notewell remember "the guest wifi is heron-guest"',
         )
-    return redact(cleaned)
+    return redact(closed_text(cleaned))
 
 
-def _append(notes: NotesSource, path: str, entry: _Entry) -> tuple[int, bool, str] | None:
+def _append(notes: NotesSource, path: str, addition: _Addition) -> tuple[int, bool, str] | None:
     base, parts, stored = notes.place_to_write(path)
     with open_folder(base, parts[:-1], create=True) as folder:
         folder.remove_drafts()
@@ -202,9 +193,9 @@ def _append(notes: NotesSource, path: str, entry: _Entry) -> tuple[int, bool, st
             info = folder.stat(parts[-1])
             old = b"" if info is None else _content(info, base, parts, stored)
             encoding, newline, old_text = _written_in(old, stored)
-            if entry.unless and entry.unless(old_text):
+            if addition.unless and addition.unless(old_text):
                 return None
-            added, first_line = _added(old_text, entry, _heading_of(stored))
+            added, first_line = _added(old_text, addition, _heading_of(stored))
             content = old + added.replace("\n", newline).encode(encoding)
             if note_identity(info) == note_identity(folder.stat(parts[-1])):
                 folder.replace(parts[-1], content, stat.S_IMODE(info.st_mode) if info else _NEW_MODE & ~_umask())
@@ -220,17 +211,20 @@ def _content(info: os.stat_result, base: str, parts: tuple[str, ...], stored: st
     return read_below(base, parts)[0]
 
 
-def _added(old_text: str, entry: _Entry, heading: str) -> tuple[str, int]:
-    """Return what is appended to the old text, and the first line of the entry in the new one."""
-    before: list[str] = []
+def _added(old_text: str, addition: _Addition, heading: str) -> tuple[str, int]:
+    """Return what is appended to the old text, and the first line of the addition in the new one.
+
+    A code block that the note leaves open is ended, so that the addition is no code.
+    """
     if not old_text.strip() and "\n" not in old_text:
-        before = [entry.heading or heading, ""]
+        before = f"{addition.heading or heading}\n\n"
     else:
-        ends = "" if old_text.endswith("\n") else "\n"
-        blank = "" if (old_text + ends).endswith("\n\n") else "\n"
-        before = [f"{ends}{blank}".removesuffix("\n")] if ends or blank else []
-    text = "\n".join([*before, *entry.lines, ""])
-    return text, (old_text + text).count("\n") - len(entry.lines) + 1
+        before = "" if old_text.endswith("\n") else "\n"
+        if marks := open_code_block(old_text):
+            before += f"{marks}\n"
+        before += "" if (old_text + before).endswith("\n\n") else "\n"
+    text = before + "\n".join([*addition.lines, ""])
+    return text, (old_text + text).count("\n") - len(addition.lines) + 1
 
 
 def _written_in(raw: bytes, stored: str) -> tuple[str, str, str]:
@@ -272,21 +266,13 @@ def _without_lines(raw: bytes, stored: str, lines: Collection[int]) -> tuple[byt
         text = raw.decode(encoding, errors)
     except UnicodeDecodeError as error:
         raise NoteUnreadableError(stored, f"it is not valid {encoding}, so no line can be taken out of it") from error
-    kept, gone = [], set(lines)
     listed = _LINE.findall(text)
-    gone |= {at for number in lines if (at := _provenance_of(listed, number, gone))}
+    comments = changed_comments(re.sub(r"\r\n|\r", "\n", text), set(lines))
+    kept = []
     for number, line in enumerate(listed, start=1):
-        if number not in gone:
+        if number in comments:
+            ending = line[len(line.rstrip("\r\n")) :]
+            kept.append("" if (comment := comments[number]) is None else comment + ending)
+        elif number not in lines:
             kept.append(line)
     return "".join(kept).encode(encoding, errors), len(set(lines) & set(range(1, len(listed) + 1)))
-
-
-def _provenance_of(listed: Sequence[str], number: int, gone: Collection[int]) -> int | None:
-    """Return the line that says who noted the entry whose last line goes."""
-    for at in range(number + 1, len(listed) + 1):
-        line = listed[at - 1]
-        if _PROVENANCE.match(line):
-            return at
-        if line.strip() and at not in gone:
-            return None
-    return None

@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING
 
 from notewell.errors import NoteNotFoundError, NotewellError, PathRefusedError
 from notewell.indexing.sync import BACKGROUND
-from notewell.memory.note_writing import Appended, Provenance, append_note, daily_note, entry_text, notes_lock
+from notewell.memory.note_writing import Appended, append_note, daily_note, entry_text, notes_lock
 from notewell.memory.reading import read_note
 from notewell.search.options import SearchOptions, build_request
 from notewell.sources.privacy import DIRECT, Audience, is_private
-from notewell.types import KnownAlready, Remembered
+from notewell.text.entries import (
+    CATEGORY,
+    IMPORTANCE,
+    Entry,
+    checked_category,
+    checked_importance,
+    without_comments,
+)
+from notewell.types import Category, KnownAlready, Remembered
 
 if TYPE_CHECKING:
     from notewell.memory.components import Components
@@ -45,11 +53,14 @@ def remember(
     to: str | None,
     who: str,
     source: str,
+    category: Category = CATEGORY,
+    importance: int = IMPORTANCE,
     force: bool = False,
     audience: Audience = DIRECT,
     now: datetime | None = None,
 ) -> Remembered:
     """Append the text to a note, today's unless one is named, if nothing says the same yet or `force` is given."""
+    category, importance = checked_category(category), checked_importance(importance)
     moment = now or datetime.now().astimezone()
     path = to or daily_note(moment.date())
     entry = entry_text(text).text
@@ -68,8 +79,7 @@ def remember(
         done = append_note(
             parts.workspace,
             path,
-            text,
-            provenance=Provenance(who, source, moment),
+            Entry(text, date=moment, author=who, source=source, category=category, importance=importance),
             extra_paths=parts.settings.extra_paths,
             unless=says_so,
             locked=True,
@@ -112,8 +122,7 @@ class NoteWriter:
         done = append_note(
             self.parts.workspace,
             path,
-            text,
-            provenance=Provenance(self.parts.agent, source, when),
+            Entry(text, date=when, author=self.parts.agent, source=source),
             extra_paths=self.parts.settings.extra_paths,
             unless=lambda note: mark in note,
         )
@@ -156,6 +165,7 @@ def _written(done: Appended, known: Sequence[Known], notes: tuple[str, ...]) -> 
         first_line=done.first_line,
         last_line=done.last_line,
         citation=done.citation,
+        entry=done.entry,
         known=_shown(known),
         redacted=done.redacted,
         notes=notes,
@@ -194,7 +204,7 @@ def similar_statements(text: str, path: str, note: str, *, first_line: int = 1) 
     if not words:
         return []
     found = []
-    for line, piece in _pieces(note.split("\n"), text):
+    for line, piece in _pieces(without_comments(note).split("\n"), text):
         likeness, same = _compare(words, _words(piece))
         if likeness >= SIMILAR:
             found.append(Known(path, first_line + line, piece.strip(), round(likeness, 3), same))

@@ -72,13 +72,8 @@ _LABELS: Mapping[str, str] = {
 }
 
 
-_FAILED_JOB = re.compile(r"(a batch job of .+? (?:failed|could not be made): .+);")  # as `Memory.index` says it
-
-
 class MemoryIndexManager:
-    """The builtin backend: a `Memory` behind OpenClaw's interface."""
-
-    backend = "builtin"
+    """A `Memory` behind OpenClaw's interface, with the backend that its settings choose."""
 
     def __init__(self, memory: Memory, *, on_close: Callable[[], object] | None = None) -> None:
         self.memory = memory
@@ -86,7 +81,11 @@ class MemoryIndexManager:
         self._warmed: set[str] = set()  # sessions that have searched before
         self._last_search: Json = {}
         self._last_sync: Json = {}
-        self._job_failures: tuple[str, ...] = ()  # of the last sync
+
+    @property
+    def backend(self) -> str:
+        """The backend that the settings choose: `builtin` or `qmd`."""
+        return self.memory.settings.backend
 
     def search(
         self,
@@ -156,7 +155,6 @@ class MemoryIndexManager:
                 progress({"completed": step.done, "total": step.total, "label": _LABELS[step.stage]})
 
         report = self.memory.index(force=force, progress=told)
-        self._job_failures = tuple(failed[1] for note in report.notes if (failed := _FAILED_JOB.match(note)))
         self._last_sync = {
             "reason": reason,
             "force": force,
@@ -169,13 +167,7 @@ class MemoryIndexManager:
 
     def status(self) -> Json:
         """Return OpenClaw's `MemoryProviderStatus`; optional fields are left out where there is nothing to say."""
-        document = _provider_status(self.memory.status(), self.memory.settings)
-        if self._job_failures:
-            document["batch"] |= {
-                "failures": len(self._job_failures),
-                "lastError": self._job_failures[-1],
-                "lastProvider": document["provider"],
-            }
+        document = _provider_status(self.memory.status())
         custom = {"agent": self.memory.agent, "lastSearch": self._last_search, "lastSync": self._last_sync}
         return document | {"custom": {name: value for name, value in custom.items() if value}}
 
@@ -211,57 +203,53 @@ class MemoryIndexManager:
         group = _group_part(session_key)
         if group is None or self.memory.audience.is_group:  # a memory that was opened for a group stays so
             return None, None
-        from notewell.sessions import id_of_group
+        from notewell.sources.transcripts.session_ids import id_of_group, is_session_name
 
-        return "group", id_of_group(group) if group else None
+        return "group", group if is_session_name(group) else id_of_group(group) if group else None
 
 
-def _provider_status(status: Status, settings: Settings) -> Json:
-    from notewell.indexing.batch_jobs import FAILURE_LIMIT
-
-    vector = settings.store.vector
-    batch = settings.remote.batch
-    opened = vector.driver == "segments" or status.index_path is not None  # reading the index loads sqlite-vec
+def _provider_status(status: Status) -> Json:
+    cache, fts, vector, batch = status.cache, status.fts, status.vector, status.batch
     document: Json = {
-        "backend": MemoryIndexManager.backend,
+        "backend": status.backend,
         "provider": status.provider,
         "model": status.model,
-        "requestedProvider": settings.provider,
+        "requestedProvider": status.requested_provider,
         "files": status.files,
         "chunks": status.chunks,
         "dirty": status.stale,
         "workspaceDir": status.workspace,
-        "dbPath": status.index_path,
-        "extraPaths": [str(path) for path in settings.extra_paths],
+        "dbPath": status.db_path,
+        "extraPaths": list(status.extra_paths),
         "sources": list(status.sources),
         "sourceCounts": [
             {"source": each.source, "files": each.files, "chunks": each.chunks} for each in status.source_counts
         ],
-        "cache": {
-            "enabled": settings.cache.enabled,
-            "entries": status.cache_entries,
-            "maxEntries": settings.cache.max_entries,
-        },
-        "fts": {"enabled": True, "available": True},  # notewell brings a SQLite with FTS5
+        "cache": {"enabled": cache.enabled, "entries": cache.entries, "maxEntries": cache.max_entries},
+        "fts": {"enabled": fts.enabled, "available": fts.available, "error": fts.error},
         "vector": {
             "enabled": vector.enabled,
-            "available": vector.enabled if opened else None,
+            "available": vector.available,
             "extensionPath": vector.extension_path,
-            "dims": status.dimensions,
+            "loadError": vector.load_error,
+            "dims": vector.dims,
         },
         "batch": {
             "enabled": batch.enabled,
-            "failures": 0,
-            "limit": FAILURE_LIMIT,
+            "failures": batch.failures,
+            "limit": batch.limit,
             "wait": batch.wait,
             "concurrency": batch.concurrency,
             "pollIntervalMs": batch.poll_interval_ms,
-            "timeoutMs": batch.timeout_minutes * 60_000,
+            "timeoutMs": batch.timeout_ms,
+            "lastError": batch.last_error,
+            "lastProvider": batch.last_provider,
         },
     }
-    if status.fell_back:
-        document["fallback"] = {"from": settings.provider, "reason": status.embedder_reason}
-    document["vector"] = _without_blanks(document["vector"])
+    if status.fallback:
+        document["fallback"] = {"from": status.fallback.instead_of, "reason": status.fallback.reason}
+    for name in ("fts", "vector", "batch"):
+        document[name] = _without_blanks(document[name])
     return _without_blanks(document)
 
 

@@ -17,7 +17,8 @@ from notewell.search.dates.filters import dated_scope, time_reading
 from notewell.search.ordering import Ordering
 from notewell.search.scoring import Fusion, Weights
 from notewell.sources.privacy import DIRECT, Audience, Chat, audience_of
-from notewell.types import EVERYTHING, Scope, SearchMode, SourceName
+from notewell.text.entries import CATEGORIES, checked_category
+from notewell.types import EVERYTHING, Category, Scope, SearchMode, SourceName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,6 +119,10 @@ class SearchOptions(TypedDict, total=False):
         ),
     ]
     on: Annotated[str | date | None, Option("Only notes of that day, month or week.", flags=("--on",), metavar="DAY")]
+    category: Annotated[
+        Category | None,
+        Option("Only remembered entries of this category.", flags=("--category",), choices=CATEGORIES),
+    ]
     rerank: Annotated[
         bool | Reranker | None,
         Option("Rerank the top results with the configured reranker.", flags=("--rerank",), switch=True),
@@ -158,6 +163,7 @@ class SearchRequest:
     scope: Scope = EVERYTHING
     ordering: Ordering = field(default_factory=Ordering)
     explain: bool = False
+    asked_mode: SearchMode | None = None  # None where the settings decided the mode
 
     def __post_init__(self) -> None:
         if self.limit < 1:
@@ -204,6 +210,7 @@ def build_request(
             ),
             public_only=audience.is_group,
             own_transcripts=audience.own_transcripts,
+            category=None if (category := options.get("category")) is None else checked_category(category, QueryError),
         ),
         ordering=Ordering(
             today=today,
@@ -215,6 +222,7 @@ def build_request(
             diversity=asked.diversity.relevance if asked.diversity.enabled else None,
         ),
         explain=options.get("explain", False),
+        asked_mode="keyword" if options.get("keyword_only") else options.get("mode"),
     )
 
 
@@ -222,10 +230,17 @@ def _given(value: _T | None, default: _T) -> _T:
     return default if value is None else value
 
 
+NO_KEYWORDS = "keyword search is turned off (store.fts.enabled)"
+
+
 def _mode(settings: Settings, mode: SearchMode | None, *, keyword_only: bool) -> SearchMode:
     """Return the mode asked for, or that of the settings; `keyword_only` is the older way to ask for keyword mode."""
     if mode is not None and mode not in _MODES:
         raise QueryError(f"there is no mode {mode!r}", hint="use hybrid, semantic or keyword")
+    if not settings.store.fts.enabled:
+        if keyword_only or mode == "keyword":
+            raise QueryError(NO_KEYWORDS, hint="use mode semantic, or set store.fts.enabled = true and reindex")
+        return "semantic"
     if not keyword_only:
         return mode or settings.query.default_mode
     if mode not in {None, "keyword"}:

@@ -251,6 +251,9 @@ def _hit(chunk: StoredChunk, place: Ranked, shown: Shown, *, explain: bool) -> H
         text_score=None if candidate.bm25 is None else round(place.scored.text_part, 4),
         relevance=None if place.age_factor is None else round(place.scored.score, 4),
         explanation=_explanation(place, chunk) if explain else None,
+        entry=chunk.label.id if chunk.label else None,
+        category=chunk.label.category if chunk.label else None,
+        importance=chunk.label.importance if chunk.label else None,
     )
 
 

@@ -61,9 +61,9 @@ def cite(path: str, first_line: int, last_line: int) -> str:
 def joined_groups(chunks: Sequence[StoredChunk]) -> list[list[int]]:
     """Return the positions of the ranked chunks in groups that make one hit each, in the order of their best member.
 
-    Chunks of a note are joined while they touch or overlap and fit into a snippet together; messages of a conversation
-    while they follow one another and a good part of each fits, pieces of one message always. Groups grow in rank order,
-    so a better chunk chooses first.
+    Chunks of a note are joined while they touch or overlap, are of the same entry or of none, and fit into a snippet
+    together; messages of a conversation while they follow one another and a good part of each fits, pieces of one
+    message always. Groups grow in rank order, so a better chunk chooses first.
     """
     by_file: defaultdict[tuple[str, str], list[list[int]]] = defaultdict(list)
     for position, chunk in enumerate(chunks):
@@ -79,6 +79,8 @@ def joined_groups(chunks: Sequence[StoredChunk]) -> list[list[int]]:
 
 def _fits(chunk: StoredChunk, group: Sequence[StoredChunk]) -> bool:
     if not chunk.turn:
+        if chunk.label != group[0].label:
+            return False
         touching = any(c.first_line - 1 <= chunk.last_line and chunk.first_line - 1 <= c.last_line for c in group)
         return touching and len(lines_text([*group, chunk]) or "") in range(1, SNIPPET_CHARS + 1)
     if any(chunk.turn == other.turn for other in group):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from notewell.sessions.flush import Flushed, WriteNote, agent_prompt, flush, flush_prompt, plain_notes, plain_summary
-from notewell.sessions.jsonl import Imported, export_lines, import_file, import_lines
+from notewell.sessions.import_export import Imported, export_lines, files_to_import, import_file, import_lines, merge
 from notewell.sessions.model import Session, SessionEntry, SessionKind, SessionUpdate, Summary
-from notewell.sessions.session_folder import id_of_group
 from notewell.sessions.store import ConversationStore, Found
 from notewell.sources.transcripts.messages import Message, ToolCall
+from notewell.sources.transcripts.session_ids import id_of_group
 
 __all__ = [
     "ConversationStore",
@@ -24,11 +24,13 @@ __all__ = [
     "WriteNote",
     "agent_prompt",
     "export_lines",
+    "files_to_import",
     "flush",
     "flush_prompt",
     "id_of_group",
     "import_file",
     "import_lines",
+    "merge",
     "plain_notes",
     "plain_summary",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -155,7 +156,7 @@ class SessionFile:
     def _corrupt(self, reason: str) -> SessionDamagedError:
         return SessionDamagedError(
             f"the file of session {self.session_id!r} cannot be read: {reason}",
-            hint=f"fix {self.path} by hand, or run `notewell sessions repair {self.session_id}`",
+            hint=f"fix {self.path} by hand, or run `notewell sessions repair {shlex.quote(self.session_id)}`",
             path=self.path,
         )
 

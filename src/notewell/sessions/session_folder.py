@@ -11,11 +11,10 @@ compacted/<id>.<n>.jsonl   messages that a summary took the place of
 
 from __future__ import annotations
 
-import hashlib
 import re
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,37 +24,18 @@ from notewell.files.atomic import sync_folder
 from notewell.sessions.append_journal import locked, move, replace_file
 from notewell.sessions.model import SessionKind
 from notewell.sessions.session_file import SessionFile
-from notewell.sources.transcripts import ARCHIVE, CHATS, CORRUPT, GROUPS, SESSION_ENDING, SESSION_ID
+from notewell.sources.transcripts import ARCHIVE, CHATS, CORRUPT, GROUPS, SESSION_ENDING
+from notewell.sources.transcripts.session_ids import is_new_id, is_session_name, names_of
+from notewell.sources.walk import listed_name
 
 FOLDERS: dict[SessionKind, str] = {"direct": CHATS, "group": GROUPS}  # the folder decides the kind
+COMPACTED = "compacted"
 STATE_FOLDER = ".notewell"  # in a workspace
-# Windows reserves these names whatever their extension.
-_DEVICE_NAMES = frozenset({"aux", "con", "nul", "prn", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))})
 
 
 def new_id() -> str:
     """Return an id that no other session has."""
     return str(uuid.uuid4())
-
-
-def checked_id(session_id: object) -> str:
-    """Return the id in lower case, or raise SessionInputError when it could not be a file name everywhere."""
-    name = session_id.lower() if isinstance(session_id, str) else ""
-    if not SESSION_ID.fullmatch(name) or name in _DEVICE_NAMES:
-        raise SessionInputError(
-            f"{session_id!r} is not a session id",
-            hint="use 1 to 128 of a-z, 0-9, - and _; `notewell sessions list` shows those there are",
-        )
-    return name
-
-
-def id_of_group(group_id: str) -> str:
-    """Return the id of a group's session: readable where it can be, and always the same for the same group."""
-    readable = re.sub(r"[^a-z0-9_-]+", "-", group_id.lower()).strip("-_")[:80]
-    if readable == group_id and SESSION_ID.fullmatch(readable) and readable not in _DEVICE_NAMES:
-        return readable
-    digest = hashlib.sha256(group_id.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return f"{readable}-{digest}" if readable else f"group-{digest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +50,9 @@ class SessionFolder:
         """Say whether a session is not there for whoever uses this folder; also a direct one of a group's id is not."""
         if self.group_only is None:
             return False
-        direct = (f"{top}{CHATS}/{session_id}{SESSION_ENDING}" for top in ("", f"{ARCHIVE}/"))
-        return session_id not in self.group_only or any((self.path / place).exists() for place in direct)
+        names = set(names_of(session_id))
+        direct = (f"{top}{CHATS}/{name}{SESSION_ENDING}" for top in ("", f"{ARCHIVE}/") for name in names)
+        return names.isdisjoint(self.group_only) or any((self.path / place).exists() for place in direct)
 
     def check_may_create(self, session_id: str, kind: SessionKind) -> None:
         """Raise SessionInputError for a session that would not be there once it is created."""
@@ -110,24 +91,32 @@ class SessionFolder:
         return self._file(session_id, kind, f"{FOLDERS[kind]}/{session_id}{SESSION_ENDING}")
 
     def find(self, session_id: str) -> SessionFile | None:
-        """Return the file of a session that exists."""
+        """Return the file of a session that exists; a group is also found by its id in the chat program."""
         if self.is_hidden(session_id):
             return None
-        return next((file for file in self._all(session_id) if file.exists()), None)
+        if is_new_id(session_id):  # nearly always; every append asks
+            found = next((file for file in self._all(session_id) if file.exists()), None)
+            if found:
+                return found
+        for name in (*names_of(session_id), session_id.lower()):
+            for file in self._all(name) if is_session_name(name) else ():
+                if file.exists():
+                    spelt = listed_name(str(file.path.parent), file.path.name, file.path.lstat())
+                    return self._at(file.path.with_name(spelt), file.kind)
+        return None
 
     def _check(self, session_id: str) -> None:
         if self.is_hidden(session_id):  # before its lock is waited for: whether it is held tells something
             raise SessionNotFoundError(session_id)
 
     def sessions(self, *, archived: bool) -> Iterator[SessionFile]:
-        """Yield the file of every session, in the order of their ids; files with other names are not ours."""
+        """Yield the file of every session, in the order of their ids."""
         for kind, name in FOLDERS.items():
             place = f"{ARCHIVE}/{name}" if archived else name
             for path in _children(self.path / place, SESSION_ENDING):
-                with suppress(SessionInputError):
-                    file = self._file(checked_id(path.stem), kind, f"{place}/{path.name}")
-                    if file.session_id == path.stem and file.exists() and not self.is_hidden(path.stem):
-                        yield file
+                file = self._at(path, kind)
+                if is_session_name(file.session_id) and file.exists() and not self.is_hidden(file.session_id):
+                    yield file
 
     def is_archived(self, file: SessionFile) -> bool:
         """Say whether the file lies in the archive."""
@@ -142,8 +131,8 @@ class SessionFolder:
 
     def compacted_path(self, session_id: str) -> Path:
         """Return a name for messages that are about to be compacted, after all those before."""
-        taken = [int(path.name.split(".")[1]) for path in self._compacted(session_id)]
-        return self.path / "compacted" / f"{session_id}.{max(taken, default=0) + 1:04}.jsonl"
+        taken = [int(path.name.split(".")[-2]) for path in self._compacted(session_id)]
+        return self.path / COMPACTED / f"{session_id}.{max(taken, default=0) + 1:04}.jsonl"
 
     def set_aside(self, path: Path) -> Path:
         """Keep a corrupt file under another name; returns that name."""
@@ -189,13 +178,16 @@ class SessionFolder:
             for kind, name in FOLDERS.items()
         ]
 
+    def _at(self, path: Path, kind: SessionKind) -> SessionFile:
+        return self._file(path.name.removesuffix(SESSION_ENDING), kind, path.relative_to(self.path).as_posix())
+
     def _file(self, session_id: str, kind: SessionKind, place: str) -> SessionFile:
         lock = self.path / ".locks" / f"{session_id}.lock"
         return SessionFile(self.path / place, lock, self._journal(session_id), self.timeout_s, session_id, kind, place)
 
     def _compacted(self, session_id: str) -> list[Path]:
         name = re.compile(re.escape(session_id) + r"\.\d+\.jsonl")
-        return [path for path in _children(self.path / "compacted", ".jsonl") if name.fullmatch(path.name)]
+        return [path for path in _children(self.path / COMPACTED, ".jsonl") if name.fullmatch(path.name)]
 
     def _corrupt_path(self, name: str) -> Path:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")

@@ -20,7 +20,7 @@ from notewell.errors import (
     SessionNotFoundError,
 )
 from notewell.sessions.append_journal import replace_file
-from notewell.sessions.jsonl import export_lines
+from notewell.sessions.import_export import export_lines
 from notewell.sessions.model import (
     SETTABLE,
     Session,
@@ -33,9 +33,10 @@ from notewell.sessions.model import (
 )
 from notewell.sessions.registry import Registry
 from notewell.sessions.session_file import SessionFile, as_stored, salvage, text_of
-from notewell.sessions.session_folder import SessionFolder, checked_id, id_of_group, new_id
+from notewell.sessions.session_folder import SessionFolder, new_id
 from notewell.sources.transcripts.json5 import Json5Error, require_json5
 from notewell.sources.transcripts.messages import Message, message_from_json, message_to_json, now_ms
+from notewell.sources.transcripts.session_ids import checked_id, id_of_group, is_session_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,6 +113,9 @@ class ConversationStore:
         kind = "group" if group_id else checked_kind(kind)
         name = checked_id(session_id) if session_id else id_of_group(group_id) if group_id else new_id()
         values = checked_fields({**fields, "group_id": group_id})
+        known = self._files.find(group_id) if group_id and not session_id else None
+        if known:
+            raise SessionExistsError(known.session_id)
         return self._create(SessionEntry(session_id=name, kind=kind, created_at=now_ms(), **values))
 
     def restore(self, session: Session) -> SessionEntry:
@@ -193,7 +197,9 @@ class ConversationStore:
 
     def delete(self, session_id: str) -> tuple[str, ...]:
         """Delete a session and everything that was kept of it; returns the files that are gone, below the folder."""
-        name = checked_id(session_id)
+        name = self._name_of(session_id)
+        if not self.folder.exists():
+            raise SessionNotFoundError(name)
         with self._files.locked(name):
             files = self._files.files_of(name)
             if not files and name not in self._registry.entries():
@@ -238,7 +244,7 @@ class ConversationStore:
 
     def exists(self, session_id: str) -> bool:
         """Say whether there is such a session, archived or not."""
-        return self._files.find(checked_id(session_id)) is not None
+        return self._files.find(session_id) is not None
 
     def path_of(self, session_id: str) -> Path:
         """Return the file of a session."""
@@ -246,7 +252,7 @@ class ConversationStore:
 
     def files_of(self, session_id: str) -> list[Path]:
         """Return every file that holds something of a session: its own, compacted messages, corrupt ones, a journal."""
-        return self._files.files_of(checked_id(session_id))
+        return self._files.files_of(self._name_of(session_id))
 
     def list(self, *, kind: SessionKind | None = None, archived: bool = False) -> list[SessionEntry]:
         """Return the sessions, the one that changed last first; one that cannot be read says why in `damage`."""
@@ -300,18 +306,27 @@ class ConversationStore:
     @contextmanager
     def _writing(self, session_id: str) -> Iterator[SessionFile]:
         """Be the only writer of a session that exists."""
-        name = checked_id(session_id)
+        name = self._existing(session_id).session_id
         with self._files.locked(name):
             file = self._existing(name)
             file.recover()
             yield file
 
     def _existing(self, session_id: str) -> SessionFile:
-        name = checked_id(session_id)
-        file = self._files.find(name)
+        file = self._files.find(session_id) if isinstance(session_id, str) else None
         if file is None:
-            raise SessionNotFoundError(name)
+            raise SessionNotFoundError(self._name_of(session_id))
         return file
+
+    def _name_of(self, session_id: str) -> str:
+        """Return the id of a session as it is stored, also of one whose file is gone; raises SessionInputError."""
+        file = self._files.find(session_id) if isinstance(session_id, str) else None
+        if file:
+            return file.session_id
+        if not is_session_name(session_id):
+            return checked_id(session_id)  # which says what is wrong with it
+        left = next((name for name in (session_id, session_id.lower()) if self._files.files_of(name)), "")
+        return left or session_id.lower()
 
     def _registered(self, file: SessionFile) -> SessionEntry:
         entry = file.entry(holding=True)

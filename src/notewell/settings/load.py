@@ -28,6 +28,7 @@ RESERVED_VARIABLES = (  # not settings
 MOST_BYTES = 1_000_000  # of a settings file; a full one has 20,000
 
 _DEEP_KEY = r"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){20}"
+ALIASES = {"qmd.max_injected_chars": "tools.injected_chars"}  # OpenClaw's name; here every backend has the limit
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 
@@ -124,6 +125,7 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[Given]:
         if not name.startswith("NOTEWELL_") or name in RESERVED_VARIABLES or not environ[name]:
             continue
         key = name.removeprefix("NOTEWELL_").lower().replace("__", ".")
+        key = ALIASES.get(key, key)
         where = f"environment variable {name}"
         if key not in OPTIONS:
             close = _close_match(name, [*map(variable_name, OPTIONS), *RESERVED_VARIABLES])
@@ -135,7 +137,8 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[Given]:
 
 
 def _from_flags(flags: Mapping[str, object]) -> Iterator[Given]:
-    for key, value in flags.items():
+    for name, value in flags.items():
+        key = ALIASES.get(name, name)
         if key not in OPTIONS:
             raise _unknown_key("flag", key)
         if value is not None:
@@ -167,6 +170,9 @@ def _resolve(given: Iterable[Given], root: Path | None, files: tuple[Path, ...])
         values[each.key] = each.checked()
         origins[each.key] = each.origin
         where[each.key] = each.where
+
+    if origins["sources"] == "default" and values["sessions.paths"]:  # who names conversations wants them searched
+        values["sources"], origins["sources"] = ("memory", "sessions"), "sessions.paths"
 
     store_path = values["store.path"]  # as written: a relative one is another folder in each workspace
     shared_index = Path(absolute(store_path, None)).is_absolute() and "{workspace}" not in store_path
@@ -341,6 +347,7 @@ class _File:
         for name, value in table.items():
             path = (*group, name)
             key = ".".join(path)
+            key = ALIASES.get(key, key)
             where = self.where(prefix + path)
             if key in OPTIONS:
                 yield Given(key, value, f"{self.layer} {self.path}{section}", where)

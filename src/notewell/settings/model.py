@@ -102,6 +102,13 @@ class VectorSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class FtsSettings:
+    """The keyword index."""
+
+    enabled: bool = option(True, "Index the words of notes; false is semantic search only", workspace="yes")
+
+
+@dataclass(frozen=True, slots=True)
 class StoreSettings:
     """Where and how the index is stored."""
 
@@ -115,6 +122,7 @@ class StoreSettings:
         form="a path, with no other placeholders than {agent} and {workspace}",
     )
     vector: VectorSettings = VectorSettings()
+    fts: FtsSettings = FtsSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +304,28 @@ class ToolSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class QmdSettings:
+    """QMD, a search program with an index of its own (`backend = "qmd"`)."""
+
+    command: str = option(
+        "qmd", "The program: its name on the `PATH`, or its path", pattern=r"\S(.*\S)?", form="a program"
+    )
+    mode: Literal["search", "vsearch", "query"] = option(
+        "search",
+        "QMD's search, unless a search asks for a mode: `search` compares words, `vsearch` vectors, `query` both, with "
+        "expansion and reranking; `--mode keyword`, `semantic` and `hybrid` pick them in this order",
+        choices=("search", "vsearch", "query"),
+    )
+    update_minutes: int = option(5, "Update QMD's index every this many minutes", low=1, high=1440)
+    on_start: bool = option(True, "Update QMD's index when an agent starts a session, and at the first search")
+    timeout_ms: int = option(
+        4000, "End a search of QMD after this long; the builtin index answers", low=100, high=600_000
+    )
+    # The three models of `query` take about 2 GB; a keyword search takes 72 MB.
+    max_rss_mb: int = option(4096, "End QMD when it uses more memory than this, in MB", low=64, high=100_000)
+
+
+@dataclass(frozen=True, slots=True)
 class McpSettings:
     """The MCP server."""
 
@@ -310,8 +340,13 @@ class SessionSettings:
 
     paths: tuple[Path, ...] = option(
         (),
-        "Folders with transcripts (`.jsonl`) of other programs, such as `~/.claude/projects` or `~/.codex/sessions`",
+        "Folders with conversations (`.jsonl`, `.json5`) of other programs, such as `~/.claude/projects`, "
+        "`~/.codex/sessions` or `~/.openclaw/agents/main/sessions`; where `sources` is not set, it then includes "
+        "`sessions`",
         kind="paths",
+    )
+    offer: bool = option(
+        True, "Mention conversations that are not searched: those of this agent, and of OpenClaw", workspace="yes"
     )
 
 
@@ -333,6 +368,9 @@ class CacheSettings:
 
     enabled: bool = option(True, "Keep vectors across edits, renames, rebuilds and model switches")
     max_entries: int = option(50_000, "Maximum number of vectors; the least recently used are dropped first", low=1)
+    max_age_days: float = option(
+        0.0, "Drop vectors that have not been used for this many days; 0 is never", low=0, high=36_500
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,6 +426,14 @@ class Settings:
         form=f"none, one of {', '.join(PROVIDERS[1:-1])}, or the name of a plug-in (a-z, 0-9, - and _)",
         workspace=("local", "none"),
     )
+    # Only a user decides that a program is run.
+    backend: Literal["builtin", "qmd"] = option(
+        "builtin",
+        "What answers searches: the index of this package, or QMD, with this index where QMD fails",
+        choices=("builtin", "qmd"),
+        workspace=("builtin",),
+    )
+    qmd: QmdSettings = QmdSettings()
     remote: RemoteSettings = RemoteSettings()
     experimental: ExperimentalSettings = ExperimentalSettings()
     local: LocalSettings = LocalSettings()

@@ -17,7 +17,17 @@ from notewell.files.no_follow import read_below
 from notewell.sources.front_matter import note_date, split_front_matter
 from notewell.sources.note_paths import ROOT_FILES, ROOT_FOLDER, is_disguised, is_markdown, parts_of, unused_label
 from notewell.sources.privacy import DIRECT, Audience, is_private
-from notewell.sources.walk import SETTLED_NS, Place, Root, Walker, find_file, is_same_file, place_below, problem_at
+from notewell.sources.walk import (
+    SETTLED_NS,
+    Place,
+    Root,
+    Walker,
+    find_file,
+    is_same_file,
+    place_below,
+    problem_at,
+    stamp_from,
+)
 from notewell.text.redaction import redact
 from notewell.types import Document, FileStamp, Listing, SourceName
 
@@ -81,7 +91,7 @@ class NotesSource:
             text = redact(text).text
         metadata, body_first_line = split_front_matter(text)
         return Document(
-            stamp=FileStamp("memory", path, info.st_size, info.st_mtime_ns),
+            stamp=stamp_from("memory", path, info),
             text=text,
             content_hash=hashlib.sha256(raw).hexdigest(),
             body_first_line=body_first_line,
@@ -161,7 +171,7 @@ class NotesSource:
     def stamp_of(self, path: str) -> FileStamp:
         """Return the stamp of one note under the name its folder lists, ready for `read`; raises like `resolve`."""
         place, info = self._find(path)
-        return FileStamp("memory", place.stored, info.st_size, info.st_mtime_ns)
+        return stamp_from("memory", place.stored, info)
 
     @cached_property
     def _roots_and_escaping(self) -> tuple[tuple[Root, ...], tuple[str, ...]]:

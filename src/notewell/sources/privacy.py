@@ -11,10 +11,12 @@ from typing import Literal, get_args
 
 from notewell.errors import QueryError
 from notewell.sources.private_marks import marked_private
-from notewell.sources.transcripts import ARCHIVE, GROUPS, SESSION_ENDING, SESSION_ID, TOP
+from notewell.sources.transcripts import ARCHIVE, GROUPS, SESSION_ENDING, TOP
+from notewell.sources.transcripts.session_ids import is_session_name, names_of
 from notewell.types import Document
 
 Chat = Literal["direct", "group"]
+Citations = Literal["auto", "on", "off"]
 
 PRIVATE_FILE = "memory.md"  # the curated memory, in whichever case it is written
 PRIVATE_FOLDER = "private"  # `memory/private/` and any other folder of that name
@@ -36,7 +38,11 @@ class Audience:
         """The stored paths under which the session store keeps a group's conversation."""
         if self.session is None:
             return frozenset()
-        return frozenset(f"{TOP}/{folder}{GROUPS}/{self.session}{SESSION_ENDING}" for folder in ("", f"{ARCHIVE}/"))
+        return frozenset(
+            f"{TOP}/{folder}{GROUPS}/{name}{SESSION_ENDING}"
+            for folder in ("", f"{ARCHIVE}/")
+            for name in names_of(self.session)
+        )
 
     def may_see(self, document: Document) -> bool:
         """Say whether a document may be shown to this audience."""
@@ -64,7 +70,7 @@ def audience_of(chat: str | None, session: str | None, opened_for: Audience = DI
     if kind not in get_args(Chat):
         raise QueryError(f"there is no chat of the kind {kind!r}", hint="use direct or group")
     own = opened_for.session if session is None else session
-    if own is not None and not SESSION_ID.fullmatch(own):
+    if own is not None and not is_session_name(own):
         raise QueryError(f"{own!r} is not a session id", hint="`notewell sessions list` shows them")
     if opened_for.is_group and kind != "group":
         raise QueryError("this memory was opened for a group", hint="open one for the direct chat")
@@ -72,6 +78,11 @@ def audience_of(chat: str | None, session: str | None, opened_for: Audience = DI
         whose = f"the session {opened_for.session!r}" if opened_for.session else "a group without a session"
         raise QueryError(f"this memory was opened for {whose}, not for {own!r}", hint="open one for that session")
     return Audience("group" if kind == "group" else "direct", own)
+
+
+def shows_citations(citations: Citations, chat: Chat) -> bool:
+    """Say whether results carry citations: `auto` means in direct chats, where the paths are the reader's own."""
+    return citations == "on" or (citations == "auto" and chat == "direct")
 
 
 def is_private(path: str, text: str) -> bool:

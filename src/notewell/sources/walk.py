@@ -8,6 +8,7 @@ import time
 import unicodedata
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from notewell.errors import NoteNotFoundError, PathRefusedError
@@ -20,6 +21,7 @@ _HAS_JUNCTIONS = hasattr(os.stat_result, "st_reparse_tag")
 
 # On Windows a listing comes with sizes and times: to look at each file would be slower.
 _TIMES_TELL = os.name != "nt"
+_LARGEST_INTEGER = 2**63 - 1  # that every database can hold; some file systems use all 64 bits for an inode
 SETTLED_NS = 20_000_000  # twice the tick of a file system's clock, within which a folder may change and keep its time
 REMEMBERED_S = 60.0  # then every folder is listed again, in case a file system does not keep the times of folders
 
@@ -94,7 +96,7 @@ def find_file(place: Place, path: str) -> tuple[Place, os.stat_result]:
             info = os.lstat(os.path.join(folder, part))  # noqa: PTH118
             if is_link(info):
                 raise PathRefusedError(path)
-            spelt.append(_listed_name(folder, part, info))
+            spelt.append(listed_name(folder, part, info))
             folder = os.path.join(folder, spelt[-1])  # noqa: PTH118
     except (FileNotFoundError, NotADirectoryError):
         raise (PathRefusedError if is_disguised(path) else NoteNotFoundError)(path) from None
@@ -118,7 +120,7 @@ def is_same_file(folder: str, one: str, other: str) -> bool:
         return False
 
 
-def _listed_name(folder: str, name: str, info: os.stat_result) -> str:
+def listed_name(folder: str, name: str, info: os.stat_result) -> str:
     """Return the spelling a folder lists for a name that the disk accepted, perhaps in another case or Unicode form."""
     if name.isascii() and not is_same_file(folder, name, name.swapcase()):
         return name
@@ -237,7 +239,12 @@ class Walker:
                 info = os.lstat(real_path)
             except OSError:  # gone this very moment
                 return None
-            if info.st_mtime_ns == stamp.mtime_ns and info.st_size == stamp.size and info.st_ino == identity[1]:
+            if (
+                info.st_ctime_ns == stamp.ctime_ns
+                and info.st_mtime_ns == stamp.mtime_ns
+                and info.st_size == stamp.size
+                and info.st_ino == identity[1]
+            ):
                 continue
             if not stat.S_ISREG(info.st_mode):
                 return None
@@ -292,7 +299,7 @@ class Walker:
     def _found(self, stored: str, real_path: str, info: os.stat_result) -> Found:
         # Windows gives no inode while listing; a name that differs only in case is the same file there.
         identity = (info.st_dev, info.st_ino) if info.st_ino else os.path.normcase(real_path)
-        return Found(real_path, identity, FileStamp(self._source, stored, info.st_size, info.st_mtime_ns))
+        return Found(real_path, identity, stamp_from(self._source, stored, info))
 
     def _why_not(self, shown: str, info: os.stat_result) -> str:
         if is_link(info):
@@ -302,12 +309,19 @@ class Walker:
         return f"is not {self._kind}" if stat.S_ISREG(info.st_mode) else NOT_REGULAR
 
 
+def stamp_from(source: SourceName, path: str, info: os.stat_result) -> FileStamp:
+    """Return the stamp of a file by what stat says of it."""
+    if not _TIMES_TELL:  # on Windows the ctime is that of creation, and a listing comes without inodes
+        return FileStamp(source, path, info.st_size, info.st_mtime_ns)
+    inode = info.st_ino & _LARGEST_INTEGER
+    return FileStamp(source, path, info.st_size, info.st_mtime_ns, info.st_ctime_ns, inode)
+
+
 def _state(info: os.stat_result) -> tuple[int, ...]:
     return info.st_mtime_ns, info.st_ctime_ns, info.st_ino, info.st_dev, info.st_mode
 
 
-def _path_of(found: Found) -> str:
-    return found.stamp.path
+_path_of = attrgetter("stamp.path")
 
 
 def _drop_doubles(found: list[Found]) -> list[Problem]:

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 
 from notewell.types import PreparedChunk
 
+# First line, last line, turn, parts, and the id, category and importance of an entry.
+Place = tuple[int, int, int, int, str | None, str | None, int | None]
+_NO_ENTRY = (None, None, None)
+
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
@@ -20,13 +24,22 @@ class StoredRow:
     last_line: int
     turn: int
     parts: int
+    entry: str | None = None
+    category: str | None = None
+    importance: int | None = None
+
+    @property
+    def place(self) -> Place:
+        """What changes when the chunk moves."""
+        entry = (self.entry, self.category, self.importance)
+        return self.first_line, self.last_line, self.turn, self.parts, *entry
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkChanges:
     """How the chunks of a document become the new ones."""
 
-    moved: tuple[tuple[int, PreparedChunk], ...]  # same content in another place
+    moved: tuple[tuple[int, PreparedChunk], ...]  # same content in another place, or labelled otherwise
     reworded: tuple[tuple[int, PreparedChunk], ...]  # same embedded text, split otherwise between context and text
     added: tuple[PreparedChunk, ...]
     removed: tuple[int, ...]
@@ -47,13 +60,13 @@ def plan_chunks(old: Sequence[StoredRow], new: Sequence[PreparedChunk]) -> Chunk
         row = same.popleft()
         if row.context_length != len(chunk.context):
             reworded.append((row.id, prepared))
-        if (row.first_line, row.last_line, row.turn, row.parts) != place_of(prepared):
+        if row.place != place_of(prepared):
             moved.append((row.id, prepared))
     removed = [row.id for rows in waiting.values() for row in rows]
     return ChunkChanges(tuple(moved), tuple(reworded), tuple(added), tuple(removed))
 
 
-def place_of(prepared: PreparedChunk) -> tuple[int, int, int, int]:
-    """Return first line, last line, turn and parts: what changes when a chunk moves."""
+def place_of(prepared: PreparedChunk) -> Place:
+    """Return what changes when a chunk moves."""
     chunk = prepared.chunk
-    return chunk.first_line, chunk.last_line, chunk.turn, prepared.parts
+    return chunk.first_line, chunk.last_line, chunk.turn, prepared.parts, *(chunk.label or _NO_ENTRY)

@@ -12,6 +12,7 @@ import numpy as np
 from notewell.types import (
     Chunk,
     EmbedderIdentity,
+    EntryLabel,
     FileStamp,
     PreparedChunk,
     SourceName,
@@ -44,10 +45,17 @@ def document(
 
 
 def prepared(
-    text: str, *, context: str = "", line: int = 1, path_terms: str = "", turn: int = 0, parts: int = 1
+    text: str,
+    *,
+    context: str = "",
+    line: int = 1,
+    path_terms: str = "",
+    turn: int = 0,
+    parts: int = 1,
+    label: EntryLabel | None = None,
 ) -> PreparedChunk:
     """Return a chunk whose terms are its words in lower case."""
-    chunk = Chunk(line, line + text.count("\n"), text, context, turn)
+    chunk = Chunk(line, line + text.count("\n"), text, context, turn, label)
     return PreparedChunk(chunk, " ".join(text.lower().split()), f"{context} {path_terms}".lower().strip(), parts)
 
 

@@ -22,7 +22,7 @@ from notewell.testing.samples import (
     vectors_of,
 )
 from notewell.testing.store_growth import GrowingDocumentsContract
-from notewell.testing.store_search import BAD_VECTORS, TEAM, StoreSearchContract, found, nearest, put, seen
+from notewell.testing.store_search import BAD_VECTORS, DECISION, TEAM, StoreSearchContract, found, nearest, put, seen
 from notewell.types import EVERYTHING, Chunk, ChunkPlace, Counts, EmbedderIdentity, SourceCounts
 
 if TYPE_CHECKING:
@@ -95,6 +95,21 @@ class StoreContract(StoreSearchContract, GrowingDocumentsContract):
             text: (place.turn, place.parts) for text, place in found.items()
         }
         assert places.keys() == set(ids.values())
+
+    def test_an_entry_keeps_its_label_and_a_new_label_costs_no_vector(self, store: Store) -> None:
+        store.set_embedder(IDENTITY, "bits")
+        store.put_document(document(), [prepared("plain"), prepared("tea at five", label=DECISION)], {})
+        embed_pending(store)
+        before = ids_by_text(store)
+        changed = DECISION._replace(category="fact", importance=2)
+        for plain, tea in ((None, DECISION), (DECISION, changed), (None, None)):
+            store.put_document(document(), [prepared("plain", label=plain), prepared("tea at five", label=tea)], {})
+            with store.reading() as snapshot:
+                labels = {chunk.text: chunk.label for chunk in snapshot.chunks(before.values()).values()}
+            assert labels == {"plain": plain, "tea at five": tea}
+        assert ids_by_text(store) == before
+        assert store.pending(5) == []
+        assert store.verify() == []
 
     def test_touching_changes_the_stamp_and_nothing_else(self, store: Store) -> None:
         store.put_document(document(size=1), chunks_of("one"), {})

@@ -24,7 +24,7 @@ from notewell.testing.samples import (
     vectors_of,
 )
 from notewell.testing.store_fixtures import StoreFixtures
-from notewell.types import EVERYTHING, Chunk, Match, PreparedChunk, Scope, SourceName, Term
+from notewell.types import EVERYTHING, Chunk, EntryLabel, Match, PreparedChunk, Scope, SourceName, Term
 
 if TYPE_CHECKING:
     from notewell.protocols import Store, Vector
@@ -46,6 +46,9 @@ BAD_VECTORS = [
 ]
 GROUP = Scope(public_only=True)
 TEAM = Scope(public_only=True, own_transcripts=frozenset({"sessions/groups/team.json5"}))
+
+
+DECISION = EntryLabel("k3f9a2qx", "decision", 8)
 
 
 def found(store: Store, *words: str, limit: int = 10, scope: Scope = EVERYTHING) -> list[str]:
@@ -259,6 +262,22 @@ class StoreSearchContract(StoreFixtures):
         assert set(nearest(store, "word", scope=scope)) == expected
         newest_first = ["talk", "march", "january", "evergreen"]
         assert newest(store, scope=scope) == [text for text in newest_first if text in expected]
+
+    def test_a_category_is_a_scope(self, store: Store) -> None:
+        store.set_embedder(IDENTITY, "bits")
+        fact = DECISION._replace(category="fact")
+        rows = [prepared("tea plain"), prepared("tea decided", label=DECISION), prepared("tea as it is", label=fact)]
+        store.put_document(document(), rows, {})
+        store.put_document(document("memory/old.md", dated="2020-01-01"), [prepared("tea of old", label=DECISION)], {})
+        embed_pending(store)
+        decisions = Scope(category="decision")
+        for ask in (found, nearest):
+            assert set(ask(store, "tea", scope=decisions)) == {"tea decided", "tea of old"}
+            assert ask(store, "tea", scope=replace(decisions, until=date(2021, 1, 1))) == ["tea of old"]
+            assert ask(store, "tea", scope=Scope(category="entity")) == []
+            assert len(ask(store, "tea")) == 4
+        assert newest(store, scope=decisions) == ["tea of old", "tea decided"]
+        assert newest(store, scope=replace(decisions, sources=frozenset({"sessions"}))) == []
 
     def test_the_newest_chunks_come_first_and_those_without_a_date_last(self, store: Store) -> None:
         for path, dated in (("old.md", "2026-01-01"), ("none.md", None), ("new.md", "2026-05-01")):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 
 FENCE_TAG = "recalled-memory"
+MIN_PIECE = 80  # characters; a shorter piece of a text tells nothing
+CUT_MARK = " […]"
 
 _OPENING = re.compile(rf"<(?=\s*/?\s*{FENCE_TAG}\b)", re.IGNORECASE)
 # An opening without its end fences the rest: a cut-off piece of recalled text is still recalled text.
@@ -20,6 +22,19 @@ def fence(text: str, origin: str) -> str:
     """Return the text marked as recalled data, with where it comes from; nothing in it can end the fence early."""
     inner = _OPENING.sub("&lt;", text)
     return f'<{FENCE_TAG} origin="{origin.translate(_IN_ATTRIBUTE)}">\n{inner}\n</{FENCE_TAG}>'
+
+
+def fence_within(text: str, origin: str, budget: int) -> str:
+    """Return the fenced text, cut to fit into `budget` characters; empty when too little would be left."""
+    fenced = fence(text, origin)
+    while len(fenced) > budget:
+        text = text.removesuffix(CUT_MARK)
+        text = text[: len(text) - max(len(fenced) - budget, 0) - len(CUT_MARK)]
+        if len(text) < MIN_PIECE:
+            return ""
+        text += CUT_MARK
+        fenced = fence(text, origin)
+    return fenced
 
 
 def strip_fenced(text: str) -> str:

@@ -240,3 +240,11 @@ def test_a_group_sees_nothing_private(memory):
     assert group.call("memory_search", {"query": "tea coffee"}).document["hits"] == []
     assert group.call("memory_get", {"path": "MEMORY.md"}).is_error
     assert set(group.call("memory_status").document) == {"files", "chunks", "pending", "mode", "stale"}
+
+
+def test_a_search_carries_backend_provider_and_model(workspace):
+    with Memory.open(workspace, provider="hashing") as memory:
+        memory.index()
+        status = memory.status()
+        found = MemoryTools(memory).call("memory_search", {"query": "printer address"}).document
+    assert (found["backend"], found["provider"], found["model"]) == ("builtin", status.provider, status.model)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from notewell import Hit, Memory
 from notewell.agents.tools import MemoryTools, memory_prompt
-from notewell.agents.tools.prompt import MIN_PIECE, injected_hits, shows_citations
-from notewell.text.fences import strip_fenced
+from notewell.agents.tools.prompt import injected_hits, shows_citations
+from notewell.text.fences import MIN_PIECE, strip_fenced
 
 
 def test_it_says_what_the_memory_holds_and_how_it_searches(memory, workspace):
@@ -56,6 +56,11 @@ def test_it_says_what_semantic_search_does_not_find_yet(workspace):
 def test_an_empty_memory_says_so(tmp_path):
     with Memory.open(tmp_path, provider="none") as memory:
         assert "holds no notes yet" in memory_prompt(memory)
+
+
+def test_notes_that_are_not_indexed_yet_are_not_called_none(workspace):
+    with Memory.open(workspace, provider="none") as memory:
+        assert "holds 7 files, not indexed yet." in memory_prompt(memory)
 
 
 @pytest.mark.parametrize(

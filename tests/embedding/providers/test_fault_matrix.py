@@ -88,6 +88,8 @@ def test_a_fault_that_shows_once(name, fault, notes, caplog):
         fake.inject(fault, times=1)
         report = memory.index()
         calls, problem = ONCE.get(fault, (2, ""))
+        if (name, fault) == ("openai", "bad_request"):
+            calls = 2  # asked once more without base64
         assert len(fake.requests_to("embed")) == calls
         if problem:
             (told,) = reasons(report)
@@ -120,6 +122,8 @@ def test_a_fault_that_stays(name, fault, notes, caplog):
             assert "returned an invalid vector" in problem.reason
         else:
             most, told = ALWAYS[fault]
+            if (name, fault) == ("openai", "bad_request"):
+                most = 4  # each asked once more without base64
             (problem,) = report.problems
             assert (calls, problem.path) == (most, "embedder")
             assert told in problem.reason

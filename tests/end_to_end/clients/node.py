@@ -23,8 +23,13 @@ CONFORMANCE = "@modelcontextprotocol/conformance@0.1.16"
 CLAUDE_CODE = "@anthropic-ai/claude-code@2.1.325"
 CODEX = "@openai/codex@0.166.0"
 OPENCLAW = "openclaw@2026.9.6"
+QMD = "@tobilu/qmd@2.8.3"  # without its optional parts: 194 MB in place of 856, and keyword search only
+QMD_WITH_MODELS = "@tobilu/qmd@=2.8.3"
+QMD_TOO_OLD = "@tobilu/qmd@1.0.7"
 # Only Claude Code needs its install script, which puts the program of this platform in place.
 NEEDS_SCRIPTS = {CLAUDE_CODE}
+
+WITHOUT_OPTIONAL = {QMD, QMD_TOO_OLD}
 
 LEAST_NODE = (24, 16)  # OpenClaw's; the others take older ones
 INSTALL_S = 240  # 15 to 55 s each, measured at 10 MB/s; whoever waits longer has no usable network
@@ -84,6 +89,8 @@ def install(package: str) -> Path:
             words = [*node.npm, "install", "--no-audit", "--no-fund", "--no-save", "--prefix", str(folder), package]
             if package not in NEEDS_SCRIPTS:
                 words.insert(3, "--ignore-scripts")
+            if package in WITHOUT_OPTIONAL:
+                words.insert(3, "--omit=optional")
             try:
                 ran = subprocess.run(
                     words, capture_output=True, text=True, timeout=INSTALL_S, check=False, env=environment()
@@ -122,5 +129,5 @@ def run(
 
 
 if __name__ == "__main__":
-    for each in (INSPECTOR, CONFORMANCE, CLAUDE_CODE, CODEX, OPENCLAW):
+    for each in (INSPECTOR, CONFORMANCE, CLAUDE_CODE, CODEX, OPENCLAW, QMD, QMD_WITH_MODELS, QMD_TOO_OLD):
         print(each, install(each))

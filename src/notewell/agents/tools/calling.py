@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -29,11 +30,17 @@ if TYPE_CHECKING:
     from notewell.memory.memory import Memory
     from notewell.search.options import SearchOptions
     from notewell.sources.privacy import Chat
+    from notewell.types import SessionContext
 
 PYTHON_NAMES = {"from": "first_line"} | {
     option.tool: name for name, option in declared_options().items() if option.tool
 }
 MAX_NAMED = 5  # hits that did not fit and are named in a note
+
+
+ASK_THE_OWNER = "tell the person you work for: the memory needs their attention"
+_CLAUSES = re.compile(r"(?<=[;:.]) ")  # the parts of a sentence, each with the mark that ends it
+_COMMAND = re.compile(r"`(?:notewell|pip) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +103,10 @@ class MemoryTools:
             self.memory, mode=mode, tools=[spec.name for spec in self.specs], citations=self.citations, chat=self.chat
         )
 
+    def session_context(self) -> SessionContext:
+        """Return what the agent should know at the start of a session, as this chat may see it."""
+        return self.memory.session_context(chat=self.chat)
+
     def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> ToolResult:
         """Run a tool. Arguments may be JSON text; errors become results that say what to do next."""
         try:
@@ -103,11 +114,14 @@ class MemoryTools:
                 offered = ", ".join(spec.name for spec in self.specs)
                 raise QueryError(f"there is no tool {name!r}", hint=f"call one of {offered}")
             checked = checked_arguments(BY_NAME[name], _parsed(arguments))
-            return ToolResult(self._work[name](**{PYTHON_NAMES.get(key, key): value for key, value in checked.items()}))
+            done = self._work[name](**{PYTHON_NAMES.get(key, key): value for key, value in checked.items()})
+            if "notes" in done:
+                done["notes"] = [without_commands(note) for note in done["notes"]]
+            return ToolResult(done)
         except NotewellError as error:
-            return ToolResult(error_document(error), is_error=True)
+            return _failed(error)
         except OSError as error:
-            return ToolResult(error_document(system_error(error)), is_error=True)
+            return _failed(system_error(error))
 
     # --- the tools -------------------------------------------------------------------------------
 
@@ -151,6 +165,20 @@ class MemoryTools:
         document = remembered_document(done)
         document["known"] = [known | {"text": fence(known["text"], known["citation"])} for known in document["known"]]
         return document
+
+
+def _failed(error: NotewellError) -> ToolResult:
+    document = error_document(error)
+    hint = document["error"]["hint"]
+    document["error"]["hint"] = without_commands(hint) or (ASK_THE_OWNER if hint else "")
+    return ToolResult(document, is_error=True)
+
+
+def without_commands(text: str) -> str:
+    """Return a note or hint without the commands that it tells a person to run: an agent has no shell of theirs."""
+    text = text.replace("until `notewell index` has embedded them", "until they are embedded")
+    kept = [clause for clause in _CLAUSES.split(text) if not _COMMAND.search(clause)]
+    return re.sub(r"[;:,. ]+$", "", " ".join(kept)) if len(kept) < len(_CLAUSES.split(text)) else text
 
 
 def _parsed(arguments: Mapping[str, Any] | str | None) -> object:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 from notewell.agents.documents import hit_document
 from notewell.agents.tools.schemas import APPEND, GET, SEARCH
-from notewell.text.fences import fence
+from notewell.sources.privacy import Citations, shows_citations
+from notewell.text.fences import fence, fence_within
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -14,15 +15,12 @@ if TYPE_CHECKING:
     from notewell.agents.documents import Json
     from notewell.memory.memory import Memory
     from notewell.sources.privacy import Chat
-    from notewell.types import Hit, NoteText, Status
+    from notewell.types import Hit, NoteText
 
 __all__ = ["Citations", "PromptMode", "fence", "fenced_note", "injected_hits", "memory_prompt", "shows_citations"]
 
 PromptMode = Literal["full", "minimal"]
-Citations = Literal["auto", "on", "off"]
 READING_TOOLS = (SEARCH.name, GET.name)
-MIN_PIECE = 80  # characters; a shorter piece of a snippet tells nothing
-CUT_MARK = " […]"
 
 
 def memory_prompt(
@@ -41,13 +39,15 @@ def memory_prompt(
         return ""
     memory = memory.seen_by(chat=chat) if chat else memory
     cited = shows_citations(citations or memory.settings.tools.citations, memory.audience.chat)
-    return "\n".join(["## Memory", state_line(memory.status()), *_instructions(tools, cited=cited)])
+    return "\n".join(["## Memory", state_line(memory), *_instructions(tools, cited=cited)])
 
 
-def state_line(status: Status) -> str:
+def state_line(memory: Memory) -> str:
     """Return one line on what the memory holds now and how it is searched."""
+    status = memory.status()
     if not status.files:
-        return "Long-term memory holds no notes yet."
+        unindexed = len(memory.files())
+        return f"Long-term memory holds {f'{unindexed:,} files, not indexed' if unindexed else 'no notes'} yet."
     sources = "notes and past conversations" if "sessions" in status.sources else "notes"
     line = f"Long-term memory holds {status.files:,} files of {sources}."
     pending = f"{status.pending:,} of {status.chunks:,} passages" if status.pending else ""
@@ -80,16 +80,11 @@ def _instructions(tools: Collection[str], *, cited: bool) -> Iterator[str]:
 # --- recalled passages ---------------------------------------------------------------------------
 
 
-def shows_citations(citations: Citations, chat: Chat) -> bool:
-    """Say whether results carry citations: `auto` means in direct chats, where the paths are the reader's own."""
-    return citations == "on" or (citations == "auto" and chat == "direct")
-
-
 def injected_hits(hits: Sequence[Hit], *, budget: int, cited: bool) -> list[Json]:
     """Return the first hits whose fenced snippets fit into `budget` characters together; the last may be cut short."""
     shown: list[Json] = []
     for hit in hits:
-        snippet = _fenced_within(hit.snippet, hit.citation if cited else hit.path, budget)
+        snippet = fence_within(hit.snippet, hit.citation if cited else hit.path, budget)
         if not snippet:
             break
         budget -= len(snippet)
@@ -106,16 +101,3 @@ def fenced_note(note: NoteText, *, cited: bool) -> str:
         return ""
     last = note.first_line + note.line_count - 1
     return fence(note.text, f"{note.path}#L{note.first_line}-L{last}" if cited else note.path)
-
-
-def _fenced_within(text: str, origin: str, budget: int) -> str:
-    """Return the fenced text, cut to fit into `budget` characters; empty when too little would be left."""
-    fenced = fence(text, origin)
-    while len(fenced) > budget:
-        text = text.removesuffix(CUT_MARK)
-        text = text[: len(text) - max(len(fenced) - budget, 0) - len(CUT_MARK)]
-        if len(text) < MIN_PIECE:
-            return ""
-        text += CUT_MARK
-        fenced = fence(text, origin)
-    return fenced

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from notewell.embedding.batch.ledger import JobRecord, Ledger, new_record
+from notewell.embedding.batch.ledger import JobFailures, JobRecord, Ledger, new_record
 from notewell.embedding.http_calls import FailureKind, RemoteFailure, without_secrets
 from notewell.embedding.input_text import valid_unicode
 from notewell.embedding.providers.embedder import RemoteEmbedder
@@ -116,6 +116,10 @@ class BatchJobs:
 
     def close(self) -> None:
         self._driver.close()
+
+    def record_failures(self, count: int, last_error: str = "") -> None:
+        """Keep how many jobs of this run failed, and why the last one did."""
+        self._ledger.record_failures(JobFailures(count, last_error, self._embedder.provider))
 
     def pending(self) -> list[JobRecord]:
         """Return the jobs of this embedder, oldest first; those of other models wait until their model is back."""

@@ -18,6 +18,7 @@ from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.types import EmbedderIdentity
 
 FOLDER = "batch-jobs"
+FAILURES = "batch-failures.json"
 _ENDING = ".json"
 _VERSION = 1
 
@@ -45,11 +46,37 @@ def new_record(identity: EmbedderIdentity, hashes: Collection[str]) -> JobRecord
     return JobRecord(uuid4().hex, identity, tuple(hashes), time.time())
 
 
+@dataclass(frozen=True, slots=True)
+class JobFailures:
+    """The failed jobs of the last run that made any."""
+
+    count: int = 0
+    last_error: str = ""
+    last_provider: str = ""
+
+
 class Ledger:
-    """The pending jobs of one agent."""
+    """The pending jobs of one agent, and the failures of the last run."""
 
     def __init__(self, state_folder: Path) -> None:
         self._folder = state_folder / FOLDER
+        self._failures = state_folder / FAILURES
+
+    def failures(self) -> JobFailures:
+        """Return the failures of the last run; none where they are not recorded."""
+        try:
+            value = json.loads(self._failures.read_text(encoding="utf-8"))
+            return JobFailures(int(value["count"]), str(value["last_error"]), str(value["last_provider"]))
+        except (OSError, ValueError, TypeError, KeyError):
+            return JobFailures()
+
+    def record_failures(self, failures: JobFailures) -> None:
+        """Keep the failures of a run for `status`; one that cannot be written changes nothing for the run."""
+        with suppress(OSError):
+            if failures.count:
+                write_atomically(self._failures, json.dumps(asdict(failures)))
+            else:
+                self._failures.unlink(missing_ok=True)
 
     def records(self) -> list[JobRecord]:
         """Return the jobs, oldest first; `corrupt` names the files that are not records."""

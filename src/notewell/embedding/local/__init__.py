@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 from typing import Any
 
 from notewell.errors import EmbedderUnavailableError
@@ -23,5 +24,17 @@ def import_package(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:  # absent, or its shared libraries do not fit this system
         raise EmbedderUnavailableError(
-            f"the local model needs {name}, which cannot be imported: {error}", hint=INSTALL_HINT
+            f"the local model needs {name}, which cannot be imported: {error}", hint=with_unused_key(INSTALL_HINT)
         ) from error
+
+
+def with_unused_key(hint: str) -> str:
+    """Add to a hint that a provider's key is set and why it is not used: no note leaves because a model fails."""
+    from notewell.embedding.selection import KEY_VARIABLES
+
+    for provider, variables in KEY_VARIABLES.items():
+        for variable in variables:
+            if os.environ.get(variable, "").strip():
+                why = f"{variable} is set but not used, because a local model is installed and its notes stay here"
+                return f'{hint}; {why}; set provider = "{provider}" to use it'
+    return hint

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from notewell.embedding.input_text import is_mostly_latin
+from notewell.embedding.local.time_limit import BATCH_LIMIT_S, QUERY_LIMIT_S, TimeLimit
 from notewell.types import EmbedderIdentity, hash_text
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class GraniteEmbedder:
         self._pack_file = pack_file
         self._sha256 = sha256
         self._lock = threading.Lock()
+        self._limit = TimeLimit()
         self._model: GraniteModel | None = None
         self._identity = EmbedderIdentity(
             provider="local",
@@ -63,13 +65,16 @@ class GraniteEmbedder:
         return is_mostly_latin(text)
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        return self._limit.run(lambda: self._embed(texts), BATCH_LIMIT_S)
+
+    def _embed(self, texts: Sequence[str]) -> Matrix:
         from notewell.embedding.unit_vectors import unit_rows  # choosing an embedder must not import NumPy
 
         rows: Any = self._loaded().vectors(texts) if texts else ()
         return unit_rows(rows, count=len(texts), dimensions=DIMENSIONS)
 
     def embed_query(self, text: str) -> Vector:
-        vector: Vector = self.embed_documents([text])[0]
+        vector: Vector = self._limit.run(lambda: self._embed([text]), QUERY_LIMIT_S)[0]
         return vector
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from notewell.embedding.local import with_unused_key
 from notewell.errors import EmbedderUnavailableError
 
 if TYPE_CHECKING:
@@ -114,12 +115,14 @@ def load_pack(path: Path, sha256: str) -> ModelPack:
         with path.open("rb") as file:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError) as error:  # ValueError: an empty file cannot be mapped
-        raise EmbedderUnavailableError(f"the local model cannot be read: {path}: {error}", hint=_REINSTALL) from error
+        raise EmbedderUnavailableError(
+            f"the local model cannot be read: {path}: {error}", hint=with_unused_key(_REINSTALL)
+        ) from error
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
         content.close()
         raise EmbedderUnavailableError(
             f"the local model is corrupt: checksum mismatch of {path}: sha256 is {found}, expected {sha256}",
-            hint=_REINSTALL,
+            hint=with_unused_key(_REINSTALL),
         )
     return ModelPack(content)

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 SCHEME = "hf:"
 DEFAULT_MODEL = "embeddinggemma-300m"
-KNOWN_MODELS = {DEFAULT_MODEL: "hf:ggml-org/embeddinggemma-300M-GGUF/embeddinggemma-300M-Q8_0.gguf"}
+KNOWN_MODELS = {
+    DEFAULT_MODEL: "hf:ggml-org/embeddinggemma-300M-GGUF/embeddinggemma-300M-Q8_0.gguf",
+    # OpenClaw's default, trained to be quantized
+    "embeddinggemma-300m-qat-q8_0": "hf:ggml-org/embeddinggemma-300m-qat-q8_0-GGUF/embeddinggemma-300m-qat-Q8_0.gguf",
+}
 DEFAULT_REVISION = "main"
 
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
@@ -47,7 +51,7 @@ class HubFile:
 
 def hub_file(name: str) -> HubFile:
     """Return the file that a reference or a known name means; raise EmbedderUnavailableError for anything else."""
-    found = re.fullmatch(_REFERENCE, KNOWN_MODELS.get(name.lower(), name))
+    found = re.fullmatch(_REFERENCE, KNOWN_MODELS.get(_short(name), name))
     if not found:
         raise EmbedderUnavailableError(
             f"{name!r} is not the name of a model that can be downloaded",
@@ -60,9 +64,13 @@ def hub_file(name: str) -> HubFile:
 def named_model(settings: Settings) -> str:
     """Return the name of the hub model that the settings ask for; empty when they name none."""
     for name in (settings.local.model_path, settings.model):
-        if name.startswith(SCHEME) or name.lower() in KNOWN_MODELS:
+        if name.startswith(SCHEME) or _short(name) in KNOWN_MODELS:
             return name
     return ""
+
+
+def _short(name: str) -> str:
+    return name.lower().removesuffix(".gguf")
 
 
 def models_folder(settings: Settings) -> Path:

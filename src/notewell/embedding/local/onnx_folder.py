@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from notewell.embedding.local.time_limit import BATCH_LIMIT_S, QUERY_LIMIT_S, TimeLimit
 from notewell.errors import EmbedderUnavailableError
 from notewell.types import EmbedderIdentity, hash_text
 
@@ -46,6 +47,7 @@ class OnnxFolderEmbedder:
     def __init__(self, folder: Path) -> None:
         self._files = read_folder(folder)
         self._lock = threading.Lock()
+        self._limit = TimeLimit()
         self._tokenizer: WindowTokenizer | None = None
         self._session: Session | None = None
         self._known_identity: EmbedderIdentity | None = None
@@ -92,10 +94,12 @@ class OnnxFolderEmbedder:
         return sum(token in unknown for token in ids) <= MAX_UNKNOWN_TOKENS * len(ids)
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        return self._embed([self._files.document_prompt + text for text in texts])
+        prompts = [self._files.document_prompt + text for text in texts]
+        return self._limit.run(lambda: self._embed(prompts), BATCH_LIMIT_S)
 
     def embed_query(self, text: str) -> Vector:
-        vector: Vector = self._embed([self._files.query_prompt + text])[0]
+        prompts = [self._files.query_prompt + text]
+        vector: Vector = self._limit.run(lambda: self._embed(prompts), QUERY_LIMIT_S)[0]
         return vector
 
     def close(self) -> None:

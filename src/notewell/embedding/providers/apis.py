@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote
 
+from notewell.embedding.http_calls import FailureKind
 from notewell.errors import BadVectorError
 
 Side = Literal["query", "document"]
@@ -35,6 +36,19 @@ class Model:
     english_only: bool = False
 
 
+Request = Callable[[Question], tuple[str, dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Another way to ask, for servers that offer the provider's API only in part."""
+
+    after: FailureKind  # the failure of the usual way that suggests it
+    request: Request
+    rows: Callable[[Any], Sequence[Any]]
+    one_text: bool = False  # a request
+
+
 @dataclass(frozen=True, slots=True)
 class Api:
     """One provider. `request` gives path and body of a request, `rows` the vectors of a response, in order."""
@@ -47,8 +61,9 @@ class Api:
     key_variables: tuple[str, ...]
     inputs_a_request: int
     tokens_a_request: int
-    request: Callable[[Question], tuple[str, dict[str, Any]]]
+    request: Request
     rows: Callable[[Any], Sequence[Any]]
+    alternative: Alternative | None = None
     key_header: str = "Authorization"
     key_form: str = "Bearer {key}"
     needs_key: bool = True
@@ -109,9 +124,7 @@ def _decoded(value: Any) -> Any:
     return np.frombuffer(raw, dtype="<f4")
 
 
-def _request(
-    path: str, *, dimensions: str, side: str = "", **fixed: Any
-) -> Callable[[Question], tuple[str, dict[str, Any]]]:
+def _request(path: str, *, dimensions: str, side: str = "", **fixed: Any) -> Request:
     """Return the function that writes requests with these fields, for providers whose APIs resemble OpenAI's."""
 
     def request(question: Question) -> tuple[str, dict[str, Any]]:
@@ -142,9 +155,21 @@ def gemini_content(question: Question, text: str) -> dict[str, Any]:
     return entry
 
 
+def _gemini_path(question: Question, method: str) -> str:
+    return f"/models/{quote(gemini_model(question.model), safe='')}:{method}"
+
+
 def _gemini_request(question: Question) -> tuple[str, dict[str, Any]]:
-    path = f"/models/{quote(gemini_model(question.model), safe='')}:batchEmbedContents"
-    return path, {"requests": [gemini_content(question, text) for text in question.texts]}
+    requests = [gemini_content(question, text) for text in question.texts]
+    return _gemini_path(question, "batchEmbedContents"), {"requests": requests}
+
+
+def _gemini_single_request(question: Question) -> tuple[str, dict[str, Any]]:
+    return _gemini_path(question, "embedContent"), gemini_content(question, question.texts[0])
+
+
+def _gemini_single_row(answer: Any) -> list[Any]:
+    return _gemini_rows({"embeddings": [answer.get("embedding") if isinstance(answer, dict) else None]})
 
 
 # From the model cards: dimensions, context, prefixes of queries and documents. Ollama, LM Studio, vLLM and llama-server
@@ -187,9 +212,12 @@ OPENAI = Api(  # and every server with the same API: LM Studio, vLLM, llama-serv
     key_variables=("OPENAI_API_KEY",),
     inputs_a_request=2048,
     tokens_a_request=300_000,
-    # base64 is a quarter of the size of written numbers; servers that do not support it send numbers.
+    # base64 is a quarter of the size of written numbers. Servers that do not support it send numbers, or refuse it.
     request=_request("/embeddings", dimensions="dimensions", encoding_format="base64"),
     rows=_indexed_rows,
+    alternative=Alternative(
+        "refused", _request("/embeddings", dimensions="dimensions", encoding_format="float"), _indexed_rows
+    ),
     canonical_model=_open_model,
 )
 
@@ -257,6 +285,7 @@ GEMINI = Api(
     tokens_a_request=20_000,
     request=_gemini_request,
     rows=_gemini_rows,
+    alternative=Alternative("missing", _gemini_single_request, _gemini_single_row, one_text=True),
     key_header="x-goog-api-key",
     key_form="{key}",
     canonical_model=gemini_model,

@@ -26,7 +26,7 @@ from notewell.protocols import EmbeddedPart
 
 if TYPE_CHECKING:
     from notewell.embedding.http_calls import Service
-    from notewell.embedding.providers.apis import Api, Model, Side
+    from notewell.embedding.providers.apis import Alternative, Api, Model, Side
     from notewell.protocols import Matrix, Vector
 
 TOKENS_A_REQUEST = 8000  # as in OpenClaw: some twenty chunks, so that a lost response costs little
@@ -149,6 +149,7 @@ class Exchange:
         self._concurrency = concurrency
         self._client = RemoteClient(service, connections=concurrency)
         self.proven = False
+        self._needs_alternative = False  # the server offers the API only in part
 
     def run(self, side: Side, timeout_s: float, dimensions: int, *, interactive: bool) -> Run:
         """Return the state of a new series of requests."""
@@ -213,8 +214,7 @@ class Exchange:
         return [*await self._outcomes(pieces[:middle], run), *await self._outcomes(pieces[middle:], run)]
 
     async def _refused_alone(self, piece: Piece, run: Run, failure: RemoteFailure) -> Vector | str:
-        too_long = failure.status == 413 or _TOO_LONG.search(failure.detail)
-        if too_long and piece.tokens > MIN_SPLIT_TOKENS:
+        if _is_too_long(failure) and piece.tokens > MIN_SPLIT_TOKENS:
             halves = [Piece(piece.position, part, estimate_tokens(part)) for part in split_text(piece.text, 2)]
             outcomes = await self._outcomes(halves, run)
             reason = next((each for each in outcomes if isinstance(each, str)), None)
@@ -229,24 +229,49 @@ class Exchange:
         return failure.message + (f": {failure.detail}" if failure.detail else "")
 
     async def _rows(self, pieces: Sequence[Piece], run: Run) -> tuple[Matrix, dict[int, str]]:
-        """Send one request; return unit rows, and by row what is wrong with the invalid ones."""
+        """Return unit rows, and by row what is wrong with the invalid ones."""
+        other = self._api.alternative
+        if other and self._needs_alternative:
+            return await self._rows_by(other, pieces, run)
+        try:
+            return await self._send(self._api, pieces, run)
+        except RemoteFailure as failure:
+            if other is None or self.proven or failure.kind != other.after or _is_too_long(failure):
+                raise
+            try:
+                found = await self._rows_by(other, pieces, run)
+            except RemoteFailure:
+                raise failure from None
+        self._needs_alternative = True
+        return found
+
+    async def _rows_by(self, other: Alternative, pieces: Sequence[Piece], run: Run) -> tuple[Matrix, dict[int, str]]:
+        if not other.one_text:
+            return await self._send(other, pieces, run)
+        parts = [await self._send(other, [piece], run) for piece in pieces]
+        return np.concatenate([rows for rows, _ in parts]), {
+            at: wrong[0] for at, (_, wrong) in enumerate(parts) if wrong
+        }
+
+    async def _send(self, way: Api | Alternative, pieces: Sequence[Piece], run: Run) -> tuple[Matrix, dict[int, str]]:
+        """Send one request."""
         prefix = self._facts.query_prefix if run.side == "query" else self._facts.document_prefix
         texts = [valid_unicode(prefix + (piece.text if piece.text.strip() else "-")) for piece in pieces]
-        path, body = self._api.request(Question(self._model, texts, run.side, self._dimensions))
+        path, body = way.request(Question(self._model, texts, run.side, self._dimensions))
         rows, wrong = await self._client.answer(
             Call(path, body),
             timeout_s=run.timeout_s,
             retries=run.retries,
-            read=lambda reply: self._read(reply, len(pieces), run.dimensions),
+            read=lambda reply: self._read(way, reply, len(pieces), run.dimensions),
         )
         self.proven = True
         run.refused_in_a_row = 0
         return rows, wrong
 
-    def _read(self, reply: Reply, count: int, dimensions: int) -> tuple[Matrix, dict[int, str]]:
+    def _read(self, way: Api | Alternative, reply: Reply, count: int, dimensions: int) -> tuple[Matrix, dict[int, str]]:
         title = self._api.title
         try:
-            raw = self._api.rows(reply.json(title))
+            raw = way.rows(reply.json(title))
         except (InvalidResponse, BadVectorError) as error:
             raise invalid_response(title, str(error)) from None
         if len(raw) != count:
@@ -260,6 +285,10 @@ class Exchange:
         if not expected:
             raise invalid_response(title, "empty vectors")
         return valid_rows(raw, dimensions=expected)
+
+
+def _is_too_long(failure: RemoteFailure) -> bool:
+    return failure.status == 413 or bool(_TOO_LONG.search(failure.detail))
 
 
 def _joined(bundle: Bundle, outcomes: Sequence[Vector | str], also_split: set[int]) -> EmbeddedPart:

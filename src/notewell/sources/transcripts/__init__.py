@@ -1,7 +1,5 @@
 """Past conversations as a source of memory: the transcripts of several programs, and the session store's own files."""
 
-import re
-
 TRANSCRIPTS_VERSION = 2  # raised whenever the same transcript could give other text; an older index is rebuilt
 
 # The folder of the session store, as it is stored: chats and groups, each also below `archive/`.
@@ -10,4 +8,3 @@ CHATS, GROUPS, ARCHIVE = "chats", "groups", "archive"
 CORRUPT = "damaged"  # files that could not be read, as they were
 REGISTRY = "registry.json5"  # the list of sessions: not a conversation
 SESSION_ENDING = ".json5"
-SESSION_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,127}")

@@ -6,7 +6,6 @@ The program shows in each record, not in the file: programs put records of other
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -43,7 +42,7 @@ def record_in(line: bytes) -> dict[str, Any]:
     """Return the JSON object of a line. Raises NotARecord when it holds none."""
     try:
         try:
-            record = json.loads(line)
+            record = json.loads(line.decode("utf-8", "surrogatepass"))  # faster than to let json detect the encoding
         except UnicodeDecodeError:
             record = json.loads(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:  # nested thousands deep, a number with thousands of digits, not JSON
@@ -73,15 +72,18 @@ def parse_record(record: Json) -> Parsed:
 def spoken_in(record: Json) -> Message | LeftOut:
     """Return what a person or the assistant says in a record, or why it is not part of the memory."""
     inner = record.get("message")
-    content = inner.get("content") if isinstance(inner, dict) else None
-    if isinstance(content, list) and not text_of(content):  # most records of a coding agent
-        return LeftOut.TOOL
+    if isinstance(inner, dict):  # most records of a coding agent are about tools
+        content = inner.get("content")
+        if inner.get("role") == "toolResult" or (isinstance(content, list) and not text_of(content)):
+            return LeftOut.TOOL
     parsed = parse_record(record)
     if parsed.by_program:
         return LeftOut.MACHINE
     if not parsed.messages:
         return {"sidechain": LeftOut.SIDE_TALK, "meta": LeftOut.MACHINE}.get(parsed.left_out, LeftOut.NO_MESSAGE)
-    said = next((message for message in parsed.messages if message.role in SPEAKERS), parsed.messages[0])
+    said = parsed.messages[0]
+    if len(parsed.messages) > 1:
+        said = next((message for message in parsed.messages if message.role in SPEAKERS), said)
     return spoken(said)
 
 
@@ -152,19 +154,22 @@ def _codex_item(payload: Json, time: int) -> Message | None:
     return None
 
 
+_OPENCLAW_BLOCKS = ("thinking", "toolCall", "tool_use", "tool_result")
+
+
 def _openclaw(record: Json, inner: Json) -> tuple[Message, ...]:
     """Parse a message of OpenClaw's transcripts, which our own exports are written as."""
-    time = milliseconds(inner.get("timestamp")) or milliseconds(record.get("timestamp"))
+    stated = inner.get("timestamp") if milliseconds(inner.get("timestamp")) else record.get("timestamp")
     own_id = str(record.get("id") or "")
     content = inner.get("content")
     if inner.get("role") == "toolResult":
         name = str(inner.get("toolName") or inner.get("name") or "") or None
         call_id = str(inner.get("toolCallId") or "") or None
-        return (Message("tool", _any_text(content), time, own_id, tool_call_id=call_id, name=name),)
-    if any(block.get("type") in ("thinking", "toolCall", "tool_use", "tool_result") for block in _blocks(content)):
-        return _of_blocks(inner, str(inner.get("role") or "assistant"), time, own_id)
-    message = message_from_json(inner)
-    return (replace(message, id=message.id or own_id, timestamp=time),)
+        text = _any_text(content)
+        return (Message("tool", text, milliseconds(stated), own_id, tool_call_id=call_id, name=name),)
+    if not isinstance(content, str) and any(block.get("type") in _OPENCLAW_BLOCKS for block in _blocks(content)):
+        return _of_blocks(inner, str(inner.get("role") or "assistant"), milliseconds(stated), own_id)
+    return (message_from_json({**inner, "id": inner.get("id") or own_id, "timestamp": stated}),)
 
 
 def _of_blocks(inner: Json, role: str, time: int, message_id: str) -> tuple[Message, ...]:

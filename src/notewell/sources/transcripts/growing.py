@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -13,7 +14,6 @@ from datetime import UTC, date, datetime
 from typing import BinaryIO, NamedTuple
 
 from notewell.errors import SessionInputError
-from notewell.sources.transcripts import SESSION_ENDING
 from notewell.sources.transcripts.formats import NotARecord, record_in, spoken_in
 from notewell.sources.transcripts.messages import LeftOut, Message, message_from_json, spoken
 from notewell.sources.transcripts.session_files import (
@@ -23,7 +23,9 @@ from notewell.sources.transcripts.session_files import (
     is_session_file,
     read_messages,
 )
-from notewell.types import FileStamp, Piece, Problem, SpokenLine
+from notewell.sources.transcripts.session_ids import session_at
+from notewell.sources.walk import stamp_from
+from notewell.types import Piece, Problem, SpokenLine
 
 BLOCK_BYTES = 256 * 1024  # larger reads are no faster; the rest of a block costs memory
 LONGEST_LINE = 4 * 1024 * 1024  # bytes; longer ones are pictures and dumps of tools, and JSON takes ten times its size
@@ -144,6 +146,7 @@ class Position:
     last_at: str = ""  # when the last message was said, ISO; empty when no message tells
     size: int = 0  # of the file when it was read
     mtime_ns: int = 0
+    ctime_ns: int = 0
     inode: int = 0  # another one: the file was replaced, not appended to
     fingerprint: str = ""  # hash of both ends of what was read
     problem: str = ""  # why a session file cannot be read
@@ -179,7 +182,7 @@ class Position:
             return False
         if fingerprint(file, counter, self.bytes) != self.fingerprint:
             return False
-        if info.st_size == self.size and info.st_mtime_ns != self.mtime_ns:
+        if info.st_size == self.size and (info.st_mtime_ns, info.st_ctime_ns) != (self.mtime_ns, self.ctime_ns):
             chain = ""
             for line in lines_of(file, counter, stop=self.bytes):
                 chain = line.chain
@@ -291,9 +294,9 @@ class PieceReader:
         end, _ = end_of_messages(io.BytesIO(data), len(data))
         stop = len(data) if end is None else end
         problem = f"cannot be read as a session: {session.problem}" if session.problem else ""
-        if session.is_corrupt and "@" not in self._path:  # the session store's own
-            name = self._path.rpartition("/")[2].removesuffix(SESSION_ENDING)
-            problem += f"; run `notewell sessions repair {name}`"
+        name = session_at(self._path)
+        if session.is_corrupt and name:
+            problem += f"; run `notewell sessions repair {shlex.quote(name)}`"
         by_line = self._spoken_by_line(session.messages)
         lines = ((line, by_line.get(line.number, [])) for line in lines_of(io.BytesIO(data), ByteCounter(), stop=stop))
         yield from self._gathered(None, lines, tuple, in_array=end is not None, problem=problem)
@@ -338,7 +341,8 @@ class PieceReader:
         """Return the message with its secrets marked; none when it is left out."""
         if not isinstance(message, Message):
             return []
-        return [Message(message.role, self._redact(message.text), message.timestamp)]
+        text = self._redact(message.text)
+        return [message if text == message.content else Message(message.role, text, message.timestamp)]
 
     def _gathered(
         self,
@@ -351,7 +355,9 @@ class PieceReader:
     ) -> Iterator[Piece]:
         """Yield the lines in pieces. A file with a problem is remembered without a time: it is looked at every time."""
         info = self._info
-        stamp = FileStamp("sessions", self._path, info.st_size, 0 if problem else info.st_mtime_ns)
+        stamp = stamp_from("sessions", self._path, info)
+        if problem:
+            stamp = stamp._replace(mtime_ns=0)
         gathered = _GatheredPiece(known or Position())
 
         def piece(*, last: bool) -> Piece:
@@ -360,6 +366,7 @@ class PieceReader:
                 in_array=in_array,
                 size=info.st_size,
                 mtime_ns=info.st_mtime_ns,
+                ctime_ns=info.st_ctime_ns,
                 inode=info.st_ino,
                 fingerprint=fingerprint(self._file, self._counter, gathered.position.bytes),
                 problem=problem,
@@ -424,7 +431,7 @@ class _GatheredPiece:
         self._began = position
         self._chars = 0
         self._last: Line | None = None
-        self._last_at = position.last_at
+        self._last_time = 0  # of the last message that states one
 
     def add(self, line: Line, said: list[Message]) -> bool:
         """Add a line; say whether it is enough for a piece."""
@@ -432,7 +439,7 @@ class _GatheredPiece:
         for message in said:
             self.said.append(SpokenLine(line.number, message.line, self._began.messages + len(self.said) + 1))
             self._chars += len(self.said[-1].text)
-            self._last_at = _iso(message.timestamp) or self._last_at
+            self._last_time = message.timestamp or self._last_time
         return self._chars >= PIECE_CHARS or line.end - self._began.bytes >= PIECE_BYTES
 
     @property
@@ -447,7 +454,7 @@ class _GatheredPiece:
             chain=self._last.chain,
             ended=self._last.ended,
             messages=self._began.messages + len(self.said),
-            last_at=self._last_at,
+            last_at=_iso(self._last_time) or self._began.last_at,
         )
 
 

@@ -75,7 +75,8 @@ _KEYS = {"role", "content", "timestamp", "id", "usage", "thinkingBlocks", "toolC
 
 def message_from_json(values: object) -> Message:
     """Return the message that JSON describes; raises SessionInputError when it describes none."""
-    if not isinstance(values, Mapping) or not isinstance(values.get("role"), str) or not values["role"].strip():
+    # A dict is asked for first here: that of an abstract class alone takes longer, and transcripts have many messages.
+    if not isinstance(values, dict | Mapping) or not isinstance(values.get("role"), str) or not values["role"].strip():
         raise SessionInputError("a message needs a role", hint='for example {"role": "user", "content": "Hello"}')
     content = values.get("content")
     if isinstance(content, list | tuple):
@@ -91,12 +92,9 @@ def message_from_json(values: object) -> Message:
         content=content,
         timestamp=milliseconds(values.get("timestamp")),
         id=_optional_text(values.get("id")) or "",
-        usage=usage if isinstance(usage := values.get("usage"), Mapping) else None,
+        usage=usage if isinstance(usage := values.get("usage"), dict | Mapping) else None,
         thinking_blocks=_mappings(values.get("thinkingBlocks")),
-        tool_calls=tuple(
-            ToolCall(str(call.get("id") or ""), str(call.get("name") or ""), call.get("arguments"))
-            for call in _mappings(values.get("toolCalls"))
-        ),
+        tool_calls=_tool_calls(values["toolCalls"]) if "toolCalls" in values else (),
         tool_call_id=_optional_text(values.get("toolCallId")),
         name=_optional_text(values.get("name")),
         extra={key: value for key, value in values.items() if key not in _KEYS},
@@ -134,6 +132,13 @@ def tokens_of(message: Message) -> tuple[int, int]:
         return next((value for name in names if isinstance(value := usage.get(name), int) and value > 0), 0)
 
     return first("inputTokens", "input", "input_tokens"), first("outputTokens", "output", "output_tokens")
+
+
+def _tool_calls(value: object) -> tuple[ToolCall, ...]:
+    return tuple(
+        ToolCall(str(call.get("id") or ""), str(call.get("name") or ""), call.get("arguments"))
+        for call in _mappings(value)
+    )
 
 
 def _mappings(value: object) -> tuple[Json, ...]:
@@ -236,7 +241,9 @@ def spoken(message: Message) -> Message | LeftOut:
     if not own or _WHOLE_MACHINE.fullmatch(own):
         return LeftOut.MACHINE
     silent = _SILENT_REPLY.fullmatch(own) if message.role == "assistant" else _HEARTBEAT_PROMPT.match(own)
-    return LeftOut.HEARTBEAT if silent else Message(message.role, own, message.timestamp)
+    if silent:
+        return LeftOut.HEARTBEAT
+    return message if own == message.content else Message(message.role, own, message.timestamp)
 
 
 def _encodable(text: str) -> str:

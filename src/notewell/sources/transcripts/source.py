@@ -18,7 +18,7 @@ from notewell.sources.note_paths import parts_of, unused_label
 from notewell.sources.privacy import DIRECT, Audience
 from notewell.sources.transcripts import CORRUPT, REGISTRY, SESSION_ENDING, TOP
 from notewell.sources.transcripts.growing import ByteCounter, PieceReader, Redact, count_lines
-from notewell.sources.walk import Place, Root, Walker, find_file, place_below
+from notewell.sources.walk import Place, Root, Walker, find_file, place_below, stamp_from
 from notewell.types import Document, FileStamp, Listing, Piece, Problem, SourceName
 
 ENDINGS = (".jsonl", SESSION_ENDING)
@@ -124,7 +124,7 @@ class TranscriptSource:
         if not self._audience.may_see_transcript(path):  # before the disk is looked at: its errors tell, too
             raise NoteNotFoundError(path)
         found, info = find_file(place, path)
-        return FileStamp("sessions", found.stored, info.st_size, info.st_mtime_ns)
+        return stamp_from("sessions", found.stored, info)
 
     def resolve(self, path: str) -> Path:
         """Return where a transcript lies on disk; raises like `stamp_of`."""

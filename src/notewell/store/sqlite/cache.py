@@ -70,9 +70,18 @@ class CacheStats:
 class SqliteEmbeddingCache:
     """Implements `EmbeddingCache`. It is only a cache: a corrupt file is set aside and a new one begun, with a note."""
 
-    def __init__(self, path: Path, *, max_entries: int, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        max_entries: int,
+        max_age_days: float = 0.0,  # since the last use; 0 is any age
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.path = path
         self.max_entries = max_entries
+        self._max_age_s = max_age_days * _DAY_S
+        self._prune_at = 0.0  # by the clock
         self.notes: tuple[str, ...] = ()
         self._clock = clock
         self._lock = threading.RLock()  # for opening and replacing the file; the pool handles the rest
@@ -185,6 +194,7 @@ class SqliteEmbeddingCache:
             ((space, digest, blob, now) for digest, blob in entries),
         )
         self._add_counts(db)
+        self._drop_old(db)
         self._evict(db, added=len(entries))
 
     def _evict(self, db: Database, *, added: int) -> None:
@@ -197,6 +207,13 @@ class SqliteEmbeddingCache:
         if excess > 0:
             db.rows("DELETE FROM entries WHERE id IN (SELECT id FROM entries ORDER BY used_at, id LIMIT ?)", (excess,))
         self._most_now = min(count, self.max_entries)
+
+    def _drop_old(self, db: Database) -> None:
+        """Delete what was not used for too long, as often as once a day; the pages are used again."""
+        now = self._clock()
+        if self._max_age_s and now >= self._prune_at:
+            self._prune_at = now + _DAY_S
+            db.rows("DELETE FROM entries WHERE used_at < ?", (int(now - self._max_age_s),))
 
     def _add_counts(self, db: Database) -> None:
         """Store what was counted since the last time."""
@@ -286,6 +303,9 @@ class SqliteEmbeddingCache:
         first = self._open(read_only=self._read_only)
         try:
             _prepare_tables(first)
+            if self._max_age_s and not self._read_only:
+                with first.transaction():
+                    self._drop_old(first)
         except BaseException:
             first.close()
             raise

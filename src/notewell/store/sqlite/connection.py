@@ -56,6 +56,11 @@ def _translated(error: apsw.Error, path: Path, *, system_errno: int = 0) -> Exce
     return StoreError(what, hint="check that the disk that holds the index is readable and writable")
 
 
+def has_fts5() -> bool:
+    """Say whether this SQLite has the full-text index that keyword search needs."""
+    return "ENABLE_FTS5" in apsw.compile_options
+
+
 class Database:
     """One connection. Statements are run to their end, so every error shows where it happened."""
 
@@ -139,9 +144,10 @@ class Database:
         try:
             self._connection.enable_load_extension(True)
             self._connection.load_extension(library)
-            self._connection.enable_load_extension(False)
         except apsw.Error as error:
-            raise self._ours(error) from error
+            raise StoreError(f"{library} cannot be loaded: {error}") from error
+        finally:
+            self._connection.enable_load_extension(False)
 
     def close(self) -> None:
         """Close; that the log could not be folded back on a failing disk is no loss: the next to open it does so."""

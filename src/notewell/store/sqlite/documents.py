@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 ALL_SOURCES: frozenset[str] = frozenset(get_args(SourceName))
 _LISTED = "IN (SELECT value FROM json_each(?))"
-_STORED_ROW = "id, embedded_hash, context_length, first_line, last_line, turn, parts"  # in the order of `StoredRow`
+# In the order of `StoredRow`.
+_STORED_ROW = "id, embedded_hash, context_length, first_line, last_line, turn, parts, entry, category, importance"
 
 
 # --- documents -----------------------------------------------------------------------------------
@@ -33,8 +34,8 @@ def put_document_row(db: Database, document: StoredDocument) -> tuple[int, bool]
         touch_document_rows(db, [document])
         return key, False
     key = db.insert(
-        "INSERT INTO documents (source, path, size, mtime_ns, content_hash, dated, private) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO documents (source, path, size, mtime_ns, ctime_ns, inode, content_hash, dated, private) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (stamp.source, stamp.path, *_changeable(document)),
     )
     return key, True
@@ -43,7 +44,7 @@ def put_document_row(db: Database, document: StoredDocument) -> tuple[int, bool]
 def touch_document_rows(db: Database, documents: Iterable[StoredDocument]) -> None:
     """Update the stamps of documents that are already there."""
     db.run_many(
-        "UPDATE documents SET size = ?, mtime_ns = ?, content_hash = ?, dated = ?, private = ?"
+        "UPDATE documents SET size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?, content_hash = ?, dated = ?, private = ?"
         " WHERE source = ? AND path = ?",
         ((*_changeable(document), document.stamp.source, document.stamp.path) for document in documents),
     )
@@ -67,9 +68,10 @@ def put_cursor(db: Database, document_id: int, cursor: str) -> None:
     db.rows("INSERT OR REPLACE INTO cursors (document_id, cursor) VALUES (?, ?)", (document_id, cursor))
 
 
-def _changeable(document: StoredDocument) -> tuple[int, int, str, int | None, int]:
+def _changeable(document: StoredDocument) -> tuple[int | str | None, ...]:
     dated = None if document.dated is None else document.dated.toordinal()
-    return document.stamp.size, document.stamp.mtime_ns, document.content_hash, dated, int(document.private)
+    _, _, size, mtime_ns, ctime_ns, inode = document.stamp
+    return size, mtime_ns, ctime_ns, inode, document.content_hash, dated, int(document.private)
 
 
 # --- chunks --------------------------------------------------------------------------------------
@@ -94,8 +96,8 @@ def insert_chunks(db: Database, document_id: int, added: Sequence[PreparedChunk]
     paired = list(zip(ids, added, strict=True))
     db.run_many(
         "INSERT INTO chunks"
-        " (id, document_id, first_line, last_line, turn, parts, has_vector, embedded_hash, context_length)"
-        " VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?)",
+        " (id, document_id, first_line, last_line, turn, parts, entry, category, importance, has_vector, embedded_hash,"
+        " context_length) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)",
         [
             (chunk_id, document_id, *place_of(new), bytes.fromhex(new.chunk.embedded_hash), len(new.chunk.context))
             for chunk_id, new in paired
@@ -112,7 +114,8 @@ def insert_chunks(db: Database, document_id: int, added: Sequence[PreparedChunk]
 def move_chunks(db: Database, changes: ChunkChanges) -> None:
     """Give kept chunks their new place and, where the split between heading and text changed, their new words."""
     db.run_many(
-        "UPDATE chunks SET first_line = ?, last_line = ?, turn = ?, parts = ? WHERE id = ?",
+        "UPDATE chunks SET first_line = ?, last_line = ?, turn = ?, parts = ?, entry = ?, category = ?, importance = ?"
+        " WHERE id = ?",
         [(*place_of(new), chunk_id) for chunk_id, new in changes.moved],
     )
     for chunk_id, new in changes.reworded:
@@ -202,8 +205,8 @@ def without_idle_filters(db: Database, scope: Scope) -> Scope:
     return replace(scope, sources=None)
 
 
-def document_condition(scope: Scope) -> tuple[str, list[str | int]]:
-    """Return the SQL condition a document must meet, and its values; an empty condition when every document does."""
+def scope_condition(scope: Scope) -> tuple[str, list[str | int]]:
+    """Return the SQL condition a chunk and its document must meet, and its values; empty when every chunk does."""
     conditions: list[str] = []
     values: list[str | int] = []
     if scope.sources is not None:
@@ -225,12 +228,15 @@ def document_condition(scope: Scope) -> tuple[str, list[str | int]]:
         if scope.without:
             conditions.append(f"NOT (documents.source = 'memory' AND documents.path {_LISTED})")
             values.append(as_json(scope.without))
+    if scope.category is not None:
+        conditions.append("chunks.category = ?")
+        values.append(scope.category)
     return " AND ".join(conditions), values
 
 
 def chunk_ids_in(db: Database, scope: Scope) -> list[int]:
     """Return the ids of every chunk in the scope, ascending."""
-    condition, values = document_condition(scope)
+    condition, values = scope_condition(scope)
     where = f" WHERE {condition}" if condition else ""
     found = db.rows(
         "SELECT chunks.id FROM documents JOIN chunks ON chunks.document_id = documents.id"  # noqa: S608

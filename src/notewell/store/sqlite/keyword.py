@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Sequence
 
 from notewell.store.sqlite.connection import Database, Row, as_json
-from notewell.store.sqlite.documents import document_condition
+from notewell.store.sqlite.documents import scope_condition
 from notewell.types import EVERYTHING, Match, Scope, Term
 
 CONTEXT_WEIGHT = 0.5  # a word of the heading trail or path counts half of one in the text
@@ -52,7 +52,7 @@ def keyword_matches(
     if expression is None or leading is None or limit < 1:
         return []
     joined, among = "", ""
-    condition, values = document_condition(scope)
+    condition, values = scope_condition(scope)
     if condition:
         joined = _TO_DOCUMENTS
         condition = f"AND {condition}"
@@ -111,7 +111,7 @@ def terms_beginning(db: Database, prefix: str, *, lengths: range, limit: int) ->
 def document_frequencies(db: Database, terms: Sequence[Term], *, at_most: int, scope: Scope = EVERYTHING) -> list[int]:
     """Return in how many chunks of the scope each term occurs; counting stops at `at_most`."""
     expressions = [match_expression([term]) for term in terms]
-    condition, values = document_condition(scope)
+    condition, values = scope_condition(scope)
     joined = f" {_TO_DOCUMENTS}" if condition else ""
     condition = f" AND {condition}" if condition else ""
     counted = db.rows(

@@ -70,7 +70,22 @@ ALTER TABLE chunks ADD COLUMN parts INTEGER NOT NULL DEFAULT 1;  -- chunks of it
 CREATE INDEX chunks_by_turn ON chunks (document_id, turn) WHERE turn > 0;
 """
 
-MIGRATIONS: tuple[str, ...] = (FIRST_SCHEMA, TURNS)  # the script at position n makes version n + 1 of version n
+# A change that keeps size and mtime shows in these. 0 is unknown: such a file is read once more, by its hash.
+STAMPS = """
+ALTER TABLE documents ADD COLUMN ctime_ns INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE documents ADD COLUMN inode INTEGER NOT NULL DEFAULT 0;
+"""
+
+# Chunks of remembered entries know their label; all three columns are NULL in other text.
+ENTRIES = """
+ALTER TABLE chunks ADD COLUMN entry TEXT;  -- its short id
+ALTER TABLE chunks ADD COLUMN category TEXT;
+ALTER TABLE chunks ADD COLUMN importance INTEGER;  -- 1 to 10
+CREATE INDEX chunks_by_category ON chunks (category) WHERE category IS NOT NULL;
+"""
+
+# The script at position n makes version n + 1 of version n.
+MIGRATIONS: tuple[str, ...] = (FIRST_SCHEMA, TURNS, STAMPS, ENTRIES)
 TABLES = frozenset(
     {"meta", "totals", "documents", "chunks", "chunk_texts", "terms", "vectors", "vector_codec", "vector_segments"}
     | {"segment_blobs", "segment_slots", "vocabulary", "cursors"}
@@ -79,8 +94,8 @@ TABLES = frozenset(
 
 def prepare_tables(
     db: Database, driver: VectorDriver, *, create: bool, read_only: bool, extension_path: str = ""
-) -> VectorDriver:
-    """Create, check or upgrade the tables; return the driver the file is kept with from now on."""
+) -> tuple[VectorDriver, str]:
+    """Create, check or upgrade the tables; return the driver to use, and why it is not the one asked for."""
     is_empty = not db.value("SELECT count(*) FROM sqlite_schema") and not db.value("PRAGMA application_id")
     if is_empty:  # new, or left by a crash right after it was created
         if read_only or not create:
@@ -102,11 +117,13 @@ def prepare_tables(
         raise db.corrupt("the record of its vector driver")
     if read_only:
         driver = recorded or driver
-    if "sqlite-vec" in {recorded, driver}:
-        load_sqlite_vec(db, extension_path)  # also to drop its table
+    problem = load_sqlite_vec(db, extension_path) if driver == "sqlite-vec" else ""
+    if problem:
+        driver = "segments"  # read-only it compares every vector, since there are no segments
     if recorded != driver and not read_only:
-        _switch_driver(db, recorded, driver)
-    return driver
+        with db.transaction():
+            switch_driver(db, recorded, driver)
+    return driver, problem
 
 
 def _checked_version(db: Database) -> int:
@@ -136,13 +153,28 @@ def migrate(db: Database, *, migrations: Sequence[str] = MIGRATIONS) -> None:
         db.rows(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
-def _switch_driver(db: Database, recorded: VectorDriver | None, driver: VectorDriver) -> None:
-    with db.transaction():
-        if db.value("SELECT vectors FROM totals"):
-            if recorded is not None:
-                open_vector_index(recorded).clear(db)
-            open_vector_index(driver).rebuild(db)
-        db.rows("INSERT OR REPLACE INTO meta (key, value) VALUES ('vector_driver', ?)", (driver,))
+def switch_driver(db: Database, recorded: VectorDriver | None, driver: VectorDriver) -> None:
+    """Build the vector index of another driver in place of the recorded one, in the caller's transaction."""
+    if recorded == "sqlite-vec":
+        _drop_sqlite_vec_tables(db)
+    elif recorded is not None:
+        open_vector_index(recorded).clear(db)
+    if db.value("SELECT vectors FROM totals"):
+        open_vector_index(driver).rebuild(db)
+    db.rows("INSERT OR REPLACE INTO meta (key, value) VALUES ('vector_driver', ?)", (driver,))
+
+
+def _drop_sqlite_vec_tables(db: Database) -> None:
+    """Drop the vec0 table and what belongs to it, also where sqlite-vec is not loaded, without which DROP refuses."""
+    db.rows("PRAGMA writable_schema = ON")
+    try:
+        db.rows("DELETE FROM sqlite_schema WHERE name = 'vector_knn'")
+    finally:
+        db.rows("PRAGMA writable_schema = RESET")
+    for (name,) in db.rows(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'vector~_knn~_%' ESCAPE '~'"
+    ):
+        db.rows(f'DROP TABLE "{name}"')
 
 
 # --- checks --------------------------------------------------------------------------------------

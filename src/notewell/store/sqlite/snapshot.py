@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 from notewell.errors import IndexCorruptError, StoreError
 from notewell.store.sqlite import keyword
 from notewell.store.sqlite.connection import Database, as_json
-from notewell.store.sqlite.documents import document_condition, without_idle_filters
+from notewell.store.sqlite.documents import scope_condition, without_idle_filters
+from notewell.text.entries import CATEGORIES, checked_category
 from notewell.types import (
     EVERYTHING,
     ChunkPlace,
     Counts,
     EmbedderIdentity,
+    EntryLabel,
     FileStamp,
     Match,
     Scope,
@@ -101,7 +103,7 @@ class SqliteSnapshot:
     @cached_property
     def _counts(self) -> Counts:
         whole = self._whole_counts
-        condition, values = document_condition(self._within)
+        condition, values = scope_condition(self._within)
         if not condition:
             return whole
         # Counting what is hidden is faster than counting the rest: it is usually less.
@@ -120,7 +122,7 @@ class SqliteSnapshot:
 
     def _seen(self, joined_by: str) -> tuple[str, list[str | int]]:
         """Return the SQL condition that hides documents, and its values; both empty when none is hidden."""
-        condition, values = document_condition(self._within)
+        condition, values = scope_condition(self._within)
         return (f" {joined_by} {condition}", values) if condition else ("", [])
 
     def _narrowed(self, scope: Scope) -> Scope:
@@ -149,22 +151,27 @@ class SqliteSnapshot:
         among = "" if paths is None else " AND path IN (SELECT value FROM json_each(?))"
         seen, values = self._seen("AND")
         found = self._db.rows(
-            "SELECT source, path, size, mtime_ns, content_hash, dated, private FROM documents"  # noqa: S608
+            "SELECT source, path, size, mtime_ns, ctime_ns, inode, content_hash, dated, private FROM documents"  # noqa: S608
             f" WHERE (?1 IS NULL OR source = ?1){among}{seen} ORDER BY source, path",
             (source, *(() if paths is None else (as_json(paths),)), *values),
         )
         if not all(
-            type(name) is type(path) is type(digest) is str and type(size) is type(time) is int
-            for name, path, size, time, digest, _, _ in found
+            type(name) is type(path) is type(digest) is str and type(size) is type(time) is type(ctime) is int
+            for name, path, size, time, ctime, _, digest, _, _ in found
         ):
             raise self._db.corrupt("the record of a document")
         new = tuple.__new__  # of thousands a sync; by its own name a NamedTuple takes twice as long
         return {
             (name, path): new(
                 StoredDocument,
-                (new(FileStamp, (name, path, size, mtime_ns)), content_hash, _day(dated), bool(private)),
+                (
+                    new(FileStamp, (name, path, size, mtime_ns, ctime, inode)),
+                    content_hash,
+                    None if dated is None else _day(dated),
+                    private == 1,
+                ),
             )
-            for name, path, size, mtime_ns, content_hash, dated, private in found
+            for name, path, size, mtime_ns, ctime, inode, content_hash, dated, private in found
         }
 
     def cursor(self, source: SourceName, path: str) -> str | None:
@@ -241,8 +248,9 @@ class SqliteSnapshot:
     def chunks(self, chunk_ids: Collection[int]) -> Mapping[int, StoredChunk]:
         found = {}
         seen, values = self._seen("AND")
-        for chunk_id, source, path, dated, first_line, last_line, text, context, turn, parts in self._db.rows(
-            "SELECT chunks.id, source, path, dated, first_line, last_line, text, context, turn, parts FROM chunks"  # noqa: S608
+        for chunk_id, source, path, dated, first_line, last_line, text, context, turn, parts, *label in self._db.rows(
+            "SELECT chunks.id, source, path, dated, first_line, last_line, text, context, turn, parts, entry, category,"  # noqa: S608
+            " importance FROM chunks"
             " JOIN documents ON documents.id = document_id JOIN chunk_texts ON chunk_id = chunks.id"
             f" WHERE chunks.id IN (SELECT value FROM json_each(?)){seen}",
             (as_json(chunk_ids), *values),
@@ -252,7 +260,7 @@ class SqliteSnapshot:
             if kinds != _FOUR_TEXTS or numbers != _FOUR_NUMBERS:
                 raise self._db.corrupt("the record of a chunk")
             found[chunk_id] = StoredChunk(
-                chunk_id, source, path, _day(dated), first_line, last_line, text, context, turn, parts
+                chunk_id, source, path, _day(dated), first_line, last_line, text, context, turn, parts, _label(label)
             )
         return found
 
@@ -272,7 +280,7 @@ class SqliteSnapshot:
         return list(messages.values())
 
     def newest_chunks(self, *, limit: int, scope: Scope) -> Sequence[int]:
-        condition, values = document_condition(self._narrowed(scope))
+        condition, values = scope_condition(self._narrowed(scope))
         where = f" WHERE {condition}" if condition else ""
         found = self._db.rows(
             f"SELECT chunks.id FROM chunks JOIN documents ON documents.id = document_id{where}"  # noqa: S608
@@ -333,3 +341,12 @@ def _day(number: int | None) -> date | None:
         return None if number is None else date.fromordinal(number)
     except (OverflowError, TypeError, ValueError) as error:
         raise IndexCorruptError(f"a date in the index is corrupt: {number!r}") from error
+
+
+def _label(stored: Sequence[str | int | None]) -> EntryLabel | None:
+    if stored[0] is None:
+        return None
+    entry, category, importance = stored
+    if type(entry) is not str or category not in CATEGORIES or type(importance) is not int:
+        raise IndexCorruptError(f"the label of an entry in the index is corrupt: {stored!r}")
+    return EntryLabel(entry, checked_category(category), importance)

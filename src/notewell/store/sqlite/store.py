@@ -33,6 +33,7 @@ from notewell.store.sqlite.schema import (
     find_faults,
     prepare_tables,
     suspecting_corruption,
+    switch_driver,
 )
 from notewell.store.sqlite.snapshot import SqliteSnapshot, stored_embedder
 from notewell.store.sqlite.vector_index import (
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 _MERGE_SHARE = 5  # merge all keyword segments once a fifth of the chunks is new: 0.15 s at 10,000 chunks
 _MERGED_PAGES = 64  # at most, of small segments after a small run: every one more slows a search by a few percent
 _FREE_SHARE = 4  # give a quarter of the file back to the disk, but not less: growth would claim it again
+NO_SQLITE_VEC = "sqlite-vec cannot be used: {problem}. The built-in vector index is used instead, with the same results"
 _FREE_PAGES = 256  # 1 MB; below it a rewrite of the file frees nothing worth having
 
 
@@ -92,14 +94,15 @@ def open_index(
     def connect(*, read_only: bool) -> Database:
         open_file = open_for_reading if read_only else open_for_writing
         db = open_file(path, busy_timeout_s=busy_timeout_s, vfs=vfs)
-        if driver == "sqlite-vec":
-            load_sqlite_vec(db, extension_path)
+        if driver == "sqlite-vec" and (problem := load_sqlite_vec(db, extension_path)):
+            db.close()
+            raise StoreError(f"sqlite-vec can no longer be loaded: {problem}")
         return db
 
     driver: VectorDriver | None = None  # known once the tables are
     first = connect(read_only=read_only)
     try:
-        driver = prepare_tables(
+        driver, problem = prepare_tables(
             first,
             cast("VectorDriver", vector_driver),
             create=create,
@@ -110,14 +113,15 @@ def open_index(
         first.close()
         raise
     pool = ConnectionPool(connect, first, first_writes=not read_only)
-    return SqliteStore(path, pool, read_only=read_only, vector_driver=driver)
+    notes = (NO_SQLITE_VEC.format(problem=problem),) if problem else ()
+    return SqliteStore(path, pool, read_only=read_only, vector_driver=driver, notes=notes)
 
 
 def open_in_memory() -> SqliteStore:
     """Open an empty index that is gone when it is closed; for one thread."""
     name = f"notewell-{uuid4().hex}"
     first = connect_in_memory(name)
-    driver = prepare_tables(first, "segments", create=True, read_only=False)
+    driver, _ = prepare_tables(first, "segments", create=True, read_only=False)
     pool = ConnectionPool(lambda read_only: connect_in_memory(name), first, first_writes=True)  # noqa: ARG005
     return SqliteStore(Path(name), pool, read_only=False, vector_driver=driver)
 
@@ -125,9 +129,18 @@ def open_in_memory() -> SqliteStore:
 class SqliteStore:
     """Implements `Store` in one SQLite file. Open it with `open_index`."""
 
-    def __init__(self, path: Path, pool: ConnectionPool, *, read_only: bool, vector_driver: VectorDriver) -> None:
+    def __init__(
+        self,
+        path: Path,
+        pool: ConnectionPool,
+        *,
+        read_only: bool,
+        vector_driver: VectorDriver,
+        notes: tuple[str, ...] = (),
+    ) -> None:
         self.path = path
         self.vector_driver = vector_driver
+        self._notes = notes
         self._pool = pool
         self._read_only = read_only
         self._index: VectorIndex | None = None
@@ -141,11 +154,15 @@ class SqliteStore:
     def reading(self) -> AbstractContextManager[SqliteSnapshot]:
         return self.reading_within(EVERYTHING)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self._notes
+
     @contextmanager
     def reading_within(self, scope: Scope) -> Iterator[SqliteSnapshot]:
         with self._pool.reader() as db:
             db.rows("BEGIN")
-            db.rows("SELECT vector_generation FROM totals")  # a deferred transaction starts with its first read
+            self._agree_on_driver(db, writing=False)  # a deferred transaction starts with its first read
             snapshot = SqliteSnapshot(db, self._vector_search, scope)
             try:
                 with suspecting_corruption(db):
@@ -319,7 +336,21 @@ class SqliteStore:
                 f"{self.path} is open for reading only", hint="check the permissions of the folder that holds the index"
             )
         with self._pool.writer() as db, suspecting_corruption(db), db.joined_transaction():
+            self._agree_on_driver(db, writing=True)
             yield db
+
+    def _agree_on_driver(self, db: Database, *, writing: bool) -> None:
+        """Use the vector index that the file is kept with: another process may have switched it since it was opened.
+
+        Where one of two processes cannot load sqlite-vec, segments win.
+        """
+        recorded = _meta(db, "vector_driver")
+        if recorded == self.vector_driver or recorded is None:
+            return
+        if recorded == "segments":
+            self.vector_driver, self._index, self._search = "segments", None, None
+        elif writing:
+            switch_driver(db, "sqlite-vec", "segments")
 
     def _vector_index(self) -> VectorIndex:
         if self._index is None:

@@ -1,4 +1,4 @@
-"""Conversations out as JSONL and in again, and the transcripts of other programs."""
+"""Conversations out as JSONL and in again, and the transcripts and session files of other programs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import json
 import pytest
 
 from notewell import SessionExistsError, SessionInputError
-from notewell.sessions import Message, ToolCall, export_lines, import_file, import_lines
+from notewell.sessions import Message, ToolCall, export_lines, files_to_import, import_file, import_lines
+from tests.indexing.test_session_layouts import VERSION_2
 
 from .conftest import texts
 
@@ -254,3 +255,145 @@ def test_an_id_of_a_transcript_cannot_lead_out_of_the_store(store, tmp_path):
     _, entry = import_file(store, path)
     assert store.path_of(entry.session_id).parent == store.folder / "chats"
     assert not (tmp_path / "evil.json5").exists()
+
+
+# --- session files --------------------------------------------------------------------------------
+
+SEEDED = "550e8400-e29b-41d4-a716-446655440000"
+
+
+@pytest.mark.parametrize("ending", [".json5", ".json", ".JSON"])
+def test_a_session_file_of_version_2_is_imported_with_all_it_holds(store, tmp_path, ending):
+    import pyjson5
+
+    path = tmp_path / f"any name{ending}"
+    path.write_text(VERSION_2 if ending == ".json5" else json.dumps(pyjson5.decode(VERSION_2)), encoding="utf-8")
+    done, entry = import_file(store, path)
+    assert (entry.session_id, entry.kind, entry.message_count, done.added) == (SEEDED, "direct", 3, 3)
+    assert (entry.created_at, entry.updated_at) == (1704067200000, 1704070800000)
+    assert (entry.input_tokens, entry.output_tokens) == (120, 350)
+    session = store.get(SEEDED)
+    assert [message.role for message in session.messages] == ["user", "assistant", "tool"]
+    assert session.messages[1].tool_calls == (ToolCall("call_abc123", "read", {"path": "src/auth/jwt.ts"}),)
+    assert session.messages[1].thinking_blocks[0]["content"].startswith("First, I should")
+    assert session.messages[2].timestamp == 1704067205000, "without a time of its own, that of the message before"
+    assert [(each.original_message_count, each.compacted_at) for each in session.summaries] == [(24, 1704069000000)]
+
+
+@pytest.mark.parametrize("group_id", ["120363@g.us", "-1001234567890", "crew"])
+def test_a_file_of_a_group_is_found_by_the_group_s_id(store, tmp_path, group_id):
+    path = tmp_path / "groups" / f"{group_id}.json5"
+    path.parent.mkdir()
+    path.write_text(VERSION_2, encoding="utf-8")
+    _, entry = import_file(store, path)
+    assert (entry.kind, entry.group_id) == ("group", group_id)
+    assert store.entry(group_id).session_id == entry.session_id
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("{ messages: [", "line 1: not valid JSON5", id="torn"),
+        pytest.param("{}", "no message in it", id="empty"),
+        pytest.param("[1]", "not an object", id="a list"),
+        pytest.param("{messages: 7}", "messages is not a list", id="no list"),
+        pytest.param("{messages: [{content: 'x'}]}", "message 1: a message needs a role", id="no role"),
+    ],
+)
+def test_a_session_file_that_is_none_is_refused(store, tmp_path, text, said):
+    path = tmp_path / "a.json5"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SessionInputError, match=said) as raised:
+        import_file(store, path)
+    assert raised.value.hint
+    assert not store.folder.exists()
+
+
+# --- the same conversation once more ---------------------------------------------------------------
+
+GROWING = {
+    "OpenClaw": ("a.jsonl", OPENCLAW),
+    "Claude Code": ("b.jsonl", CLAUDE),
+    "Codex": ("c.jsonl", CODEX),
+    "without ids or times": (
+        "d e.jsonl",
+        lines(*({"role": "user", "content": text} for text in ("ok", "no", "ok", "ok", "bye"))),
+    ),
+}
+
+
+@pytest.mark.parametrize("program", GROWING)
+def test_importing_twice_adds_only_what_is_new(store, tmp_path, program):
+    name, all_lines = GROWING[program]
+    path = tmp_path / name
+    path.write_text("\n".join(all_lines[:4]), encoding="utf-8")
+    first, entry = import_file(store, path)
+    path.write_text("\n".join(all_lines), encoding="utf-8")
+    second, _ = import_file(store, path)
+    third, _ = import_file(store, path)
+    whole = import_lines(all_lines).session
+    assert (first.added + second.added, third.added) == (len(whole.messages), 0)
+    assert texts(store.get(entry.session_id)) == [message.text for message in whole.messages]
+    assert len(store.list()) == 1
+    store.append(entry.session_id, {"role": "user", "content": "said here"})
+    store.compact(entry.session_id, "They spoke.", keep_last=2)
+    assert import_file(store, path)[0].added == 0, "what was compacted is still known"
+
+
+def test_importing_twice_a_session_file(store, tmp_path):
+    path = tmp_path / "a.json5"
+    path.write_text(VERSION_2, encoding="utf-8")
+    import_file(store, path)
+    assert import_file(store, path)[0].added == 0
+    path.write_text(VERSION_2.replace("    // ...", '    {role: "user", content: "And now?"},'), encoding="utf-8")
+    assert import_file(store, path)[0].added == 1
+    assert texts(store.get(SEEDED))[-1] == "And now?"
+    assert store.get(SEEDED).entry.message_count == 4
+
+
+def test_another_conversation_of_the_same_name_is_not_mixed_in(store, tmp_path):
+    for folder, text in (("one", "hello"), ("two", "something else")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "chat.json").write_text(
+            json.dumps({"messages": [{"role": "user", "content": text}]}), encoding="utf-8"
+        )
+    import_file(store, tmp_path / "one" / "chat.json")
+    with pytest.raises(SessionExistsError, match="'chat'"):
+        import_file(store, tmp_path / "two" / "chat.json")
+    assert texts(store.get("chat")) == ["hello"]
+
+
+@pytest.mark.parametrize("group_id", ["120363@g.us", "-1001234567890", SEEDED.upper()])
+def test_a_group_whose_file_is_in_the_store_already_gets_no_second_session(store, tmp_path, group_id):
+    files = [folder / "groups" / f"{group_id}.json5" for folder in (store.folder, tmp_path / "other")]
+    for path in files:
+        path.parent.mkdir(parents=True)
+        path.write_text(VERSION_2, encoding="utf-8")
+    done, entry = import_file(store, files[1])
+    assert (entry.session_id, done.added) == (group_id, 0)
+    assert len(store.list()) == 1
+
+
+def test_a_direct_conversation_is_not_mixed_into_a_group(store, tmp_path):
+    path = tmp_path / "a.json5"
+    path.write_text(VERSION_2, encoding="utf-8")
+    import_file(store, path, kind="group")
+    path.write_text(VERSION_2.replace("    // ...", '    {role: "user", content: "a secret"},'), encoding="utf-8")
+    with pytest.raises(SessionExistsError):
+        import_file(store, path)
+    assert "a secret" not in texts(store.get(SEEDED))
+
+
+def test_a_folder_holds_conversations_and_other_things(store, chat, tmp_path):
+    store.compact(chat, "They spoke.", keep_last=1)
+    (store.folder / "damaged").mkdir()
+    (store.folder / "damaged" / "x.json5").write_text("{")
+    (store.folder / "sessions.json").write_text("{}")
+    (store.folder / "deep" / "deeper").mkdir(parents=True)
+    (store.folder / "deep" / "deeper" / "a.JSONL").write_text("")
+    (store.folder / "link.jsonl").symlink_to(store.folder / "deep" / "deeper" / "a.JSONL")
+    (store.folder / "notes.txt").write_text("")
+    assert [path.relative_to(store.folder).as_posix() for path in files_to_import(store.folder)] == [
+        "chats/chat-1.json5",
+        "deep/deeper/a.JSONL",
+    ]

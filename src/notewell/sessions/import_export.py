@@ -1,0 +1,271 @@
+"""Imports conversations from transcripts (JSONL) and session files (JSON5, JSON), and exports them as JSONL.
+
+Exports look like OpenClaw's transcripts. Those of Claude Code and Codex can be imported as well, with their tool calls,
+thoughts and token counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from notewell.errors import SessionExistsError, SessionInputError
+from notewell.sessions.model import (
+    COUNTED,
+    Session,
+    SessionEntry,
+    SessionKind,
+    Summary,
+    entry_from_json,
+    entry_to_json,
+    summary_from_json,
+    summary_to_json,
+)
+from notewell.sessions.session_folder import COMPACTED, new_id
+from notewell.sources.transcripts import CORRUPT, GROUPS, REGISTRY, SESSION_ENDING
+from notewell.sources.transcripts.formats import Parsed, parse_record
+from notewell.sources.transcripts.json5 import Json5Error, decode_json5, parse_object, write_json
+from notewell.sources.transcripts.messages import Json, Message, message_to_json, milliseconds, now_ms
+from notewell.sources.transcripts.session_files import FORMAT_VERSION, messages_in
+from notewell.sources.transcripts.session_ids import checked_id, id_of_group
+
+if TYPE_CHECKING:
+    from notewell.sessions.store import ConversationStore
+
+SESSION_FILES = (SESSION_ENDING, ".json")  # one conversation each; what else is imported is JSONL
+_NOT_CONVERSATIONS = frozenset({REGISTRY, "registry.json", "sessions.json"})  # the last is OpenClaw's registry
+_LEFT_FOLDERS = frozenset({CORRUPT, COMPACTED, "node_modules"})  # corrupt copies, and messages that a summary replaced
+LONGEST_LINE = 64 * 2**20  # characters; a line beyond it is a picture or a mistake, and is left out
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A conversation read from a transcript, and what of it was left out, by reason."""
+
+    session: Session
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    added: int = 0  # messages that were not stored before
+
+
+def export_lines(session: Session) -> Iterator[str]:
+    """Yield the conversation as lines of JSON, the session's own line first."""
+    head = {"type": "session", "version": FORMAT_VERSION, "id": session.entry.session_id}
+    yield write_json(head | {"timestamp": _iso(session.entry.created_at)} | {"entry": entry_to_json(session.entry)})
+    for summary in session.summaries:
+        yield write_json({"type": "compaction", "timestamp": _iso(summary.compacted_at)} | summary_to_json(summary))
+    for message in session.messages:
+        line = {"type": "message", "id": message.id, "timestamp": _iso(message.timestamp)}
+        yield write_json(line | {"message": message_to_json(message)})
+
+
+def files_to_import(folder: Path) -> list[Path]:
+    """Return the transcripts and session files in a folder and those below it, sorted; links are not followed."""
+    found: list[Path] = []
+    for top, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in _LEFT_FOLDERS]
+        found += (
+            Path(top, name)
+            for name in names
+            if name.lower().endswith((".jsonl", *SESSION_FILES))
+            and not name.startswith(".")
+            and name not in _NOT_CONVERSATIONS
+        )
+    return sorted(path for path in found if not path.is_symlink())
+
+
+def import_file(
+    store: ConversationStore, path: Path, *, session_id: str = "", kind: SessionKind | None = None
+) -> tuple[Imported, SessionEntry]:
+    """Import a transcript or a session file; if that conversation is stored already, append what is new in it.
+
+    The session's id is the given one, else the one that the file states, else made from its name. Raises
+    SessionExistsError when another conversation has the id.
+    """
+    path = path.expanduser()
+    if path.suffix.lower() in SESSION_FILES:
+        imported = _from_session_file(path, session_id, kind)
+    else:
+        with path.open(encoding="utf-8", errors="replace", newline="\n") as lines:
+            imported = import_lines(lines, session_id=session_id, fallback_id=id_of_group(path.stem.lower()), kind=kind)
+    entry, added = merge(store, imported.session)
+    return replace(imported, added=added), entry
+
+
+def merge(store: ConversationStore, session: Session) -> tuple[SessionEntry, int]:
+    """Store a conversation, or append what is new in it where it is stored already.
+
+    Returns the session's entry and how many messages were new. Messages that were compacted since count as stored.
+    Raises SessionExistsError when another conversation has the id.
+    """
+    entry = session.entry
+    same_group = entry.group_id if entry.group_id and store.exists(entry.group_id) else None
+    if not same_group:
+        try:
+            return store.restore(session), len(session.messages)
+        except SessionExistsError:
+            pass
+    known = store.entry(same_group or entry.session_id)
+    messages = _complete(store.get(known.session_id).messages, known.created_at)  # a file of others may lack ids, too
+    stored = [*messages, *_compacted(store, known.session_id)]
+    new = _unknown(session.messages, stored)
+    is_other = stored and session.messages and len(new) == len(session.messages)
+    if is_other or known.kind != entry.kind:  # what was said in private must not end up in a group
+        raise SessionExistsError(known.session_id)
+    if new:
+        store.append(known.session_id, *new)
+    return store.entry(known.session_id), len(new)
+
+
+def _compacted(store: ConversationStore, session_id: str) -> Iterator[Message]:
+    for path in store.files_of(session_id):
+        if path.suffix == ".jsonl":
+            with path.open(encoding="utf-8", errors="replace", newline="\n") as lines:
+                yield from import_lines(lines).session.messages
+
+
+def _unknown(messages: Iterable[Message], stored: Iterable[Message]) -> list[Message]:
+    """Return the messages that are not stored: neither by their id nor by what they say and when."""
+    ids, said = set(), Counter[tuple[object, ...]]()
+    for message in stored:
+        ids.add(message.id)
+        said[_what_is_said(message)] += 1
+    new = []
+    for message in messages:
+        known = said[_what_is_said(message)] > 0
+        said[_what_is_said(message)] -= known
+        if not known and message.id not in ids:
+            new.append(message)
+    return new
+
+
+def _what_is_said(message: Message) -> tuple[object, ...]:
+    return message.role, message.timestamp, message.tool_call_id, message.text
+
+
+def _from_session_file(path: Path, session_id: str, kind: SessionKind | None) -> Imported:
+    """Return the conversation of a JSON5 or JSON file. In a folder `groups` a file is named by the group's id."""
+    try:
+        values = parse_object(decode_json5(path.read_bytes()))
+    except Json5Error as error:
+        raise SessionInputError(f"cannot be read as a session: {error}", hint="fix it by hand") from error
+    stated, group_id = values.get("sessionId"), values.get("groupId")
+    if path.parent.name == GROUPS:
+        stated, kind = id_of_group(path.stem), kind or "group"
+        group_id = group_id or path.stem
+    reader = _Reader()
+    reader.head = {
+        "id": stated,
+        "timestamp": values.get("createdAt"),
+        "entry": values | ({"groupId": group_id} if group_id else {}),
+    }
+    reader.messages += messages_in(values)
+    history = values.get("compactedHistory")
+    summaries = [summary_from_json(each) for each in history] if isinstance(history, list) else []
+    reader.summaries += (summary for summary in summaries if summary)
+    return reader.imported(session_id, id_of_group(path.stem.lower()), kind)
+
+
+def import_lines(
+    lines: Iterable[str], *, session_id: str = "", fallback_id: str = "", kind: SessionKind | None = None
+) -> Imported:
+    """Return the conversation of a transcript. Raises SessionInputError when it holds no message at all.
+
+    Its id is `session_id`, else the one that the transcript says, else `fallback_id`, else a new one.
+    """
+    reader = _Reader()
+    for line in lines:
+        if line.strip():
+            reader.add(line)
+    return reader.imported(session_id, fallback_id, kind)
+
+
+class _Reader:
+    """Collects a transcript line by line."""
+
+    def __init__(self) -> None:
+        self.head: Json = {}
+        self.messages: list[Message] = []
+        self.summaries: list[Summary] = []
+        self.left_out: Counter[str] = Counter()
+        self._usage_seen: set[str] = set()
+
+    def add(self, line: str) -> None:
+        parsed = _parsed(line)
+        if parsed.left_out:
+            self.left_out[parsed.left_out] += 1
+        self.head = {**parsed.head, **self.head}
+        if parsed.summary:
+            self._add_summary(parsed.summary)
+        for message in parsed.messages:
+            again = parsed.usage_id in self._usage_seen  # one answer over several lines tells its tokens on each
+            self.messages.append(replace(message, usage=None) if again else message)
+        if parsed.usage_id:
+            self._usage_seen.add(parsed.usage_id)
+
+    def _add_summary(self, record: Json) -> None:
+        unknown = {"type", "id", "parentId", "timestamp", "summary"}
+        summary = summary_from_json({key: value for key, value in record.items() if key not in unknown})
+        if summary and summary.content:
+            compacted_at = summary.compacted_at or milliseconds(record.get("timestamp"))
+            self.summaries.append(replace(summary, compacted_at=compacted_at))
+
+    def imported(self, session_id: str, fallback_id: str, kind: SessionKind | None) -> Imported:
+        if not self.messages and not self.summaries:
+            raise SessionInputError(
+                "there is no message in it that could be imported",
+                hint="import a transcript (JSONL) of OpenClaw, Claude Code, Codex or `notewell sessions export`, or a "
+                "session file (JSON5, JSON)",
+            )
+        name = session_id or self._stated_id() or fallback_id or new_id()
+        return Imported(self._session(checked_id(name), kind), dict(self.left_out))
+
+    def _stated_id(self) -> str:
+        """Return the id that the transcript gives its session, if it can be one here."""
+        try:
+            return checked_id(self.head.get("id"))
+        except SessionInputError:
+            return ""
+
+    def _session(self, session_id: str, kind: SessionKind | None) -> Session:
+        known = self.head.get("entry")
+        values = (
+            {key: value for key, value in known.items() if key not in COUNTED} if isinstance(known, Mapping) else {}
+        )
+        first = min((message.timestamp for message in self.messages if message.timestamp), default=0)
+        values.setdefault("createdAt", milliseconds(self.head.get("timestamp")) or first)
+        chosen: SessionKind = kind or ("group" if values.get("kind") == "group" else "direct")
+        entry = entry_from_json(values, kind=chosen, session_id=session_id, session_file="")
+        return Session(entry, tuple(_complete(self.messages, entry.created_at)), tuple(self.summaries))
+
+
+def _complete(messages: Iterable[Message], created_at: int) -> Iterator[Message]:
+    """Yield the messages with ids and times; a message without gets the same id each time, and the time before it."""
+    last_time = created_at or now_ms()
+    seen = Counter[str]()
+    for message in messages:
+        last_time = message.timestamp or last_time
+        said = json.dumps(_what_is_said(message))
+        seen[said] += 1
+        own_id = message.id or hashlib.sha256(f"{seen[said]} {said}".encode()).hexdigest()[:12]
+        yield replace(message, id=own_id, timestamp=last_time)
+
+
+def _parsed(line: str) -> Parsed:
+    if len(line) > LONGEST_LINE:
+        return Parsed(left_out="too long")
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return Parsed(left_out="not JSON")
+    return parse_record(record) if isinstance(record, Mapping) else Parsed(left_out="not a record")
+
+
+def _iso(timestamp: int) -> str:
+    return datetime.fromtimestamp(timestamp / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
