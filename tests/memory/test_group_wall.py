@@ -131,6 +131,7 @@ def compared(outcome: object, folder: Path) -> str:
     text = re.sub(
         r"\"[a-z_]*(?:_at|A[tT])\": \d+|\d{4}-\d\d-\d\dT[\d:.+Z]*|\d{13,}|\"id\": \"[0-9a-f]{12}\"", "_", text
     )
+    text = re.sub(r"\"entry\": \"[a-z0-9]{8}\"", "_", text)
     # Scores depend a little on the mean length of all texts; see the test of guessed words.
     return re.sub(r"-?\d+(?:\.\d+)?e-\d+|-?\d+\.\d+", "_", text)
 
@@ -383,10 +384,8 @@ def test_a_guessed_word_in_a_note_of_the_group_does_not_tell_whether_others_hold
         with open_memory(tmp_path / each, **GROUP) as memory:
             memory.remember(note, to="memory/guess.md")
             hits = memory.search(note, min_score=0.0, limit=50, explain=True).hits
-            scores.append([(hit.path, hit.score, hit.text_score) for hit in hits])
-    assert [path for path, *_ in scores[0]] == [path for path, *_ in scores[1]]
-    for ours, theirs in zip(*scores, strict=True):
-        assert ours[1:] == pytest.approx(theirs[1:], rel=0.1)
+            scores.append({hit.path: hit.text_score for hit in hits})
+    assert scores[0] == pytest.approx(scores[1], rel=0.1)
 
 
 @pytest.mark.parametrize(
