@@ -230,6 +230,7 @@ class Scope:
     until: date | None = None  # inclusive
     public_only: bool = False  # neither private notes nor conversations, but for those named next
     own_transcripts: frozenset[str] = frozenset()  # conversations that may be seen all the same, by path
+    without: frozenset[str] = frozenset()  # notes that may not be seen either, with `public_only`
     undated: bool = False  # documents without a date pass since and until, too
     category: Category | None = None  # only remembered entries of this one
 

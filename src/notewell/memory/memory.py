@@ -17,7 +17,7 @@ from notewell.memory.reading import read_note, read_transcript
 from notewell.search.options import build_request, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
 from notewell.settings.workspace import checked_workspace, expanded
-from notewell.sources.privacy import Chat, audience_of, shows_citations
+from notewell.sources.privacy import Audience, Chat, audience_of, shows_citations
 from notewell.types import Problem
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from notewell.indexing.watch import Watching
+    from notewell.memory.components import Components
     from notewell.protocols import Embedder
     from notewell.search.options import SearchOptions
     from notewell.search.qmd import Qmd
@@ -62,12 +63,16 @@ class Memory:
         chat: Chat | None = None,
         session: str | None = None,
         tuning: Tuning | None = None,
+        parts: Components | None = None,  # those of another memory, to be shared
     ) -> None:
         self.workspace = workspace
         self.settings = settings
         self.agent = checked_agent(agent)
         self.audience = audience_of(chat, session)
-        self._components = open_components(workspace, settings, self.agent, embedder=embedder, tuning=tuning)
+        if parts is None:
+            parts = open_components(workspace, settings, self.agent, embedder=embedder, tuning=tuning)
+        self._components = parts.seen_by(self.audience)
+        self._narrowed: dict[Audience, Components] = {}  # what those see for whom single calls are
         self._lock = threading.Lock()
         self._conversations: ConversationStore | None = None
         self._watching: list[Watching] = []
@@ -202,9 +207,9 @@ class Memory:
         from notewell.memory.remember import remember
 
         self._check_enabled()
-        audience = audience_of(chat, None, self.audience)
+        parts = self._seen_by(chat, None)
         return remember(
-            self._components,
+            parts,
             text,
             to=to,
             who=who or self.agent,
@@ -213,7 +218,7 @@ class Memory:
             importance=importance,
             force=force,
             keep_secret=keep_secret,
-            audience=audience,
+            audience=parts.audience,
         )
 
     def forget(
@@ -255,12 +260,13 @@ class Memory:
 
     @property
     def conversations(self) -> ConversationStore:
-        """The agent's session store; what is appended through it is indexed soon, see `on_transcript_update`."""
-        from notewell.sessions import ConversationStore
+        """The agent's session store; what is appended through it is indexed soon, see `on_transcript_update`.
 
+        Of a memory that was opened for a group it holds that group's conversation only.
+        """
         with self._lock:
             if self._conversations is None:
-                self._conversations = ConversationStore(self._components.sessions_folder)
+                self._conversations = self._components.conversations()
                 self._conversations.on_update(lambda update: self._transcript_grew(update.path))
             return self._conversations
 
@@ -310,7 +316,7 @@ class Memory:
             self._components.sources,
             self._components.sync.background,
             transcripts=self._components.sessions_folder,
-            on_sync=on_sync,
+            on_sync=self._components.sync.shown_to(on_sync),
         )
         self._watching.append(watching)
         if self._components.qmd:
@@ -348,7 +354,8 @@ class Memory:
         """
         self._check_enabled()
         request = build_request(self.settings, query, options, opened_for=self.audience)
-        return self._components.answering.search(request, sync=options.get("sync"))
+        parts = self._seen_by(options.get("chat"), options.get("session"))
+        return parts.answering.search(request, sync=options.get("sync"))
 
     def files(self, source: SourceName | None = None) -> tuple[str, ...]:
         """Return the paths of the memory's files on disk now, as `search` cites them, or those of one source."""
@@ -370,11 +377,10 @@ class Memory:
         To a group, what it may not see does not exist.
         """
         self._check_enabled()
-        audience = audience_of(chat, session, self.audience)
-        transcripts = self._components.transcripts
-        if transcripts and transcripts.may_hold(path):
-            return read_transcript(transcripts, path, first_line=first_line, lines=lines, audience=audience)
-        return read_note(self._components.notes, path, first_line=first_line, lines=lines, audience=audience)
+        parts = self._seen_by(chat, session)
+        if parts.transcripts and parts.transcripts.may_hold(path):
+            return read_transcript(parts.transcripts, path, first_line=first_line, lines=lines)
+        return read_note(parts.notes, path, first_line=first_line, lines=lines)
 
     def session_context(
         self,
@@ -394,12 +400,12 @@ class Memory:
         from notewell.memory.session_context import session_context
 
         self._check_enabled()
-        audience = audience_of(chat, session, self.audience)
+        parts = self._seen_by(chat, session)
         return session_context(
-            self._components.notes,
+            parts.notes,
             self.workspace,
-            audience=audience,
-            cited=shows_citations(self.settings.tools.citations, audience.chat),
+            audience=parts.audience,
+            cited=shows_citations(self.settings.tools.citations, parts.audience.chat),
             max_chars=self.settings.tools.injected_chars if max_chars is None else max_chars,
             today=today or datetime.now().astimezone().date(),
         )
@@ -441,6 +447,30 @@ class Memory:
 
         embedder = self._components.embedders.selection.embedder
         return price_of(embedder, self.settings) if embedder else None
+
+    def seen_by(self, *, chat: Chat, session: str | None = None) -> Memory:
+        """Return this memory as an audience sees it, such as a group; it shares everything that is open with this one.
+
+        Raises QueryError for an audience that would see more than this memory.
+        """
+        audience = audience_of(chat, session, self.audience)
+        if audience == self.audience:
+            return self
+        return Memory(
+            self.workspace,
+            self.settings,
+            agent=self.agent,
+            chat=audience.chat,
+            session=audience.session,
+            parts=self._components,
+        )
+
+    def _seen_by(self, chat: Chat | None, session: str | None) -> Components:
+        """Return the parts as the audience of one call sees them."""
+        audience = audience_of(chat, session, self.audience)
+        if audience not in self._narrowed:
+            self._narrowed[audience] = self._components.seen_by(audience)
+        return self._narrowed[audience]
 
     def _check_enabled(self) -> None:
         if not self.settings.enabled:

@@ -13,7 +13,6 @@ from notewell.indexing.sync import BACKGROUND
 from notewell.memory.note_writing import Appended, append_note, daily_note, entry_text, notes_lock
 from notewell.memory.reading import read_note
 from notewell.search.options import SearchOptions, build_request
-from notewell.sources.front_matter import split_front_matter
 from notewell.sources.privacy import DIRECT, Audience, is_private
 from notewell.text.entries import (
     CATEGORY,
@@ -72,7 +71,7 @@ def remember(
     in_note: list[Known] = []
 
     def says_so(note: str) -> bool:
-        if audience.is_group and is_private(path, split_front_matter(note)[0], note):
+        if audience.is_group and is_private(path, note):
             raise PathRefusedError(path)  # a group must not learn whether it is known there already
         in_note[:] = [known for known in similar_statements(entry, path, note) if known.same]
         return bool(in_note) and not force
@@ -146,7 +145,7 @@ def _known(parts: Components, entry: str, searched: str, audience: Audience) -> 
             continue
         count = hit.last_line - hit.first_line + 1
         try:
-            note = read_note(parts.notes, hit.path, first_line=hit.first_line, lines=count, audience=audience)
+            note = read_note(parts.notes, hit.path, first_line=hit.first_line, lines=count)
         except NoteNotFoundError:  # gone since the search
             continue
         found += similar_statements(entry, hit.path, note.text, first_line=hit.first_line)

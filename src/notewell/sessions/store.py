@@ -61,9 +61,15 @@ class Found:
 class ConversationStore:
     """One agent's conversations, in a folder. Safe to use from several threads and processes at once."""
 
-    def __init__(self, folder: str | Path, *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        lock_timeout_s: float = LOCK_TIMEOUT_S,
+        group_only: frozenset[str] | None = None,  # the sessions of a group: no others are there then
+    ) -> None:
         self.folder = Path(folder)
-        self._files = SessionFolder(self.folder, lock_timeout_s)
+        self._files = SessionFolder(self.folder, lock_timeout_s, group_only)
         self._registry = Registry(
             self.folder, lock_timeout_s, entries=self._readable_entries, aside=self._files.set_aside
         )
@@ -279,7 +285,8 @@ class ConversationStore:
 
     def rebuild_registry(self) -> int:
         """Rebuild the registry from the session files; returns how many sessions it holds."""
-        return self._registry.rebuild()
+        count = self._registry.rebuild()
+        return count if self._files.group_only is None else len(self.list()) + len(self.list(archived=True))
 
     # --- parts ---------------------------------------------------------------------------------
 
@@ -287,6 +294,7 @@ class ConversationStore:
         self, entry: SessionEntry, messages: Sequence[Message] = (), summaries: Sequence[Summary] = ()
     ) -> SessionEntry:
         require_json5()
+        self._files.check_may_create(entry.session_id, entry.kind)
         file = self._files.new(entry.session_id, entry.kind)
         with self._files.locked(entry.session_id):
             if self._files.find(entry.session_id):
@@ -339,7 +347,8 @@ class ConversationStore:
 
     def _readable_entries(self) -> Sequence[SessionEntry]:
         found = []
-        for file in [*self._files.sessions(archived=False), *self._files.sessions(archived=True)]:
+        files = replace(self._files, group_only=None)  # the registry is one for all
+        for file in [*files.sessions(archived=False), *files.sessions(archived=True)]:
             with suppress(ConversationError, OSError):
                 # As if holding its lock: who holds the registry's must not wait for a session's.
                 found.append(file.entry(holding=True))

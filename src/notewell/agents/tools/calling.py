@@ -19,7 +19,6 @@ from notewell.agents.tools.prompt import fenced_note, injected_hits, memory_prom
 from notewell.agents.tools.schemas import APPEND, BY_NAME, GET, MAX_SHOWN, READING, SEARCH, STATUS, checked_arguments
 from notewell.errors import NotewellError, QueryError, system_error
 from notewell.search.options import declared_options
-from notewell.sources.privacy import audience_of
 from notewell.text.fences import fence
 
 if TYPE_CHECKING:
@@ -69,8 +68,8 @@ class MemoryTools:
         append: bool | None = None,
     ) -> None:
         settings = memory.settings.tools
-        self.memory = memory
-        self.chat: Chat = audience_of(chat, None, memory.audience).chat
+        self.memory = memory.seen_by(chat=chat) if chat else memory
+        self.chat: Chat = self.memory.audience.chat
         self.citations: Citations = citations or settings.citations
         self.append = settings.append if append is None else append
         self._work: Mapping[str, Callable[..., Json]] = {
