@@ -29,6 +29,7 @@
         ├── IndexCorruptError
         ├── IndexTooNewError
         ├── IndexMismatchError
+        ├── IndexForeignError       exit 1
         ├── IndexReadOnlyError      exit 1
         ├── IndexBusyError          exit 1
         └── DiskFullError           exit 1
@@ -95,7 +96,7 @@ class PathRefusedError(NotewellError):
     def __init__(self, path: str) -> None:
         super().__init__(
             f"not a memory file: {path!r}",
-            hint="use a path that `notewell search` or `notewell status` shows, such as MEMORY.md or memory/topic.md",
+            hint="use a path that a search shows, such as MEMORY.md or memory/topic.md",
         )
 
 
@@ -234,6 +235,19 @@ class IndexMismatchError(StoreError):
         super().__init__(
             f"the index was built with {built_with}, settings ask for {asked_for}",
             hint="run `notewell index`, or restore the previous embedder",
+        )
+
+
+class IndexForeignError(StoreError):
+    """The state folder holds the index and the conversations of another workspace."""
+
+    exit_code = 1
+
+    def __init__(self, folder: Path, owner: str, mark: str) -> None:
+        super().__init__(
+            f"{folder} belongs to the workspace {owner}",
+            hint="write {workspace} into store.path, so that each workspace has a folder of its own; "
+            f"if this workspace was moved from there, delete {folder / mark}",
         )
 
 

@@ -253,8 +253,8 @@ class Rewrite(Protocol):
         ...
 
 
-class Store(Protocol):
-    """Keeps documents with their chunks, terms and vectors consistent. All SQL lives behind it."""
+class ReadableStore(Protocol):
+    """What can be read of a store. Documents outside the scope it was lent for are not there."""
 
     @property
     def read_only(self) -> bool: ...
@@ -266,6 +266,28 @@ class Store(Protocol):
 
     def reading(self) -> AbstractContextManager[Snapshot]:
         """Open a snapshot; several threads may each have one, also while another thread writes."""
+        ...
+
+    def pending(self, limit: int, *, after: int = 0) -> Sequence[PendingChunk]:
+        """Return chunks without a vector whose id is above `after`, in order of id."""
+        ...
+
+    def embedded_hashes(self) -> set[str]:
+        """Return the hash of the embedded text of every chunk."""
+        ...
+
+    def verify(self) -> Sequence[str]:
+        """Return what is out of step between documents, chunks, terms and vectors; empty means all is well."""
+        ...
+
+    def size_bytes(self) -> int: ...
+
+
+class Store(ReadableStore, Protocol):
+    """Keeps documents with their chunks, terms and vectors consistent. All SQL lives behind it."""
+
+    def reading_within(self, scope: Scope) -> AbstractContextManager[Snapshot]:
+        """Open a snapshot in which documents that a group may not see are not there, not even in counts."""
         ...
 
     def write_meta(self, values: Mapping[str, str]) -> None: ...
@@ -315,10 +337,6 @@ class Store(Protocol):
         """Declare whose vectors come next. Raises IndexMismatchError when vectors of another identity are stored."""
         ...
 
-    def pending(self, limit: int, *, after: int = 0) -> Sequence[PendingChunk]:
-        """Return chunks without a vector whose id is above `after`, in order of id."""
-        ...
-
     def put_vectors(self, vectors: Mapping[int, Vector]) -> None:
         """Store vectors by chunk id in one transaction; ids that are gone by now are left out."""
         ...
@@ -335,17 +353,19 @@ class Store(Protocol):
         """Leave no byte of removed documents in what is stored; raises IndexBusyError when readers forbid it."""
         ...
 
-    def embedded_hashes(self) -> set[str]:
-        """Return the hash of the embedded text of every chunk."""
-        ...
-
-    def verify(self) -> Sequence[str]:
-        """Return what is out of step between documents, chunks, terms and vectors; empty means all is well."""
-        ...
-
-    def size_bytes(self) -> int: ...
-
     def close(self) -> None: ...
+
+
+class ReadAccess(Protocol):
+    """Hands out what may be read of the store in use, to any number of threads."""
+
+    def use(self) -> AbstractContextManager[ReadableStore | None]:
+        """Lend the store; None when nothing has been indexed yet."""
+        ...
+
+    def close(self) -> None:
+        """Close what is open, once its users are done; the next use opens it again."""
+        ...
 
 
 class StoreAccess(Protocol):

@@ -230,6 +230,7 @@ class Scope:
     until: date | None = None  # inclusive
     public_only: bool = False  # neither private notes nor conversations, but for those named next
     own_transcripts: frozenset[str] = frozenset()  # conversations that may be seen all the same, by path
+    without: frozenset[str] = frozenset()  # notes that may not be seen either, with `public_only`
     undated: bool = False  # documents without a date pass since and until, too
     category: Category | None = None  # only remembered entries of this one
 
@@ -604,6 +605,7 @@ class Remembered:
     entry: str = ""  # the short id of the new entry; empty when nothing was written
     known: tuple[KnownAlready, ...] = ()  # the same or similar statements, the most similar first
     redacted: tuple[str, ...] = ()  # kinds of secrets that were redacted
+    kept: tuple[str, ...] = ()  # kinds of secrets that were written as they are, because it was asked for
     notes: tuple[str, ...] = ()
 
 

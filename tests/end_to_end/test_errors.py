@@ -141,6 +141,13 @@ def index_read_only(world):
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
+def index_foreign(world):
+    shared = ("--set", f"store.path={world.tmp_path / 'shared'}")
+    (world.tmp_path / "other" / "memory").mkdir(parents=True)
+    world.notewell("index", "-w", world.workspace, *shared)
+    return world.notewell("search", "x", "-w", world.tmp_path / "other", *shared, "--no-sync", "--json")
+
+
 def index_busy(world):
     world.notewell("index", "-w", world.workspace)
     with Memory.open(world.workspace, provider="none") as memory:
@@ -235,7 +242,7 @@ PROVOCATIONS = {
     errors.EmbedderError: Provocation(embedder_error, 1, "the provider hung up", "try it later", beside=True),
     errors.EmbedderUnavailableError: Provocation(
         embedder_unavailable,
-        0,
+        1,
         "there is no embedding provider 'nonesuch'",
         "set provider to one of them",
         beside=True,
@@ -261,6 +268,9 @@ PROVOCATIONS = {
     errors.IndexTooNewError: Provocation(index_too_new, 3, "written by a newer release", "upgrade notewell"),
     errors.IndexCorruptError: Provocation(index_corrupt, 3, "not a database", "notewell index --force"),
     errors.IndexReadOnlyError: Provocation(index_read_only, 1, "cannot write to", "set store.path"),
+    errors.IndexForeignError: Provocation(
+        index_foreign, 1, "belongs to the workspace", r"write \{workspace\} into store.path"
+    ),
     errors.IndexBusyError: Provocation(index_busy, 1, "another process is indexing", "try again"),
     errors.DiskFullError: Provocation(disk_full, 1, "full|No space left", "free some space"),
 }

@@ -227,10 +227,7 @@ def test_a_rebuild_keeps_it_so(workspace):
     ],
 )
 def test_what_is_private(path, front, private):
-    from notewell.sources.front_matter import split_front_matter
-
-    text = f"{front}# Note\n"
-    assert is_private(path, split_front_matter(text)[0], text) is private
+    assert is_private(path, f"{front}# Note\n") is private
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,16 @@ def test_a_session_that_another_program_named_is_settled_as_well(store):
     assert not list(store.folder.rglob("*120363*json*"))
 
 
+def test_sweeping_for_a_group_keeps_the_archives_of_others(store, chat):
+    store.compact(chat, "short", keep_last=1)
+    final = store.folder / "compacted" / f"{chat}.0001.jsonl"
+    final.rename(final.with_suffix(".pending"))
+    group = ConversationStore(store.folder, group_only=frozenset({"team"}))
+    group.sweep(wait=True)
+    assert archived(store, chat) == ["Where do we go?"]
+    assert list(group.ids()) == []
+
+
 def test_a_pipe_or_a_link_among_the_archives_is_no_archive(store, chat, tmp_path):
     store.compact(chat, "short", keep_last=1)
     outside = tmp_path / "outside.jsonl"

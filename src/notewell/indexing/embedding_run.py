@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from notewell.indexing.indexer import Tally
-    from notewell.protocols import EmbeddedPart, Embedder, EmbeddingCache, Store, Vector
+    from notewell.protocols import EmbeddedPart, Embedder, EmbeddingCache, ReadableStore, Store, Vector
     from notewell.types import PendingChunk, ProgressCallback
 
 EMBED_BATCH = 32  # chunks a transaction: some seconds of work on a laptop, the most that an interruption costs
@@ -29,7 +29,7 @@ EMBEDDER = "embedder"  # stands for the path in the problem of a run whose embed
 Excluded = Callable[[str], bool]  # takes the hash of a text that may have to stay pending
 
 
-def pending_pages(store: Store, *, after: int = 0) -> Iterator[Sequence[PendingChunk]]:
+def pending_pages(store: ReadableStore, *, after: int = 0) -> Iterator[Sequence[PendingChunk]]:
     """Yield the chunks without a vector whose id is above `after`, some at a time."""
     while page := store.pending(LOOKED_UP_AT_ONCE, after=after):
         after = page[-1].id

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from notewell.indexing.plan import Plan
     from notewell.indexing.preparation import Preparation
-    from notewell.protocols import Embedder, EmbeddingCache, Source, Store
+    from notewell.protocols import Embedder, EmbeddingCache, ReadableStore, Source
     from notewell.types import Chunk, CostEstimate, FileStamp, StoredDocument
 
 
@@ -40,7 +40,7 @@ class _Read:
 class Preview:
     """Everything a preview looks at."""
 
-    store: Store | None
+    store: ReadableStore | None
     sources: Sequence[Source]
     preparation: Preparation
     embedder: Embedder | None

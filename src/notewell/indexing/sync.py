@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from notewell.indexing.batch_jobs import BatchRun
     from notewell.indexing.plan import Changes
     from notewell.indexing.preparation import Preparation
-    from notewell.protocols import Embedder, EmbeddingCache, Source, Store, StoreAccess
+    from notewell.protocols import Embedder, EmbeddingCache, ReadableStore, Source, Store, StoreAccess
     from notewell.settings import Settings
     from notewell.store.state_folder import StateFolder
     from notewell.types import EmbedderIdentity, FileStamp
@@ -169,16 +169,18 @@ class Sync:
 
     # --- reading ---------------------------------------------------------------------------------
 
-    def rebuild_reason(self, store: Store, embedder: Embedder | None) -> str:
+    def rebuild_reason(self, store: ReadableStore, embedder: Embedder | None) -> str:
         """Say why the store cannot simply be updated; empty when it can."""
         with store.reading() as snapshot:
             return rebuild_reason(snapshot, self.preparation.profile, embedder)
 
-    def is_stale(self, store: Store) -> bool:
+    def is_stale(self, store: ReadableStore) -> bool:
         """Return whether files have changed since they were indexed."""
-        with store.reading() as snapshot:
-            plan = find_changes(self.sources, snapshot).plan
-        return bool(plan.added or plan.removed or any(_is_newer(stamp, known.stamp) for stamp, known in plan.touched))
+        return is_stale(store, self.sources)
+
+    def shown_to(self, on_sync: Callable[[IndexReport | Exception], None] | None) -> Callable[..., None] | None:
+        """Return the listener as it may be called with the outcome of a background sync."""
+        return on_sync
 
     def _look(self, policy: SyncPolicy) -> tuple[Embedder | None, Changes | None, bool]:
         """Return the embedder in use, the changes, and whether nothing is to be done; most searches find it so.
@@ -324,6 +326,13 @@ class Sync:
         from notewell.indexing.batch_jobs import open_batch
 
         return open_batch(embedder, self._settings.remote.batch, policy, self.folder.path) or nullcontext()
+
+
+def is_stale(store: ReadableStore, sources: Sequence[Source]) -> bool:
+    """Return whether files of the sources have changed since they were indexed."""
+    with store.reading() as snapshot:
+        plan = find_changes(sources, snapshot).plan
+    return bool(plan.added or plan.removed or any(_is_newer(stamp, known.stamp) for stamp, known in plan.touched))
 
 
 def _existing(store: Store | None) -> Store:

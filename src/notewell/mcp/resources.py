@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from notewell import NotewellError, PathRefusedError
+from notewell import PathRefusedError
 from notewell.agents.tools.prompt import fence
 
 if TYPE_CHECKING:
@@ -24,17 +24,7 @@ _UNQUOTED = "/!$&'()*+,;=:@"  # characters that need no quoting in a URI's path,
 
 def note_resources(tools: MemoryTools) -> list[dict[str, Any]]:
     """Return every memory file that this chat may see."""
-    paths = tools.memory.files()
-    shown = paths if tools.chat == "direct" else [path for path in paths if _may_see(tools, path)]
-    return [{"uri": uri_of(path), "name": path, "mimeType": MIME_TYPE} for path in shown]
-
-
-def _may_see(tools: MemoryTools, path: str) -> bool:
-    try:
-        tools.memory.get(path, lines=1, chat=tools.chat)
-    except NotewellError:
-        return False
-    return True
+    return [{"uri": uri_of(path), "name": path, "mimeType": MIME_TYPE} for path in tools.memory.files()]
 
 
 def note_resource(tools: MemoryTools, uri: str) -> dict[str, Any]:
@@ -48,7 +38,7 @@ def note_resource(tools: MemoryTools, uri: str) -> dict[str, Any]:
     pieces: list[str] = []
     next_line: int | None = 1
     while next_line is not None:
-        piece = tools.memory.get(path, first_line=next_line, chat=tools.chat)
+        piece = tools.memory.get(path, first_line=next_line)
         pieces.append(piece.text)
         next_line = piece.next_first_line
     return {"uri": uri, "mimeType": MIME_TYPE, "text": fence("\n".join(pieces), path)}

@@ -14,7 +14,7 @@ from notewell.search.query_embedding import KEYWORDS_ONLY, QueryEmbedding
 from notewell.search.searcher import Found, find
 from notewell.search.tuning import TUNING
 from notewell.store.sqlite.connection import lock_wait_limit
-from notewell.types import Fallback, FileStamp, IndexState, SearchAnswer
+from notewell.types import Fallback, IndexState, SearchAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from notewell.embedding.selection import Embedders, Selection
     from notewell.indexing.sync import Sync
-    from notewell.protocols import Embedder, Snapshot, StoreAccess, Vector
+    from notewell.memory.group_view import GroupQmd, GroupSync
+    from notewell.protocols import Embedder, ReadAccess, Snapshot, Vector
     from notewell.search.options import SearchRequest
     from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
@@ -45,13 +46,13 @@ class Answering:
         *,
         workspace: Path,
         settings: Settings,
-        index: StoreAccess,
+        index: ReadAccess,
         notes: NotesSource,
         transcripts: TranscriptSource | None,
         embedders: Embedders,
-        sync: Sync,
+        sync: Sync | GroupSync,
         unsearched: Callable[[], Iterable[str]],
-        qmd: Qmd | None = None,
+        qmd: Qmd | GroupQmd | None = None,
         tuning: Tuning | None = None,
     ) -> None:
         self._workspace = workspace
@@ -73,7 +74,8 @@ class Answering:
         QMD answers while it can, where the settings choose it; the builtin index answers the calls that QMD cannot.
         """
         sources = request.scope.sources
-        if self._qmd is None or not request.query.strip() or (sources is not None and "memory" not in sources):
+        outside = (sources is not None and "memory" not in sources) or request.scope.category is not None
+        if self._qmd is None or not request.query.strip() or outside:  # QMD knows no conversations and no categories
             return self._search_index(request, sync=sync)
         try:
             answer = self._qmd.search(request)
@@ -114,8 +116,7 @@ class Answering:
         notes = self._mode_notes(request.mode)
         if synced:
             notes += synced.notes
-            if not request.scope.public_only:  # a path may reveal what is private
-                notes += (f"{problem.path}: {problem.reason}" for problem in synced.problems)
+            notes += (f"{problem.path}: {problem.reason}" for problem in synced.problems)
         with self._index.use() as store:
             if store is None:
                 return SearchAnswer(
@@ -135,7 +136,7 @@ class Answering:
                     request,
                     vector,
                     cosine_range=cosine_range,
-                    exists=self._exists_for_all if request.scope.public_only else self._exists,
+                    exists=self._exists,
                     tuning=self._tuning,
                 )
                 held_back = self._held_back(snapshot, embedder) if counts.pending else ""
@@ -209,15 +210,6 @@ class Answering:
             if self._queries is None or self._queries.embedder is not embedder:
                 self._queries = QueryEmbedding(embedder)
             return self._queries
-
-    def _exists_for_all(self, source: SourceName, path: str) -> bool:
-        """Return whether a file may be shown to a group, also if it became private since it was indexed."""
-        if source == "sessions":
-            return self._exists(source, path)
-        try:
-            return not self._notes.read(FileStamp("memory", path, 0, 0)).private
-        except OSError:
-            return False
 
     def _exists(self, source: SourceName, path: str) -> bool:
         if source == "sessions":

@@ -76,6 +76,10 @@ class AsyncMemory:
     wait_until_synced = _in_thread(Memory.wait_until_synced)
     watch = _in_thread(Memory.watch)
 
+    @wraps(Memory.seen_by)
+    async def seen_by(self, **audience: Any) -> AsyncMemory:
+        return AsyncMemory(self._memory.seen_by(**audience))
+
     @property
     def conversations(self) -> ConversationStore:
         """The agent's session store; its calls block for some milliseconds, so use `asyncio.to_thread`."""

@@ -1,13 +1,16 @@
-"""Opens the parts of a memory from its workspace and settings."""
+"""Opens the parts of a memory from its workspace and settings, and those that a group may see."""
 
 from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from notewell.embedding.batch.ledger import JobFailures, Ledger
 from notewell.embedding.selection import Embedders
 from notewell.errors import DiskFullError, StoreError
 from notewell.files.atomic import DRAFT_SUFFIX
@@ -16,53 +19,131 @@ from notewell.indexing.sync import Sync
 from notewell.memory.answering import Answering
 from notewell.settings import state_folder
 from notewell.sources.notes import NotesSource
+from notewell.sources.privacy import DIRECT, Audience
 from notewell.sources.transcripts import ARCHIVE, CHATS, COMPACTED, CORRUPT, GROUPS, PENDING
+from notewell.sources.transcripts.session_ids import names_of
 from notewell.store.live_index import LiveIndex
 from notewell.store.sqlite import open_index
 from notewell.store.sqlite.cache import SqliteEmbeddingCache
 from notewell.store.state_folder import StateFolder
 
 if TYPE_CHECKING:
-    from notewell.protocols import Embedder, Source, Store, StoreAccess
+    from collections.abc import Callable
+
+    from notewell.memory.group_view import GroupSync
+    from notewell.protocols import Embedder, ReadAccess, Source, Store
     from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
+    from notewell.sessions import ConversationStore
     from notewell.settings import Settings
     from notewell.sources.transcripts.source import TranscriptSource
-    from notewell.types import EmbedderIdentity
+    from notewell.types import BatchJob, Check, EmbedderIdentity
 
 SESSIONS_FOLDER = "sessions"  # in the agent's state folder: the session store's own
 
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """What the services of a memory work with. Each part is opened when first needed, and safe for several threads."""
+    """What the services of a memory work with. Each part is opened when first needed, and safe for several threads.
+
+    What the audience may not see is in none of them: a service needs no check of its own.
+    """
 
     workspace: Path
     agent: str
     settings: Settings
     folder: StateFolder
-    index: StoreAccess
+    index: ReadAccess
     notes: NotesSource
     transcripts: TranscriptSource | None  # None where the settings leave conversations out
     sources: tuple[Source, ...]
     embedders: Embedders
     caches: CacheAccess
-    sync: Sync
+    sync: Sync | GroupSync
     answering: Answering
     qmd: Qmd | None  # None where the settings choose the builtin index
+    build_answering: Callable[..., Answering]  # of other parts
+    audience: Audience = DIRECT
+    behind: Components | None = None  # of a group's: all of the memory, for upkeep that shows nothing of it
+
+    @property
+    def whole(self) -> Components:
+        """All of the memory, whoever the audience is: for deleting and closing, never for reading."""
+        return self.behind or self
 
     @property
     def cache(self) -> SqliteEmbeddingCache | None:
-        """The embedding cache, if it is turned on."""
-        return self.caches.open()
+        """The embedding cache, if it is turned on; none for a group, since it counts the texts of all notes."""
+        return None if self.audience.is_group else self.caches.open()
 
     @property
     def sessions_folder(self) -> Path:
         return self.folder.path / SESSIONS_FOLDER
 
+    def conversations(self) -> ConversationStore:
+        """Return the session store, for a group with no conversation but its own."""
+        from notewell.sessions import ConversationStore
+
+        self.folder.check_owner()
+        if not self.folder.is_inside and self.folder.writable():
+            self.folder.ensure()  # another workspace must not take it for its own
+        own = frozenset(names_of(self.audience.session) if self.audience.session else ())
+        return ConversationStore(
+            self.sessions_folder, group_only=own if self.audience.is_group else None, workspace=self.workspace
+        )
+
+    def jobs(self) -> tuple[BatchJob, ...]:
+        """Return the batch jobs in progress; none for a group, since they hold chunks of any note."""
+        from notewell.indexing.batch_jobs import jobs_in_progress
+
+        return () if self.audience.is_group else jobs_in_progress(self.folder.path)
+
+    def batch_failures(self) -> JobFailures:
+        """Return how batch jobs failed lately; nothing for a group, since an error may quote a text."""
+        return JobFailures() if self.audience.is_group else Ledger(self.folder.path).failures()
+
+    def check_jobs(self) -> tuple[Check, ...]:
+        """Return the checks of batch jobs; none for a group."""
+        from notewell.indexing.batch_jobs import check_jobs
+
+        return () if self.audience.is_group else tuple(check_jobs(self.folder.path))
+
+    def seen_by(self, audience: Audience) -> Components:
+        """Return the parts as an audience sees them; this is the only place where that is decided."""
+        if audience == self.audience:
+            return self
+        if not audience.is_group:
+            return replace(self, audience=audience)
+        from notewell.memory.group_view import GroupIndex, GroupQmd, GroupSync, group_scope
+
+        whole = self.whole
+        notes = _open_notes(self.workspace, self.settings, audience)
+        transcripts = _open_transcripts(self.settings, self.sessions_folder, audience)
+        sources = _sources(self.settings, notes, transcripts)
+        assert isinstance(whole.sync, Sync)
+        scope = group_scope(audience.own_transcripts)
+        searched = GroupIndex(whole.sync.live, scope)
+        index = GroupIndex(whole.sync.live, scope, lambda path: whole.notes.exists(path) and not notes.exists(path))
+        sync = GroupSync(whole.sync, index, sources)
+        qmd = GroupQmd(whole.qmd, notes) if whole.qmd else None
+        return replace(
+            whole,
+            index=index,
+            notes=notes,
+            transcripts=transcripts,
+            sources=sources,
+            sync=sync,
+            answering=self.build_answering(
+                index=searched, notes=notes, transcripts=transcripts, sync=sync, unsearched=tuple, qmd=qmd
+            ),
+            qmd=None,  # its state is that of all notes
+            audience=audience,
+            behind=whole,
+        )
+
     def unsearched_conversations(self) -> tuple[str, ...]:
         """Return notes on conversations that the settings leave out of search."""
-        return _unsearched(self.settings, self.agent, self.sessions_folder)
+        return () if self.audience.is_group else _unsearched(self.settings, self.agent, self.sessions_folder)
 
     def close(self) -> None:
         """Stop the background work and release everything that is open; the next use opens it again."""
@@ -133,12 +214,14 @@ def open_components(
     tuning: Tuning | None = None,
 ) -> Components:
     """Return the parts of one agent's memory; an `embedder` takes the place of the configured one."""
-    folder = StateFolder(state_folder(settings, workspace, agent), workspace)
+    notes = _open_notes(workspace, settings, DIRECT)
+    folder = StateFolder(
+        state_folder(settings, workspace, agent), workspace, lambda: _holds_same_notes(folder, notes, settings)
+    )
+    folder.check_owner()
     index = LiveIndex(folder, lambda path: _open_store(path, folder, settings))
-    notes = NotesSource(workspace, settings.extra_paths, redacted=settings.redaction.notes)
-    transcripts = _open_transcripts(settings, folder.path / SESSIONS_FOLDER)
-    found = (notes if "memory" in settings.sources else None, transcripts)
-    sources: tuple[Source, ...] = tuple(source for source in found if source is not None)
+    transcripts = _open_transcripts(settings, folder.path / SESSIONS_FOLDER, DIRECT)
+    sources = _sources(settings, notes, transcripts)
     embedders = Embedders(settings, embedder, lambda: _identity_of_vectors(index))
     caches = CacheAccess(folder, settings)
     chunking = settings.chunking
@@ -156,18 +239,7 @@ def open_components(
         settings=settings,
     )
     qmd = open_qmd(settings, workspace, folder, notes) if settings.backend == "qmd" and notes in sources else None
-    answering = Answering(
-        workspace=workspace,
-        settings=settings,
-        index=index,
-        notes=notes,
-        transcripts=transcripts,
-        embedders=embedders,
-        sync=sync,
-        unsearched=lambda: _unsearched(settings, agent, folder.path / SESSIONS_FOLDER),
-        qmd=qmd,
-        tuning=tuning,
-    )
+    build_answering = partial(Answering, workspace=workspace, settings=settings, embedders=embedders, tuning=tuning)
     return Components(
         workspace=workspace,
         agent=agent,
@@ -180,9 +252,41 @@ def open_components(
         embedders=embedders,
         caches=caches,
         sync=sync,
-        answering=answering,
+        answering=build_answering(
+            index=index,
+            notes=notes,
+            transcripts=transcripts,
+            sync=sync,
+            unsearched=lambda: _unsearched(settings, agent, folder.path / SESSIONS_FOLDER),
+            qmd=qmd,
+        ),
+        build_answering=build_answering,
         qmd=qmd,
     )
+
+
+def _holds_same_notes(folder: StateFolder, notes: NotesSource, settings: Settings) -> bool:
+    """Return whether at least half of the indexed notes are here, under the same path and of the same size."""
+    path = folder.current()
+    if path is None:
+        return False
+    try:
+        with closing(_open_index(path, settings, read_only=True)) as store, store.reading() as snapshot:
+            indexed = {stored: known.stamp.size for (_, stored), known in snapshot.documents("memory").items()}
+    except (StoreError, FileNotFoundError):
+        return False
+    here = {stamp.path: stamp.size for stamp in notes.list().files}
+    same = sum(here.get(stored) == size for stored, size in indexed.items())
+    return bool(same) and same * 2 >= len(indexed)
+
+
+def _open_notes(workspace: Path, settings: Settings, audience: Audience) -> NotesSource:
+    return NotesSource(workspace, settings.extra_paths, redacted=settings.redaction.notes, audience=audience)
+
+
+def _sources(settings: Settings, notes: NotesSource, transcripts: TranscriptSource | None) -> tuple[Source, ...]:
+    found = (notes if "memory" in settings.sources else None, transcripts)
+    return tuple(source for source in found if source is not None)
 
 
 def open_qmd(settings: Settings, workspace: Path, folder: StateFolder, notes: NotesSource) -> Qmd:
@@ -192,12 +296,12 @@ def open_qmd(settings: Settings, workspace: Path, folder: StateFolder, notes: No
     return Qmd(settings, workspace, folder, notes)
 
 
-def _open_transcripts(settings: Settings, folder: Path) -> TranscriptSource | None:
+def _open_transcripts(settings: Settings, folder: Path, audience: Audience) -> TranscriptSource | None:
     if "sessions" not in settings.sources:
         return None
     from notewell.sources.transcripts.source import TranscriptSource
 
-    return TranscriptSource(folder, settings.sessions.paths, redact=_redacted)
+    return TranscriptSource(folder, settings.sessions.paths, redact=_redacted, audience=audience)
 
 
 def _redacted(text: str) -> str:
@@ -219,6 +323,7 @@ def _identity_of_vectors(index: LiveIndex) -> EmbedderIdentity | None:
 
 
 def _open_store(path: Path, folder: StateFolder, settings: Settings) -> Store:
+    folder.check_owner()  # two workspaces may have been opened before either had written here
     try:
         return _open_index(path, settings, read_only=not folder.writable())
     except DiskFullError:  # even opening for writing needs some room; searching does not

@@ -22,7 +22,7 @@ from notewell.errors import (
     system_error,
 )
 from notewell.indexing.plan import SyncPolicy
-from notewell.indexing.sync import LOCK_WAIT_S
+from notewell.indexing.sync import LOCK_WAIT_S, Sync
 from notewell.memory.components import open_components, open_qmd
 from notewell.memory.note_writing import cut_lines, delete_note, remove_drafts
 from notewell.search.dates.question import parse_day
@@ -76,12 +76,12 @@ def forget(
         except NotewellError as error:
             problems.append(Problem(target.forgotten.path, f"{error.message}; {error.hint}"))
     if search.conversations is not None:
-        search.conversations.rebuild_registry(
-            drop_copies=True
-        )  # a process that was killed may have left an entry as it was
+        # A process that was killed may have left an entry as it was.
+        search.conversations.rebuild_registry(drop_copies=True)
     erased = _erase_traces(parts)
     if any(each.source == "memory" for each in done):
-        problems += _erase_for_other_agents(parts)
+        elsewhere = _erase_for_other_agents(parts.whole)
+        problems += () if parts.audience.is_group else elsewhere  # they are of agents that a group has no part in
     return ForgetReport(
         dry_run=False,
         forgotten=tuple(done),
@@ -144,11 +144,7 @@ def _checked_query(
 
 
 def _conversations(parts: Components) -> ConversationStore | None:
-    if not parts.sessions_folder.is_dir():
-        return None
-    from notewell.sessions import ConversationStore
-
-    return ConversationStore(parts.sessions_folder)
+    return parts.conversations() if parts.sessions_folder.is_dir() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +217,8 @@ class _TargetSearch:
             for session_id in self.conversations.ids():
                 with suppress(SessionNotFoundError):  # deleted this very moment
                     yield from self._part_of_session(self.conversations, session_id, problems)
-            problems += self._unknown_files(self.conversations)
+            if not self.parts.audience.is_group:  # a group has no part in the rest of the folder
+                problems += self._unknown_files(self.conversations)
         if self.parts.transcripts is not None:
             problems += self._matching_transcripts(self.parts.transcripts)
 
@@ -334,18 +331,22 @@ def _erase_traces(parts: Components) -> _Erased:
     The cache keeps only vectors of texts that are still in the memory: an earlier wording of a note may have contained
     what is to be forgotten, and its vector has no name by which it could be found.
     """
-    folder = parts.folder
+    if parts.audience.is_group:
+        _erase_traces(parts.whole)
+        return _Erased()  # the figures are those of hidden notes as well
+    folder, sync = parts.folder, parts.sync
     if folder.current() is None and not folder.path.exists():
         return _Erased()
     with parts.index.use() as store:
         before = store.embedded_hashes() if store else set()
     # Another process at work has the lock: a run that embeds the text right now ends before anything is erased.
-    parts.sync.run(SyncPolicy(embed=False))
+    sync.run(SyncPolicy(embed=False))
     with folder.write_lock(LOCK_WAIT_S):
-        with parts.index.use() as store:
-            kept = store.embedded_hashes() if store else set()
-            if store:
-                store.erase_deleted()
+        assert isinstance(sync, Sync)
+        with sync.live.use() as live:
+            kept = live.embedded_hashes() if live else set()
+            if live:
+                live.erase_deleted()
         cache = parts.cache
         vectors = cache.keep_only(kept) if cache else 0
         ledger = Ledger(folder.path)

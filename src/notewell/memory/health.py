@@ -5,10 +5,9 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from notewell.embedding.batch.ledger import Ledger
 from notewell.embedding.selection import FELL_BACK
 from notewell.errors import BackendError, NotewellError, StoreError
-from notewell.indexing.batch_jobs import FAILURE_LIMIT, check_jobs, jobs_in_progress
+from notewell.indexing.batch_jobs import FAILURE_LIMIT
 from notewell.search.options import NO_KEYWORDS
 from notewell.store.sqlite.connection import has_fts5
 from notewell.types import EVERYTHING, BatchState, CacheState, Check, Counts, Fallback, FtsState, Status, VectorState
@@ -68,7 +67,7 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         batch=_batch_state(parts),
         read_only=not parts.folder.writable(),
         stale=stale,
-        jobs=jobs_in_progress(parts.folder.path),
+        jobs=parts.jobs(),
         checks=tuple(run_checks(parts)) if deep else (),
         notes=(
             *_notes(parts, counts, built_with),
@@ -111,7 +110,7 @@ def _vector_state(
 
 def _batch_state(parts: Components) -> BatchState:
     settings = parts.settings.remote.batch
-    failures = Ledger(parts.folder.path).failures()
+    failures = parts.batch_failures()
     return BatchState(
         enabled=settings.enabled,
         failures=failures.count,
@@ -133,7 +132,7 @@ def run_checks(parts: Components) -> Iterator[Check]:
     yield _check_embedder(parts)
     yield from _check_vector_search(parts)
     yield from _check_cache(parts)
-    yield from check_jobs(parts.folder.path)
+    yield from parts.check_jobs()
     yield from _check_qmd(parts)
 
 

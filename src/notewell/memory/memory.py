@@ -17,7 +17,7 @@ from notewell.memory.reading import read_note, read_transcript
 from notewell.search.options import build_request, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
 from notewell.settings.workspace import checked_workspace, expanded, require_workspace
-from notewell.sources.privacy import Chat, audience_of, shows_citations
+from notewell.sources.privacy import Audience, Chat, audience_of, shows_citations
 from notewell.types import Problem
 
 if TYPE_CHECKING:
@@ -63,12 +63,16 @@ class Memory:
         chat: Chat | None = None,
         session: str | None = None,
         tuning: Tuning | None = None,
+        parts: Components | None = None,  # those of another memory, to be shared
     ) -> None:
         self.workspace = workspace
         self.settings = settings
         self.agent = checked_agent(agent)
         self.audience = audience_of(chat, session)
-        self._parts = open_components(workspace, settings, self.agent, embedder=embedder, tuning=tuning)
+        if parts is None:
+            parts = open_components(workspace, settings, self.agent, embedder=embedder, tuning=tuning)
+        self._parts = parts.seen_by(self.audience)
+        self._narrowed: dict[Audience, Components] = {}  # what those see for whom single calls are
         self._lock = threading.Lock()
         self._conversations: ConversationStore | None = None
         self._watching: list[Watching] = []
@@ -199,20 +203,21 @@ class Memory:
         category: Category = "other",
         importance: int = 5,
         force: bool = False,
+        keep_secret: bool = False,
         chat: Chat | None = None,
     ) -> Remembered:
         """Append `text` to today's note, or to the note `to`, as an entry with an id, author, time and origin.
 
         A category and an importance from 1 to 10 are kept with it, and `search(category=...)` finds it by the former.
         What a note says already is pointed out and not written twice, unless `force` is given. Secrets are redacted,
-        recalled text is left out, and the next search finds the entry.
+        unless `keep_secret` is given, recalled text is left out, and the next search finds the entry.
         """
         from notewell.memory.remember import remember
 
         self._check_enabled()
-        audience = audience_of(chat, None, self.audience)
+        parts = self._seen_by(chat, None)
         return remember(
-            self._components,
+            parts,
             text,
             to=to,
             who=who or self.agent,
@@ -220,7 +225,8 @@ class Memory:
             category=category,
             importance=importance,
             force=force,
-            audience=audience,
+            keep_secret=keep_secret,
+            audience=parts.audience,
         )
 
     def forget(
@@ -262,12 +268,13 @@ class Memory:
 
     @property
     def conversations(self) -> ConversationStore:
-        """The agent's session store; what is appended through it is indexed soon, see `on_transcript_update`."""
-        from notewell.sessions import ConversationStore
+        """The agent's session store; what is appended through it is indexed soon, see `on_transcript_update`.
 
+        Of a memory that was opened for a group it holds that group's conversation only.
+        """
         with self._lock:
             if self._conversations is None:
-                self._conversations = ConversationStore(self._components.sessions_folder, workspace=self.workspace)
+                self._conversations = self._components.conversations()
                 self._conversations.on_update(lambda update: self._transcript_grew(update.path))
             return self._conversations
 
@@ -317,7 +324,7 @@ class Memory:
             self._components.sources,
             self._components.sync.background,
             transcripts=self._components.sessions_folder,
-            on_sync=on_sync,
+            on_sync=self._components.sync.shown_to(on_sync),
         )
         self._watching.append(watching)
         if self._components.qmd:
@@ -355,7 +362,8 @@ class Memory:
         """
         self._check_enabled()
         request = build_request(self.settings, query, options, opened_for=self.audience)
-        return self._components.answering.search(request, sync=options.get("sync"))
+        parts = self._seen_by(options.get("chat"), options.get("session"))
+        return parts.answering.search(request, sync=options.get("sync"))
 
     def files(self, source: SourceName | None = None) -> tuple[str, ...]:
         """Return the paths of the memory's files on disk now, as `search` cites them, or those of one source."""
@@ -377,11 +385,10 @@ class Memory:
         To a group, what it may not see does not exist.
         """
         self._check_enabled()
-        audience = audience_of(chat, session, self.audience)
-        transcripts = self._components.transcripts
-        if transcripts and transcripts.may_hold(path):
-            return read_transcript(transcripts, path, first_line=first_line, lines=lines, audience=audience)
-        return read_note(self._components.notes, path, first_line=first_line, lines=lines, audience=audience)
+        parts = self._seen_by(chat, session)
+        if parts.transcripts and parts.transcripts.may_hold(path):
+            return read_transcript(parts.transcripts, path, first_line=first_line, lines=lines)
+        return read_note(parts.notes, path, first_line=first_line, lines=lines)
 
     def session_context(
         self,
@@ -401,12 +408,12 @@ class Memory:
         from notewell.memory.session_context import session_context
 
         self._check_enabled()
-        audience = audience_of(chat, session, self.audience)
+        parts = self._seen_by(chat, session)
         return session_context(
-            self._components.notes,
+            parts.notes,
             self.workspace,
-            audience=audience,
-            cited=shows_citations(self.settings.tools.citations, audience.chat),
+            audience=parts.audience,
+            cited=shows_citations(self.settings.tools.citations, parts.audience.chat),
             max_chars=self.settings.tools.injected_chars if max_chars is None else max_chars,
             today=today or datetime.now().astimezone().date(),
         )
@@ -448,6 +455,30 @@ class Memory:
 
         embedder = self._components.embedders.selection.embedder
         return price_of(embedder, self.settings) if embedder else None
+
+    def seen_by(self, *, chat: Chat, session: str | None = None) -> Memory:
+        """Return this memory as an audience sees it, such as a group; it shares everything that is open with this one.
+
+        Raises QueryError for an audience that would see more than this memory.
+        """
+        audience = audience_of(chat, session, self.audience)
+        if audience == self.audience:
+            return self
+        return Memory(
+            self.workspace,
+            self.settings,
+            agent=self.agent,
+            chat=audience.chat,
+            session=audience.session,
+            parts=self._components,
+        )
+
+    def _seen_by(self, chat: Chat | None, session: str | None) -> Components:
+        """Return the parts as the audience of one call sees them."""
+        audience = audience_of(chat, session, self.audience)
+        if audience not in self._narrowed:
+            self._narrowed[audience] = self._components.seen_by(audience)
+        return self._narrowed[audience]
 
     def _check_enabled(self) -> None:
         if not self.settings.enabled:

@@ -7,7 +7,6 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from notewell.errors import NoteNotFoundError, NoteUnreadableError, QueryError
-from notewell.sources.privacy import DIRECT, Audience
 from notewell.types import NoteText
 
 if TYPE_CHECKING:
@@ -18,13 +17,8 @@ DEFAULT_LINES = 120
 MOST_CHARS = 12_000  # about 3,000 tokens
 
 
-def read_note(
-    notes: NotesSource, path: str, *, first_line: int = 1, lines: int | None = None, audience: Audience = DIRECT
-) -> NoteText:
-    """Return up to `lines` lines from `first_line` on, whole lines while they fit into the character limit.
-
-    Raises NoteNotFoundError also for what the audience may not see.
-    """
+def read_note(notes: NotesSource, path: str, *, first_line: int = 1, lines: int | None = None) -> NoteText:
+    """Return up to `lines` lines from `first_line` on, whole lines while they fit into the character limit."""
     _check_range(first_line, lines)
     try:
         document = notes.read(notes.stamp_of(path))
@@ -32,8 +26,6 @@ def read_note(
         raise NoteNotFoundError(path) from error
     except OSError as error:
         raise NoteUnreadableError(path, error.strerror or str(error)) from error
-    if not audience.may_see(document):
-        raise NoteNotFoundError(path)
     every_line = document.text.split("\n")
     if every_line and not every_line[-1]:
         every_line.pop()  # the newline at the end of the file begins no line
@@ -43,18 +35,11 @@ def read_note(
 
 
 def read_transcript(
-    transcripts: TranscriptSource,
-    path: str,
-    *,
-    first_line: int = 1,
-    lines: int | None = None,
-    audience: Audience = DIRECT,
+    transcripts: TranscriptSource, path: str, *, first_line: int = 1, lines: int | None = None
 ) -> NoteText:
     """Return lines of a transcript as text, one message a line; lines without a message are empty."""
     _check_range(first_line, lines)
     stamp = transcripts.stamp_of(path)
-    if not audience.may_see_transcript(stamp.path):
-        raise NoteNotFoundError(path)
     count = lines or DEFAULT_LINES
     try:
         with closing(transcripts.rendered(stamp.path, first_line)) as rendered:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from notewell.memory.components import Components
-    from notewell.protocols import Snapshot, Store
+    from notewell.protocols import ReadableStore, Snapshot
 
 
 def verify(parts: Components) -> Verification:
@@ -64,7 +64,7 @@ def _missing_vectors(parts: Components, snapshot: Snapshot) -> Iterator[str]:
         yield f"{counts.pending} chunks have no vector yet"
 
 
-def _compared(parts: Components, store: Store, snapshot: Snapshot) -> list[str]:
+def _compared(parts: Components, store: ReadableStore, snapshot: Snapshot) -> list[str]:
     with closing(open_in_memory()) as fresh:
         report = Indexer(parts.sources, parts.sync.preparation).run(fresh)
         with fresh.reading() as other:

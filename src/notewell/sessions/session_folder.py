@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from notewell.errors import ConversationError
+from notewell.errors import ConversationError, SessionInputError, SessionNotFoundError
 from notewell.files.atomic import DRAFT_SUFFIX, sync_folder
 from notewell.sessions.append_journal import locked, move, replace_file
 from notewell.sessions.archives import Archives, owner_of_archive, pending_owners
@@ -46,7 +46,24 @@ class SessionFolder:
 
     path: Path
     timeout_s: float
+    group_only: frozenset[str] | None = None  # the groups' sessions that are there; None: all, and direct ones
     workspace: Path | None = None  # must exist: nothing is created where a workspace was before it moved away
+
+    def is_hidden(self, session_id: str) -> bool:
+        """Say whether a session is not there for whoever uses this folder; also a direct one of a group's id is not."""
+        if self.group_only is None:
+            return False
+        names = set(names_of(session_id))
+        direct = (f"{top}{CHATS}/{name}{SESSION_ENDING}" for top in ("", f"{ARCHIVE}/") for name in names)
+        return names.isdisjoint(self.group_only) or any((self.path / place).exists() for place in direct)
+
+    def check_may_create(self, session_id: str, kind: SessionKind) -> None:
+        """Raise SessionInputError for a session that would not be there once it is created."""
+        if self.group_only is not None and (kind != "group" or self.is_hidden(session_id)):
+            raise SessionInputError(
+                "this memory was opened for a group, which has no session but its own",
+                hint='open the memory with session="ID", and create it with kind="group"',
+            )
 
     def ensure(self) -> None:
         """Make the folder; only its owner may enter it."""
@@ -64,11 +81,13 @@ class SessionFolder:
 
     def locked(self, session_id: str) -> AbstractContextManager[None]:
         """Be the only writer of a session."""
+        self._check(session_id)
         self.ensure()
         return self.new(session_id, "direct").locked()
 
     def flushing(self, session_id: str) -> AbstractContextManager[None]:
         """Be the only one that flushes a session."""
+        self._check(session_id)
         lock = self.path / ".locks" / f"{session_id}.flush.lock"
         return locked(lock, self.timeout_s, f"the notes of session {session_id!r}")
 
@@ -78,6 +97,8 @@ class SessionFolder:
 
     def find(self, session_id: str) -> SessionFile | None:
         """Return the file of a session that exists; a group is also found by its id in the chat program."""
+        if self.is_hidden(session_id):
+            return None
         if is_new_id(session_id):  # nearly always; every append asks
             found = next((file for file in self._all(session_id) if file.exists()), None)
             if found:
@@ -89,13 +110,17 @@ class SessionFolder:
                     return self._at(file.path.with_name(spelt), file.kind)
         return None
 
+    def _check(self, session_id: str) -> None:
+        if self.is_hidden(session_id):  # before its lock is waited for: whether it is held tells something
+            raise SessionNotFoundError(session_id)
+
     def sessions(self, *, archived: bool) -> Iterator[SessionFile]:
         """Yield the file of every session, in the order of their ids."""
         for kind, name in FOLDERS.items():
             place = f"{ARCHIVE}/{name}" if archived else name
             for path in _children(self.path / place, SESSION_ENDING):
                 file = self._at(path, kind)
-                if is_session_name(file.session_id) and file.exists():
+                if is_session_name(file.session_id) and file.exists() and not self.is_hidden(file.session_id):
                     yield file
 
     def is_archived(self, file: SessionFile) -> bool:
@@ -162,6 +187,8 @@ class SessionFolder:
 
     def files_of(self, session_id: str) -> list[Path]:
         """Return every file that holds something of a session, its own first: those whose names begin with its id."""
+        if self.is_hidden(session_id):
+            return []
         own = [file.path for file in self._all(session_id) if file.exists()]
         return [*own, *(path for path in self.files(session_id) if self.owner(path) == session_id and path not in own)]
 

@@ -64,10 +64,15 @@ class ConversationStore:
     """One agent's conversations, in a folder. Safe to use from several threads and processes at once."""
 
     def __init__(
-        self, folder: str | Path, *, lock_timeout_s: float = LOCK_TIMEOUT_S, workspace: Path | None = None
+        self,
+        folder: str | Path,
+        *,
+        lock_timeout_s: float = LOCK_TIMEOUT_S,
+        group_only: frozenset[str] | None = None,  # the sessions of a group: no others are there then
+        workspace: Path | None = None,  # in which the folder lies: nothing is created once it has moved away
     ) -> None:
         self.folder = Path(folder)
-        self._files = SessionFolder(self.folder, lock_timeout_s, workspace)
+        self._files = SessionFolder(self.folder, lock_timeout_s, group_only, workspace)
         self._registry = Registry(
             self.folder, lock_timeout_s, entries=self._entries_of_files, aside=self._files.set_aside
         )
@@ -302,19 +307,20 @@ class ConversationStore:
 
         A session that is being written is skipped, unless `wait` is true; on a read-only medium everything stays.
         """
-        for owner, drafts in self._files.debris().items():
-            files = self._files if wait else replace(self._files, timeout_s=0)
+        files = replace(self._files, group_only=None)  # all sessions: which archives one names decides what is debris
+        files = files if wait else replace(files, timeout_s=0)
+        for owner, drafts in files.debris().items():
             lock = files.locked(owner) if owner else self._registry.locked(files.timeout_s)
             with suppress(OSError, *(() if wait else (SessionBusyError,))), lock:
-                self._files.remove(drafts)
-                file = self._files.find(owner) if owner else None
+                files.remove(drafts)
+                file = files.find(owner) if owner else None
                 with suppress(ConversationError):  # its names cannot be read: `repair` sees to it
                     named = file.entry(holding=True).compacted_files if file else ()
-                    self._files.archives(owner).settle(named)
+                    files.archives(owner).settle(named)
 
     def ids(self) -> Sequence[str]:
         """Return the id of every session that anything is kept of, in order, even if its own file is gone."""
-        return sorted(self._files.ids())
+        return sorted(each for each in self._files.ids() if not self._files.is_hidden(each))
 
     def owns(self, path: Path) -> bool:
         """Say whether a file below the folder belongs to a session or is the registry."""
@@ -329,7 +335,7 @@ class ConversationStore:
         count = self._registry.rebuild()
         if drop_copies:
             self._files.remove(self._files.registry_copies())
-        return count
+        return count if self._files.group_only is None else len(self.list()) + len(self.list(archived=True))
 
     # --- parts ---------------------------------------------------------------------------------
 
@@ -337,6 +343,7 @@ class ConversationStore:
         self, entry: SessionEntry, messages: Sequence[Message] = (), summaries: Sequence[Summary] = ()
     ) -> SessionEntry:
         require_json5()
+        self._files.check_may_create(entry.session_id, entry.kind)
         file = self._files.new(entry.session_id, entry.kind)
         with self._files.locked(entry.session_id):
             if self._files.find(entry.session_id):
@@ -390,7 +397,8 @@ class ConversationStore:
     def _entries_of_files(self, known: Mapping[str, Mapping[str, Any]]) -> Sequence[SessionEntry]:
         """Return the entries of all sessions; of a file that cannot be read what is known of it."""
         found = []
-        for file in [*self._files.sessions(archived=False), *self._files.sessions(archived=True)]:
+        files = replace(self._files, group_only=None)  # the registry is one for all
+        for file in [*files.sessions(archived=False), *files.sessions(archived=True)]:
             try:
                 # As if holding its lock: who holds the registry's must not wait for a session's.
                 found.append(file.entry(holding=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import re
@@ -12,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from notewell.errors import SettingsError
+from notewell.files.no_follow import open_below
 from notewell.settings.masking import MASK, shown
 from notewell.settings.model import GROUPS, OPTIONS, Settings, build, flatten
 from notewell.settings.workspace import WORKSPACE_FILE, absolute, checked_agent, stays_inside, user_file_of
@@ -23,6 +25,9 @@ RESERVED_VARIABLES = (  # not settings
     "NOTEWELL_REDACTION_KEY_FILE",
 )
 
+MOST_BYTES = 1_000_000  # of a settings file; a full one has 20,000
+
+_DEEP_KEY = r"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){20}"
 ALIASES = {"qmd.max_injected_chars": "tools.injected_chars"}  # OpenClaw's name; here every backend has the limit
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
@@ -263,7 +268,7 @@ def read_file(path: Path, layer: FileLayer, *, required: bool) -> FileValues | N
 
     Settings are at the top level, or all of them in a `[defaults]` table; `[agents.<id>]` tables are beside either.
     """
-    text = _text_of(path, required=required)
+    text = _text_of(path, required=required, follow=layer == "user file")
     if text is None:
         return None
     document = _parsed(path, text)
@@ -355,17 +360,32 @@ class _File:
                 raise self.error(prefix + path, f"{key} is a group of settings", hint=f"set {inside}, for example")
 
 
-def _text_of(path: Path, *, required: bool) -> str | None:
+def _text_of(path: Path, *, required: bool, follow: bool) -> str | None:
+    """Return the text of a settings file, opened like a note; None when there is none and none is needed.
+
+    `follow` allows a link, as people have to the settings in their home folder: a workspace comes from anywhere.
+    """
+    if str(path) == os.devnull:  # the usual way to have no file
+        return ""
+    real = Path(os.path.realpath(path)) if follow else Path(os.path.realpath(path.parent)) / path.name
     try:
-        return path.read_bytes().decode("utf-8-sig")  # editors on Windows write a byte order mark
+        with open_below(str(real.parent), (real.name,)) as file:
+            raw = file.read(MOST_BYTES + 1)
+        if len(raw) > MOST_BYTES:
+            raise SettingsError(
+                f"{path}: is larger than {MOST_BYTES // 1_000_000} MB, which no settings file is",
+                hint="check what the file is; docs/configuration.md lists every setting",
+            )
+        return raw.decode("utf-8-sig")  # editors on Windows write a byte order mark
     except UnicodeDecodeError as error:
         raise SettingsError(f"{path}: not UTF-8 text", hint="save the file as UTF-8") from error
     except OSError as error:
         if isinstance(error, FileNotFoundError | NotADirectoryError) and not required:
             return None
+        reason = "it is a link, which is not followed" if error.errno == errno.ELOOP else error.strerror or error
         raise SettingsError(
-            f"{path}: cannot be read: {error.strerror or error}",
-            hint="make it readable; NOTEWELL_CONFIG can name another file in place of the user's own",
+            f"{path}: cannot be read: {reason}",
+            hint="make it a readable file; NOTEWELL_CONFIG can name another file in place of the user's own",
         ) from error
 
 
@@ -374,6 +394,8 @@ def _parsed(path: Path, text: str) -> dict[str, object]:
         return {}
     import tomllib  # 8 ms, needed only when there is a settings file
 
+    if re.search(_DEEP_KEY, text):  # the parser's time grows with the square of the parts
+        raise SettingsError(f"{path}: a key has more than 20 parts", hint="docs/configuration.md lists every setting")
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a plain ValueError is a number too long for Python

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import hashlib
 import os
+import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -14,8 +16,18 @@ from notewell.errors import NoteNotFoundError, PathRefusedError, WorkspaceError
 from notewell.files.no_follow import read_below
 from notewell.sources.front_matter import note_date, split_front_matter
 from notewell.sources.note_paths import ROOT_FILES, ROOT_FOLDER, is_disguised, is_markdown, parts_of, unused_label
-from notewell.sources.privacy import is_private
-from notewell.sources.walk import Place, Root, Walker, find_file, is_same_file, place_below, problem_at, stamp_from
+from notewell.sources.privacy import DIRECT, Audience, is_private
+from notewell.sources.walk import (
+    SETTLED_NS,
+    Place,
+    Root,
+    Walker,
+    find_file,
+    is_same_file,
+    place_below,
+    problem_at,
+    stamp_from,
+)
 from notewell.text.redaction import redact
 from notewell.types import Document, FileStamp, Listing, SourceName
 
@@ -30,11 +42,15 @@ class NotesSource:
     of the same name as `@<name>-2/...`.
     """
 
-    def __init__(self, workspace: Path, extra_paths: Sequence[Path] = (), *, redacted: bool = False) -> None:
+    def __init__(
+        self, workspace: Path, extra_paths: Sequence[Path] = (), *, redacted: bool = False, audience: Audience = DIRECT
+    ) -> None:
         self._workspace = workspace
         self._extra_paths = tuple(extra_paths)
         self._redacted = redacted  # secrets are hidden before anybody sees the text
+        self._audience = audience  # to whom what is private is not there
         self._walker = Walker("memory", ENDINGS, kind="a Markdown file")
+        self._public: dict[str, tuple[int, ...]] = {}  # what lstat said of notes that were public when last read
 
     @property
     def name(self) -> SourceName:
@@ -49,30 +65,59 @@ class NotesSource:
             return Listing(tuple(sorted(filter(None, map(self._stamp_if_there, paths)))))
         escaping = self._roots_and_escaping[1]
         problems = [problem_at(path, "leads out of the workspace through a link") for path in escaping]
-        return self._walker.listing(self._listed_roots(), problems)
+        listing = self._walker.listing(self._listed_roots(), problems)
+        if not self._audience.is_group:
+            return listing
+        # Without the problems: one may name what is private.
+        return Listing(tuple(stamp for stamp in listing.files if self._is_public(stamp.path)))
 
     def read(self, stamp: FileStamp) -> Document:
         """Return the note with the stamp of what was really read; only `stamp.path` is looked at.
 
         Raises OSError when the file is gone, unreadable, too large, no regular file, or reached through a link.
         """
-        place = self._place(stamp.path)
+        document = self._document(stamp.path)
+        if not self._audience.may_see(document):
+            raise FileNotFoundError(errno.ENOENT, "there is no such note", stamp.path)
+        return document
+
+    def _document(self, path: str) -> Document:
+        place = self._place(path)
         if place is None:
-            raise FileNotFoundError(f"not a path of this memory: {stamp.path!r}")
+            raise FileNotFoundError(f"not a path of this memory: {path!r}")
         raw, info = read_below(place.root.base, place.below_base, most_bytes=LARGEST_NOTE_BYTES)
         text = decode_note(raw)
+        private = is_private(path, text)
         if self._redacted:
             text = redact(text).text
         metadata, body_first_line = split_front_matter(text)
         return Document(
-            stamp=stamp_from("memory", stamp.path, info),
+            stamp=stamp_from("memory", path, info),
             text=text,
             content_hash=hashlib.sha256(raw).hexdigest(),
             body_first_line=body_first_line,
             metadata=metadata,
-            dated=note_date(stamp.path, metadata),
-            private=is_private(stamp.path, metadata, text),
+            dated=note_date(path, metadata),
+            private=private,
         )
+
+    def _is_public(self, path: str) -> bool:
+        """Return whether a note may be named to a group; one that cannot be read may be private."""
+        place = self._place(path)
+        try:
+            info = os.lstat(place.real_path) if place else None
+            # The time of the last change cannot be set back, as the other one can.
+            state = (info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns) if info else ()
+            if state and self._public.get(path) == state:
+                return True
+            document = self._document(path)
+        except OSError:
+            return False
+        if document.private:
+            self._public.pop(path, None)
+        elif info and time.time_ns() - info.st_ctime_ns > SETTLED_NS:  # until then it may change and keep its times
+            self._public[path] = state
+        return not document.private
 
     def may_hold(self, path: str) -> bool:
         """Say whether a path has the form of a note's."""
@@ -81,7 +126,7 @@ class NotesSource:
     def exists(self, path: str) -> bool:
         """Say whether the path names a regular file of this memory now; a single look, folders on the way unchecked."""
         place = self._place(path)
-        return place is not None and place.exists()
+        return place is not None and place.exists() and (not self._audience.is_group or self._is_public(path))
 
     def resolve(self, path: str) -> Path:
         """Return where a note lies on disk.
@@ -100,7 +145,8 @@ class NotesSource:
             place = self._find(path)[0]
         except NoteNotFoundError:
             found = self._place(path)
-            if found is None or is_disguised(path):
+            hidden = found is not None and self._audience.is_group and found.exists()
+            if found is None or is_disguised(path) or hidden:
                 raise PathRefusedError(path) from None
             place = found
         if place.root.is_outside:
@@ -113,7 +159,8 @@ class NotesSource:
         for root in self._roots:
             if real.is_relative_to(root.real_path):
                 path = "/".join(filter(None, (root.stored, *real.relative_to(root.real_path).parts)))
-                return path if self._place(path) else None
+                hidden = self._audience.is_group and not self.exists(path)
+                return path if self._place(path) and not hidden else None
         return None
 
     def _stamp_if_there(self, path: str) -> FileStamp | None:
@@ -173,7 +220,10 @@ class NotesSource:
         place = self._place(path)
         if place is None:
             raise PathRefusedError(path)
-        return find_file(place, path)
+        found, info = find_file(place, path)
+        if self._audience.is_group and not self._is_public(found.stored):
+            raise NoteNotFoundError(path)
+        return found, info
 
 
 # --- roots -------------------------------------------------------------------------------------

@@ -6,12 +6,11 @@ conversations only its own.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from notewell.errors import QueryError
+from notewell.sources.private_marks import marked_private
 from notewell.sources.transcripts import ARCHIVE, GROUPS, SESSION_ENDING, TOP
 from notewell.sources.transcripts.session_ids import is_session_name, names_of
 from notewell.types import Document
@@ -21,10 +20,6 @@ Citations = Literal["auto", "on", "off"]
 
 PRIVATE_FILE = "memory.md"  # the curated memory, in whichever case it is written
 PRIVATE_FOLDER = "private"  # `memory/private/` and any other folder of that name
-_YES = frozenset({"true", "yes", "on", "1"})
-# In front matter that could not be read as such the wish is honoured all the same.
-_WISH = re.compile(r"^[ \t]*[\"']?private[\"']?[ \t]*:[ \t]*[\"']?(?:true|yes|on|1)\b", re.IGNORECASE | re.MULTILINE)
-_LOOKED_AT = 8000  # characters of a note in which front matter could be
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +50,7 @@ class Audience:
             return True
         if document.stamp.source == "sessions":
             return document.stamp.path in self.own_transcripts
-        return not is_private(document.stamp.path, document.metadata, document.text)
+        return not document.private
 
     def may_see_transcript(self, path: str) -> bool:
         """Say whether a conversation may be shown to this audience."""
@@ -90,13 +85,7 @@ def shows_citations(citations: Citations, chat: Chat) -> bool:
     return citations == "on" or (citations == "auto" and chat == "direct")
 
 
-def is_private(path: str, metadata: Mapping[str, str], text: str) -> bool:
+def is_private(path: str, text: str) -> bool:
     """Say whether a note is for its owner alone: by its name, its folder, or `private: true` in its front matter."""
     *folders, name = path.casefold().split("/")
-    return (
-        name == PRIVATE_FILE
-        or PRIVATE_FOLDER in folders
-        or metadata.get("private", "").casefold() in _YES
-        or metadata.get("visibility", "").casefold() == "private"
-        or (text.startswith("---") and _WISH.search(text, 0, _LOOKED_AT) is not None)
-    )
+    return name == PRIVATE_FILE or PRIVATE_FOLDER in folders or marked_private(text)

@@ -13,7 +13,14 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from notewell.errors import DiskFullError, IndexBusyError, StoreError, as_store_errors, store_error
+from notewell.errors import (
+    DiskFullError,
+    IndexBusyError,
+    IndexForeignError,
+    StoreError,
+    as_store_errors,
+    store_error,
+)
 from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.files.faults import reach
 from notewell.settings.workspace import require_workspace
@@ -22,6 +29,7 @@ if sys.platform != "win32":
     import fcntl
 
 TOP_FOLDER = ".notewell"
+OWNER = "WORKSPACE"  # the file that names the workspace of a state folder
 _INDEX_NAME = re.compile(r"index-(\d+)\.sqlite")
 _SIDE_FILES = ("-wal", "-shm")  # a database in WAL mode; they go wherever the database goes
 _CORRUPT = ".corrupt-"
@@ -34,9 +42,11 @@ LOOK_EVERY_S = 1.0  # how often a waiting writer checks whether the other one ma
 class StateFolder:
     """One agent's derived files. `CURRENT` names the index that answers; a rebuild writes another and switches."""
 
-    def __init__(self, path: Path, workspace: Path | None = None) -> None:
+    def __init__(self, path: Path, workspace: Path | None = None, is_moved: Callable[[], bool] = lambda: False) -> None:
         self.path = path
-        self._workspace = workspace  # must exist: nothing is created where a workspace was before it moved away
+        self._workspace = None if workspace is None else os.path.realpath(workspace)
+        self._is_moved = is_moved  # says whether the workspace was elsewhere before, when it was indexed here
+        self._owner = path / OWNER
         self.cache_path = path / "cache.sqlite"
         self._pointer = path / "CURRENT"  # read at every use of the index
 
@@ -55,11 +65,47 @@ class StateFolder:
     def _make(self) -> None:
         reach("state.make")
         if self._workspace is not None:
-            require_workspace(self._workspace)
+            require_workspace(Path(self._workspace))  # nothing is created where one was before it moved away
         self.path.mkdir(parents=True, exist_ok=True)
+        self._claim()
         top = next((folder for folder in (self.path, *self.path.parents) if folder.name == TOP_FOLDER), None)
         if top is not None and not (top / ".gitignore").exists():
             (top / ".gitignore").write_text("*\n", encoding="utf-8")
+
+    def owner(self) -> str | None:
+        """Return the workspace whose notes and conversations are kept here; None when nothing says so."""
+        try:
+            return os.fsdecode(self._owner.read_bytes()).removesuffix("\n") or None
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise store_error(error, self._owner) from error
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether this folder lies in its workspace, which then is its owner, whatever was copied there."""
+        return self._workspace is not None and Path(os.path.realpath(self.path)).is_relative_to(self._workspace)
+
+    def check_owner(self) -> None:
+        """Raise IndexForeignError when this folder is that of another workspace."""
+        owner = self.owner()
+        if owner is None or self._workspace is None or owner == self._workspace or self.is_inside:
+            return
+        with suppress(OSError):
+            if Path(owner).samefile(self._workspace):  # another name of it
+                return
+        if Path(owner).is_dir() or not self._is_moved():
+            raise IndexForeignError(self.path, owner, OWNER)
+
+    def _claim(self) -> None:
+        """Write down whose folder this is; raises like `check_owner`."""
+        self.check_owner()
+        owner = self.owner()
+        if self._workspace is not None and owner != self._workspace:
+            mark = os.fsencode(f"{self._workspace}\n")
+            with suppress(FileExistsError):  # another process was faster
+                write_atomically(self._owner, mark, draft_prefix=_DRAFT_PREFIX, overwrite=owner is not None)
+            self.check_owner()
 
     def writable(self) -> bool:
         """Say whether files can be created here, or the folder itself where it does not exist yet."""
@@ -108,7 +154,7 @@ class StateFolder:
         """Rename folders that stand where a file belongs; return their new names."""
         found = []
         for name in self._names():
-            is_own = name in {"CURRENT", "write.lock", self.cache_path.name} or _INDEX_NAME.match(name)
+            is_own = name in {"CURRENT", OWNER, "write.lock", self.cache_path.name} or _INDEX_NAME.match(name)
             path = self.path / name
             if is_own and _CORRUPT not in name and path.is_dir() and not path.is_symlink():
                 kept = path.with_name(f"{name}{_CORRUPT}{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}")

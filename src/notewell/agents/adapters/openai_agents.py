@@ -75,7 +75,7 @@ class ConversationSession:
         self.session_id = session_id
         self.stored_id = id_of_group(session_id)
         self.session_settings = session_settings or SessionSettings()
-        self._kind: SessionKind = kind
+        self._kind: SessionKind = "group" if memory.audience.is_group else kind
         self._memory = memory
 
     @property

@@ -37,7 +37,8 @@ def memory_prompt(
     """
     if mode == "minimal" or not set(tools) & set(READING_TOOLS):
         return ""
-    cited = shows_citations(citations or memory.settings.tools.citations, chat or memory.audience.chat)
+    memory = memory.seen_by(chat=chat) if chat else memory
+    cited = shows_citations(citations or memory.settings.tools.citations, memory.audience.chat)
     return "\n".join(["## Memory", state_line(memory), *_instructions(tools, cited=cited)])
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from notewell.errors import NoteNotFoundError, PathRefusedError
 from notewell.files.no_follow import open_below
 from notewell.sources.note_paths import parts_of, unused_label
+from notewell.sources.privacy import DIRECT, Audience
 from notewell.sources.transcripts import CORRUPT, REGISTRY, SESSION_ENDING, TOP
 from notewell.sources.transcripts.growing import ByteCounter, PieceReader, Redact, count_lines
 from notewell.sources.walk import Place, Root, Walker, find_file, place_below, stamp_from
@@ -38,8 +39,11 @@ class TranscriptSource:
     Line numbers are those of the file: line 12 of a document is what line 12 of the JSONL says.
     """
 
-    def __init__(self, own_folder: Path, paths: Sequence[Path] = (), *, redact: Redact) -> None:
+    def __init__(
+        self, own_folder: Path, paths: Sequence[Path] = (), *, redact: Redact, audience: Audience = DIRECT
+    ) -> None:
         self._own_folder = own_folder
+        self._audience = audience  # to whom the conversations of others are not there
         self._paths = tuple(paths)
         self._redact = redact
         self._counter = ByteCounter()
@@ -61,6 +65,8 @@ class TranscriptSource:
         """Return every transcript now there, each real file once, sorted by path; with `paths` only those."""
         if paths is not None:
             return Listing(tuple(sorted(filter(None, map(self._stamp_if_there, paths)))))
+        if self._audience.is_group:
+            return Listing(self.list(self._audience.own_transcripts).files)
         own, *others = self._roots
         has_own = os.path.lexists(own.real_path)  # the session store makes its folder when the first session begins
         return self._walker.listing(self._roots if has_own else others)
@@ -108,13 +114,15 @@ class TranscriptSource:
     def exists(self, path: str) -> bool:
         """Say whether the path names a transcript now; a single look, folders on the way unchecked."""
         place = self._place(path)
-        return place is not None and place.exists()
+        return place is not None and place.exists() and self._audience.may_see_transcript(path)
 
     def stamp_of(self, path: str) -> FileStamp:
         """Return the stamp of one transcript; raises PathRefusedError or NoteNotFoundError."""
         place = self._place(path)
         if place is None:
             raise PathRefusedError(path)
+        if not self._audience.may_see_transcript(path):  # before the disk is looked at: its errors tell, too
+            raise NoteNotFoundError(path)
         found, info = find_file(place, path)
         return stamp_from("sessions", found.stored, info)
 
@@ -128,7 +136,7 @@ class TranscriptSource:
         for root in self._roots:
             if real.is_relative_to(root.real_path):
                 path = "/".join((root.stored, *real.relative_to(root.real_path).parts))
-                return path if self._place(path) else None
+                return path if self._place(path) and self._audience.may_see_transcript(path) else None
         return None
 
     def _stamp_if_there(self, path: str) -> FileStamp | None:
@@ -150,7 +158,7 @@ class TranscriptSource:
 
     def _known_place(self, path: str) -> Place:
         place = self._place(path)
-        if place is None:
+        if place is None or not self._audience.may_see_transcript(path):
             raise FileNotFoundError(f"not a path of a transcript: {path!r}")
         return place
 

@@ -186,7 +186,11 @@ class SqliteRewrite:
 
 def without_idle_filters(db: Database, scope: Scope) -> Scope:
     """Drop filters that exclude nothing, because checking them costs more than the search itself."""
-    if scope.public_only and not db.rows("SELECT 1 FROM documents WHERE private = 1 OR source = 'sessions' LIMIT 1"):
+    if (
+        scope.public_only
+        and not scope.without
+        and not db.rows("SELECT 1 FROM documents WHERE private = 1 OR source = 'sessions' LIMIT 1")
+    ):
         scope = replace(scope, public_only=False)
     if scope.undated and (scope.since or scope.until):
         days = ((scope.since or date.min).toordinal(), (scope.until or date.max).toordinal())
@@ -221,6 +225,9 @@ def scope_condition(scope: Scope) -> tuple[str, list[str | int]]:
         listed = f" OR (documents.source = 'sessions' AND documents.path IN ({marks}))" if own else ""
         conditions.append(f"((documents.private = 0 AND documents.source <> 'sessions'){listed})")
         values.extend(own)
+        if scope.without:
+            conditions.append(f"NOT (documents.source = 'memory' AND documents.path {_LISTED})")
+            values.append(as_json(scope.without))
     if scope.category is not None:
         conditions.append("chunks.category = ?")
         values.append(scope.category)

@@ -7,12 +7,13 @@ from collections.abc import Collection, Sequence
 
 from notewell.store.sqlite.connection import Database, Row, as_json
 from notewell.store.sqlite.documents import scope_condition
-from notewell.types import Match, Scope, Term
+from notewell.types import EVERYTHING, Match, Scope, Term
 
 CONTEXT_WEIGHT = 0.5  # a word of the heading trail or path counts half of one in the text
 _BM25 = f"-bm25(terms, 1.0, {CONTEXT_WEIGHT})"  # FTS5 gives better matches smaller numbers
 
 _LISTED = "SELECT value FROM json_each(?)"
+_TO_DOCUMENTS = "JOIN chunks ON chunks.id = terms.rowid JOIN documents ON documents.id = chunks.document_id"
 
 
 def match_expression(terms: Sequence[Term]) -> str | None:
@@ -53,7 +54,7 @@ def keyword_matches(
     joined, among = "", ""
     condition, values = scope_condition(scope)
     if condition:
-        joined = "JOIN chunks ON chunks.id = terms.rowid JOIN documents ON documents.id = chunks.document_id"
+        joined = _TO_DOCUMENTS
         condition = f"AND {condition}"
     if leading != expression:
         # Finding a row is cheap, scoring it is not. The plus keeps FTS5 from looking up each row by itself.
@@ -89,6 +90,11 @@ def _possible(db: Database, found: list[Row]) -> list[Row]:
     raise db.corrupt("the length of a text")
 
 
+def rarity(rows: int, holding: int) -> float:
+    """Return how much FTS5 weighs a term that so many of the rows hold, as its bm25() computes it."""
+    return max(math.log((rows - holding + 0.5) / (holding + 0.5)), 1e-6)
+
+
 def terms_beginning(db: Database, prefix: str, *, lengths: range, limit: int) -> list[str]:
     """Return indexed terms that begin with `prefix`, in order, whose length is in `lengths`."""
     if not prefix or not lengths or limit < 1:
@@ -102,12 +108,16 @@ def terms_beginning(db: Database, prefix: str, *, lengths: range, limit: int) ->
     return [term for (term,) in found]
 
 
-def document_frequencies(db: Database, terms: Sequence[Term], *, at_most: int) -> list[int]:
-    """Return in how many chunks each term occurs; counting stops at `at_most`."""
+def document_frequencies(db: Database, terms: Sequence[Term], *, at_most: int, scope: Scope = EVERYTHING) -> list[int]:
+    """Return in how many chunks of the scope each term occurs; counting stops at `at_most`."""
     expressions = [match_expression([term]) for term in terms]
+    condition, values = scope_condition(scope)
+    joined = f" {_TO_DOCUMENTS}" if condition else ""
+    condition = f" AND {condition}" if condition else ""
     counted = db.rows(
-        "SELECT (SELECT count(*) FROM (SELECT 1 FROM terms WHERE terms MATCH value LIMIT ?)) FROM json_each(?)",
-        (max(at_most, 0), as_json([each for each in expressions if each])),
+        "SELECT (SELECT count(*) FROM"  # noqa: S608
+        f" (SELECT 1 FROM terms{joined} WHERE terms MATCH json_each.value{condition} LIMIT ?)) FROM json_each(?)",
+        (*values, max(at_most, 0), as_json([each for each in expressions if each])),
     )
     frequencies = iter(counted)
     return [next(frequencies)[0] if each else 0 for each in expressions]

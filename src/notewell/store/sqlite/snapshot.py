@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from notewell.store.sqlite.connection import Database, as_json
 from notewell.store.sqlite.documents import scope_condition, without_idle_filters
 from notewell.text.entries import CATEGORIES, checked_category
 from notewell.types import (
+    EVERYTHING,
     ChunkPlace,
     Counts,
     EmbedderIdentity,
@@ -33,18 +35,26 @@ if TYPE_CHECKING:
     from notewell.protocols import Vector
     from notewell.store.sqlite.vector_search import VectorSearch
 
+META_FOR_ALL = frozenset({"profile", "building", "workspace"})  # the rest may say how much is private
+MOST_RESCORED = 2_000  # chunks found by a keyword search for a group: their scores are computed again
+LEAST_TERMS = 200  # looked at for a group, because some may be of hidden documents only
+
 
 class SqliteSnapshot:
-    """Implements `Snapshot` on a connection that is inside a read transaction."""
+    """Implements `Snapshot` on a connection that is inside a read transaction.
 
-    def __init__(self, db: Database, vector_search: Callable[[], VectorSearch]) -> None:
+    What a group may not see, as `within` says, is not there for any method.
+    """
+
+    def __init__(self, db: Database, vector_search: Callable[[], VectorSearch], within: Scope = EVERYTHING) -> None:
         self._open_db: Database | None = db
         self._vector_search = vector_search  # asked for late: it imports NumPy
+        self._within = within
 
     def end(self) -> None:
         """Cut the snapshot off its connection, which goes back to the pool."""
         self._open_db = None
-        for kept in ("_counts", "_identity", "_has_vectors"):
+        for kept in ("_counts", "_whole_counts", "_hides_some", "_identity", "_has_vectors"):
             vars(self).pop(kept, None)
 
     @property
@@ -54,6 +64,8 @@ class SqliteSnapshot:
         return self._open_db
 
     def meta(self, key: str) -> str | None:
+        if self._within.public_only and key not in META_FOR_ALL:
+            return None
         value: str | None = self._db.value("SELECT value FROM meta WHERE key = ?", (key,))
         return value
 
@@ -65,9 +77,11 @@ class SqliteSnapshot:
         return self._counts
 
     def source_counts(self) -> Sequence[SourceCounts]:
+        seen, values = self._seen("WHERE")
         found = self._db.rows(
-            "SELECT source, count(DISTINCT documents.id), count(chunks.id) FROM documents"
-            " LEFT JOIN chunks ON document_id = documents.id GROUP BY source ORDER BY source"
+            "SELECT source, count(DISTINCT documents.id), count(chunks.id) FROM documents"  # noqa: S608
+            f" LEFT JOIN chunks ON document_id = documents.id{seen} GROUP BY source ORDER BY source",
+            values,
         )
         return [SourceCounts(*row) for row in found]
 
@@ -76,7 +90,7 @@ class SqliteSnapshot:
         return stored_embedder(self._db)
 
     @cached_property
-    def _counts(self) -> Counts:
+    def _whole_counts(self) -> Counts:
         # Through its partial index the count of pending chunks costs nothing once all are embedded.
         found = self._db.rows(
             "SELECT documents, chunks, vectors, (SELECT count(*) FROM chunks WHERE has_vector = 0) FROM totals"
@@ -86,14 +100,60 @@ class SqliteSnapshot:
         files, chunks, vectors, pending = found[0]
         return Counts(files=files, chunks=chunks, pending=pending, embedded=vectors)
 
+    @cached_property
+    def _counts(self) -> Counts:
+        whole = self._whole_counts
+        condition, values = scope_condition(self._within)
+        if not condition:
+            return whole
+        # Counting what is hidden is faster than counting the rest: it is usually less.
+        files, chunks, vectors, pending = self._db.rows(
+            "SELECT count(DISTINCT documents.id), count(chunks.id), ifnull(sum(has_vector = 1), 0),"  # noqa: S608
+            " ifnull(sum(has_vector = 0), 0) FROM documents LEFT JOIN chunks ON document_id = documents.id"
+            f" WHERE NOT ({condition})",
+            values,
+        )[0]
+        return Counts(
+            files=whole.files - files,
+            chunks=whole.chunks - chunks,
+            pending=whole.pending - pending,
+            embedded=whole.embedded - vectors,
+        )
+
+    def _seen(self, joined_by: str) -> tuple[str, list[str | int]]:
+        """Return the SQL condition that hides documents, and its values; both empty when none is hidden."""
+        condition, values = scope_condition(self._within)
+        return (f" {joined_by} {condition}", values) if condition else ("", [])
+
+    def _narrowed(self, scope: Scope) -> Scope:
+        """Return the scope without what is hidden."""
+        if self._within.public_only:
+            own = self._within.own_transcripts
+            own = own & scope.own_transcripts if scope.public_only else own
+            scope = replace(scope, public_only=True, own_transcripts=own, without=self._within.without)
+        return without_idle_filters(self._db, scope)
+
+    def _visible(self, chunk_ids: Collection[int]) -> Collection[int]:
+        """Return those of the chunks that are not hidden."""
+        seen, values = self._seen("AND")
+        if not seen:
+            return chunk_ids
+        found = self._db.rows(
+            "SELECT chunks.id FROM json_each(?) CROSS JOIN chunks ON chunks.id = value"  # noqa: S608
+            f" JOIN documents ON documents.id = document_id{seen}",
+            (as_json(chunk_ids), *values),
+        )
+        return [chunk_id for (chunk_id,) in found]
+
     def documents(
         self, source: SourceName | None = None, paths: Collection[str] | None = None
     ) -> Mapping[tuple[SourceName, str], StoredDocument]:
-        among = "" if paths is None else " AND path IN (SELECT value FROM json_each(?2))"
+        among = "" if paths is None else " AND path IN (SELECT value FROM json_each(?))"
+        seen, values = self._seen("AND")
         found = self._db.rows(
             "SELECT source, path, size, mtime_ns, ctime_ns, inode, content_hash, dated, private FROM documents"  # noqa: S608
-            f" WHERE (?1 IS NULL OR source = ?1){among} ORDER BY source, path",
-            (source,) if paths is None else (source, as_json(paths)),
+            f" WHERE (?1 IS NULL OR source = ?1){among}{seen} ORDER BY source, path",
+            (source, *(() if paths is None else (as_json(paths),)), *values),
         )
         if not all(
             type(name) is type(path) is type(digest) is str and type(size) is type(time) is type(ctime) is int
@@ -115,17 +175,23 @@ class SqliteSnapshot:
         }
 
     def cursor(self, source: SourceName, path: str) -> str | None:
+        seen, values = self._seen("AND")
         found: str | None = self._db.value(
-            "SELECT cursor FROM cursors JOIN documents ON id = document_id WHERE source = ? AND path = ?",
-            (source, path),
+            "SELECT cursor FROM cursors JOIN documents ON id = document_id"  # noqa: S608
+            f" WHERE source = ? AND path = ?{seen}",
+            (source, path, *values),
         )
         return found
 
     def document_frequencies(self, terms: Sequence[Term], *, at_most: int) -> Sequence[int]:
-        return keyword.document_frequencies(self._db, terms, at_most=at_most)
+        return keyword.document_frequencies(self._db, terms, at_most=at_most, scope=self._narrowed(EVERYTHING))
 
     def terms_beginning(self, prefix: str, *, lengths: range, limit: int) -> Sequence[str]:
-        return keyword.terms_beginning(self._db, prefix, lengths=lengths, limit=limit)
+        if not self._within.public_only:
+            return keyword.terms_beginning(self._db, prefix, lengths=lengths, limit=limit)
+        found = keyword.terms_beginning(self._db, prefix, lengths=lengths, limit=max(limit, LEAST_TERMS))
+        used = self.document_frequencies([Term((term,)) for term in found], at_most=1)
+        return [term for term, count in zip(found, used, strict=True) if count][:limit]
 
     def keyword_matches(
         self,
@@ -136,33 +202,58 @@ class SqliteSnapshot:
         led_by: Sequence[Term] | None = None,
         also: Collection[int] = (),
     ) -> Sequence[Match]:
-        narrowed = without_idle_filters(self._db, scope)
-        return keyword.keyword_matches(self._db, terms, limit=limit, scope=narrowed, led_by=led_by, also=also)
+        scope = self._narrowed(scope)
+        if not self._hides_some:
+            return keyword.keyword_matches(self._db, terms, limit=limit, scope=scope, led_by=led_by, also=also)
+        most = max(limit, MOST_RESCORED) if limit > 0 else limit
+        found = keyword.keyword_matches(self._db, terms, limit=most, scope=scope, led_by=led_by, also=also)
+        scores = self.keyword_scores(terms, [match.chunk_id for match in found])
+        ranked = sorted((Match(match.chunk_id, scores[match.chunk_id]) for match in found), key=_best_first)
+        wanted = set(also)
+        return [match for place, match in enumerate(ranked) if place < limit or match.chunk_id in wanted]
 
     def keyword_scores(self, terms: Sequence[Term], chunk_ids: Collection[int]) -> Mapping[int, float]:
-        return keyword.keyword_scores(self._db, terms, chunk_ids)
+        if not self._hides_some:
+            return keyword.keyword_scores(self._db, terms, chunk_ids)
+        # BM25 is a sum over the terms, each weighed by how rare it is. How rare it is among hidden texts must not show:
+        # whoever may write a note with a guessed word would see in its score whether others hold that word.
+        seen = self._visible(chunk_ids)
+        rows, within = self._whole_counts.chunks, self.counts().chunks
+        scores: dict[int, float] = {}
+        everywhere = keyword.document_frequencies(self._db, terms, at_most=rows)
+        here = self.document_frequencies(terms, at_most=rows)
+        for term, in_all, in_seen in zip(terms, everywhere, here, strict=True):
+            share = keyword.rarity(within, in_seen) / keyword.rarity(rows, in_all)
+            for chunk_id, score in keyword.keyword_scores(self._db, [term], seen).items():
+                scores[chunk_id] = scores.get(chunk_id, 0.0) + score * share
+        return {chunk_id: float(f"{score:.9g}") for chunk_id, score in scores.items()}  # equal ones stay equal
+
+    @cached_property
+    def _hides_some(self) -> bool:
+        return self._within.public_only and self.counts() != self._whole_counts
 
     def vector_matches(self, vector: Vector, *, limit: int, scope: Scope) -> Sequence[Match]:
         dimensions = self._dimensions()
         if dimensions is None or limit < 1:
             return []
-        narrowed = without_idle_filters(self._db, scope)
-        return self._vector_search().matches(self._db, vector, dimensions=dimensions, limit=limit, scope=narrowed)
+        scope = self._narrowed(scope)
+        return self._vector_search().matches(self._db, vector, dimensions=dimensions, limit=limit, scope=scope)
 
     def vector_scores(self, vector: Vector, chunk_ids: Collection[int]) -> Mapping[int, float]:
         dimensions = self._dimensions()
         if dimensions is None or not chunk_ids:
             return {}
-        return self._vector_search().scores(self._db, vector, chunk_ids, dimensions=dimensions)
+        return self._vector_search().scores(self._db, vector, self._visible(chunk_ids), dimensions=dimensions)
 
     def chunks(self, chunk_ids: Collection[int]) -> Mapping[int, StoredChunk]:
         found = {}
+        seen, values = self._seen("AND")
         for chunk_id, source, path, dated, first_line, last_line, text, context, turn, parts, *label in self._db.rows(
-            "SELECT chunks.id, source, path, dated, first_line, last_line, text, context, turn, parts, entry, category,"
+            "SELECT chunks.id, source, path, dated, first_line, last_line, text, context, turn, parts, entry, category,"  # noqa: S608
             " importance FROM chunks"
             " JOIN documents ON documents.id = document_id JOIN chunk_texts ON chunk_id = chunks.id"
-            " WHERE chunks.id IN (SELECT value FROM json_each(?))",
-            (as_json(chunk_ids),),
+            f" WHERE chunks.id IN (SELECT value FROM json_each(?)){seen}",
+            (as_json(chunk_ids), *values),
         ):
             kinds = (type(source), type(path), type(text), type(context))
             numbers = (type(first_line), type(last_line), type(turn), type(parts))
@@ -174,11 +265,12 @@ class SqliteSnapshot:
         return found
 
     def messages(self, path: str, turns: Collection[int]) -> Sequence[SpokenLine]:
+        seen, values = self._seen("AND")
         found = self._db.rows(
-            "SELECT first_line, text, turn FROM documents JOIN chunks ON document_id = documents.id"
+            "SELECT first_line, text, turn FROM documents JOIN chunks ON document_id = documents.id"  # noqa: S608
             " JOIN chunk_texts ON chunk_id = chunks.id WHERE source = 'sessions' AND path = ? AND turn > 0"
-            " AND turn IN (SELECT value FROM json_each(?)) ORDER BY turn, chunks.id",
-            (path, as_json(turns)),
+            f" AND turn IN (SELECT value FROM json_each(?)){seen} ORDER BY turn, chunks.id",
+            (path, as_json(turns), *values),
         )
         messages: dict[int, SpokenLine] = {}
         for line, text, turn in found:
@@ -188,7 +280,7 @@ class SqliteSnapshot:
         return list(messages.values())
 
     def newest_chunks(self, *, limit: int, scope: Scope) -> Sequence[int]:
-        condition, values = scope_condition(scope)
+        condition, values = scope_condition(self._narrowed(scope))
         where = f" WHERE {condition}" if condition else ""
         found = self._db.rows(
             f"SELECT chunks.id FROM chunks JOIN documents ON documents.id = document_id{where}"  # noqa: S608
@@ -200,7 +292,7 @@ class SqliteSnapshot:
     def places(self, chunk_ids: Collection[int]) -> Mapping[int, ChunkPlace]:
         found = self._db.rows(
             "SELECT chunks.id, document_id, turn, parts FROM json_each(?) CROSS JOIN chunks ON chunks.id = value",
-            (as_json(chunk_ids),),
+            (as_json(self._visible(chunk_ids)),),
         )
         places = {}
         for chunk_id, document, turn, parts in found:
@@ -210,8 +302,8 @@ class SqliteSnapshot:
         return places
 
     def known_vectors(self, embedded_hashes: Collection[str]) -> Mapping[str, Vector]:
-        if not embedded_hashes or self._dimensions() is None:
-            return {}
+        if not embedded_hashes or self._dimensions() is None or self._within.public_only:
+            return {}  # to a group the vector of a text would tell that the text is somewhere
         from notewell.store.sqlite.vector_search import known_vectors
 
         return known_vectors(self._db, embedded_hashes)
@@ -223,6 +315,10 @@ class SqliteSnapshot:
     @cached_property
     def _has_vectors(self) -> bool:
         return bool(self._db.value("SELECT vectors FROM totals"))  # counting those that wait takes a scan of them
+
+
+def _best_first(match: Match) -> tuple[float, int]:
+    return -match.score, match.chunk_id
 
 
 def stored_embedder(db: Database) -> EmbedderIdentity | None:

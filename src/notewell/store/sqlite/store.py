@@ -6,7 +6,7 @@ import errno
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -44,7 +44,15 @@ from notewell.store.sqlite.vector_index import (
     open_vector_index,
 )
 from notewell.store.state_folder import StateFolder
-from notewell.types import EmbedderIdentity, PendingChunk, PreparedChunk, SourceName, StoredDocument
+from notewell.types import (
+    EVERYTHING,
+    EmbedderIdentity,
+    PendingChunk,
+    PreparedChunk,
+    Scope,
+    SourceName,
+    StoredDocument,
+)
 
 if TYPE_CHECKING:
     from notewell.protocols import Vector
@@ -143,16 +151,19 @@ class SqliteStore:
     def read_only(self) -> bool:
         return self._read_only
 
+    def reading(self) -> AbstractContextManager[SqliteSnapshot]:
+        return self.reading_within(EVERYTHING)
+
     @property
     def notes(self) -> tuple[str, ...]:
         return self._notes
 
     @contextmanager
-    def reading(self) -> Iterator[SqliteSnapshot]:
+    def reading_within(self, scope: Scope) -> Iterator[SqliteSnapshot]:
         with self._pool.reader() as db:
             db.rows("BEGIN")
             self._agree_on_driver(db, writing=False)  # a deferred transaction starts with its first read
-            snapshot = SqliteSnapshot(db, self._vector_search)
+            snapshot = SqliteSnapshot(db, self._vector_search, scope)
             try:
                 with suspecting_corruption(db):
                     yield snapshot

@@ -1,0 +1,252 @@
+"""What a group may see of a memory: its parts with everything private left out, so that nothing above can name it.
+
+Notes and conversations that are hidden are not in the sources, and their chunks not in the index, not even in counts.
+The index itself is one for all: a sync that a group's memory starts covers the private notes, too, and is reported
+without them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from notewell.errors import NotewellError
+from notewell.indexing.embedding_run import EMBEDDER
+from notewell.indexing.sync import BUSY, IN_PROGRESS, READ_ONLY, REBUILDING, is_stale
+from notewell.types import EVERYTHING, Counts, IndexReport, IndexState, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from notewell.errors import IndexCorruptError
+    from notewell.indexing.background_sync import BackgroundSync, Follower
+    from notewell.indexing.plan import SyncPolicy
+    from notewell.indexing.preparation import Preparation
+    from notewell.indexing.sync import Sync
+    from notewell.protocols import Embedder, ReadableStore, ReadAccess, Snapshot, Source, Store, StoreAccess
+    from notewell.search.options import SearchRequest
+    from notewell.search.qmd import Qmd
+    from notewell.types import PendingChunk, Scope, SearchAnswer, SourceName, StoredDocument
+
+TOLD = frozenset({IN_PROGRESS, BUSY, READ_ONLY, REBUILDING})  # notes that say nothing of what is indexed
+FAILED = ("new notes are not indexed", "indexing in the background failed")
+NOT_TOLD = "some changes are not indexed; the owner sees why with `notewell status`"
+INCONSISTENT = "the index is inconsistent"
+NOT_FOLLOWED = "a conversation could not be indexed; the owner sees why with `notewell status`"
+EMBEDDER_FAILED = "embedding failed; the owner sees why with `notewell index`"
+
+
+class GroupIndex:
+    """Lends the index for reading, without what is hidden.
+
+    `hides` says of a note whether it became private since it was indexed. That takes a look at every note, so a search
+    does without: it looks at the notes that it found.
+    """
+
+    def __init__(self, live: StoreAccess, scope: Scope, hides: Callable[[str], bool] | None = None) -> None:
+        self._live = live
+        self._scope = scope
+        self._hides = hides
+
+    @contextmanager
+    def use(self) -> Iterator[ReadableStore | None]:
+        """Yield the current store, or None when nothing has been indexed yet."""
+        with self._live.use() as store:
+            yield GroupStore(store, self._narrowed(store)) if store else None
+
+    def _narrowed(self, store: Store) -> Scope:
+        if self._hides is None:
+            return self._scope
+        with store.reading_within(self._scope) as snapshot:
+            indexed = [path for _, path in snapshot.documents("memory")]
+        return replace(self._scope, without=frozenset(filter(self._hides, indexed)))
+
+    def close(self) -> None:
+        """Close what is open; the next use opens it again."""
+        self._live.close()
+
+
+class GroupStore:
+    """Reads a store within a scope. Figures that cannot be had for a part of it are left out."""
+
+    def __init__(self, store: Store, scope: Scope) -> None:
+        self._store = store
+        self._scope = scope
+
+    @property
+    def read_only(self) -> bool:
+        return self._store.read_only
+
+    @property
+    def notes(self) -> Sequence[str]:
+        return self._store.notes
+
+    def reading(self) -> AbstractContextManager[Snapshot]:
+        """Open a snapshot of what may be seen."""
+        return self._store.reading_within(self._scope)
+
+    def pending(self, limit: int, *, after: int = 0) -> Sequence[PendingChunk]:
+        """Return chunks without a vector; hidden ones are passed over."""
+        while found := self._store.pending(limit, after=after):
+            with self.reading() as snapshot:
+                seen = snapshot.places([chunk.id for chunk in found])
+            if seen:
+                return [chunk for chunk in found if chunk.id in seen]
+            after = found[-1].id
+        return []
+
+    def embedded_hashes(self) -> set[str]:
+        """Return none: a hash would tell that a text is somewhere."""
+        return set()
+
+    def verify(self) -> Sequence[str]:
+        """Say whether something is wrong, and not what: findings may name hidden notes."""
+        return (INCONSISTENT,) if self._store.verify() else ()
+
+    def size_bytes(self) -> int:
+        """Return 0: the size of the file is that of hidden notes as well."""
+        return 0
+
+
+class GroupSync:
+    """Syncs the whole index, and reports what became of the part that may be seen."""
+
+    def __init__(self, whole: Sync, index: ReadAccess, sources: Sequence[Source]) -> None:
+        self._whole = whole
+        self._index = index
+        self.sources = sources
+        self.follower = GroupFollower(whole.follower, sources)
+
+    @property
+    def preparation(self) -> Preparation:
+        return self._whole.preparation
+
+    @property
+    def background(self) -> BackgroundSync:
+        return self._whole.background
+
+    def run(self, policy: SyncPolicy | None = None) -> IndexReport:
+        """Bring the index up to date; progress is not shown, because it counts hidden chunks."""
+        before, _ = self._look()
+        done = self._whole.run(replace(policy, progress=None)) if policy else self._whole.run()
+        return self._shown(done, before, policy.paths if policy else None)
+
+    def before_search(self, budget_s: float, *, embed: bool) -> IndexReport:
+        """Index what is new before a search."""
+        done = self._whole.before_search(budget_s, embed=embed)
+        return IndexReport(complete=done.complete, notes=_told(done.notes))
+
+    def replace_corrupt(self, error: IndexCorruptError, budget_s: float, *, embed: bool) -> IndexReport:
+        """Start a new index in place of one that is corrupt."""
+        done = self._whole.replace_corrupt(error, budget_s, embed=embed)
+        return IndexReport(complete=done.complete, notes=_told(done.notes))
+
+    def rebuild_reason(self, store: ReadableStore, embedder: Embedder | None) -> str:
+        """Say why the store cannot simply be updated; empty when it can."""
+        return self._whole.rebuild_reason(store, embedder)
+
+    def is_stale(self, store: ReadableStore) -> bool:
+        """Return whether files that may be seen have changed since they were indexed."""
+        return is_stale(store, self.sources)
+
+    def shown_to(self, on_sync: Callable[[IndexReport | Exception], None] | None) -> Callable[..., None] | None:
+        """Return a listener that hears of a sync only whether it ended well."""
+        if on_sync is None:
+            return None
+
+        def told(outcome: IndexReport | Exception) -> None:
+            if isinstance(outcome, Exception):
+                on_sync(NotewellError(NOT_TOLD))
+            else:
+                on_sync(IndexReport(complete=outcome.complete, seconds=outcome.seconds, notes=_told(outcome.notes)))
+
+        return told
+
+    def _look(self) -> tuple[Mapping[tuple[SourceName, str], StoredDocument], Counts]:
+        with self._index.use() as store:
+            if store is None:
+                return {}, Counts(0, 0, 0, 0)
+            with store.reading() as snapshot:
+                return snapshot.documents(), snapshot.counts()
+
+    def _shown(
+        self,
+        done: IndexReport,
+        before: Mapping[tuple[SourceName, str], StoredDocument],
+        paths: Collection[str] | None,
+    ) -> IndexReport:
+        """Return the report of a run as it is for the documents that may be seen, before it and now."""
+        after, counts = self._look()
+        asked = None if paths is None else set(paths)
+        common = [key for key in before.keys() & after.keys() if asked is None or key[1] in asked]
+        changed = sum(before[key].content_hash != after[key].content_hash for key in common)
+        added = Counter(after[key].content_hash for key in after.keys() - before.keys())
+        removed = Counter(before[key].content_hash for key in before.keys() - after.keys())
+        renamed = (added & removed).total()
+        named = {path for _, path in after}
+        return IndexReport(
+            added=added.total() - renamed,
+            changed=changed,
+            renamed=renamed,
+            removed=removed.total() - renamed,
+            unchanged=len(common) - changed,
+            pending=counts.pending,
+            rebuilt=done.rebuilt,
+            complete=done.complete,
+            seconds=done.seconds,
+            problems=(
+                *(Problem(EMBEDDER, EMBEDDER_FAILED) for problem in done.problems if problem.path == EMBEDDER),
+                *(problem for problem in done.problems if problem.path in named),
+            ),
+            notes=_told(done.notes),
+        )
+
+
+class GroupFollower:
+    """Announces only conversations that may be seen."""
+
+    def __init__(self, whole: Follower, sources: Sequence[Source]) -> None:
+        self._whole = whole
+        self._sources = sources
+
+    @property
+    def problem(self) -> str:
+        return NOT_FOLLOWED if self._whole.problem else ""
+
+    def announce(self, path: str) -> None:
+        """Say that a transcript has grown."""
+        if any(source.name == "sessions" and source.exists(path) for source in self._sources):
+            self._whole.announce(path)
+
+    def stop(self) -> None:
+        """Finish what is in progress."""
+        self._whole.stop()
+
+
+class GroupQmd:
+    """Searches with QMD, whose index is one for all: hidden notes are taken out of its answer, and its figures."""
+
+    def __init__(self, qmd: Qmd, notes: Source) -> None:
+        self._qmd = qmd
+        self._notes = notes
+
+    def search(self, request: SearchRequest) -> SearchAnswer:
+        """Answer a request of a group; its scope hides what is private."""
+        answer = self._qmd.search(request)
+        hits = tuple(hit for hit in answer.hits if self._notes.exists(hit.path))
+        index = IndexState(len(self._notes.list().files), 0, 0, stale=answer.index.stale)
+        return replace(answer, hits=hits, index=index, notes=())
+
+
+def group_scope(own_transcripts: frozenset[str]) -> Scope:
+    """Return the scope of a group that may see these conversations."""
+    return replace(EVERYTHING, public_only=True, own_transcripts=own_transcripts)
+
+
+def _told(notes: Sequence[str]) -> tuple[str, ...]:
+    """Return the notes of a sync that say nothing of what is hidden."""
+    told = [NOT_TOLD if note.startswith(FAILED) else note for note in notes if note in TOLD or note.startswith(FAILED)]
+    return tuple(dict.fromkeys(told))
