@@ -1,9 +1,11 @@
-"""Measures redaction: the share of English documents it touches, the planted secrets it misses, and its speed.
+"""Measures redaction: the lines of public texts and code it touches, the secrets it misses, and its speed.
 
-    python -m evals.redaction [--eval FOLDER] [--show] [--compare]
+    python -m evals.redaction [--eval FOLDER] [--gitleaks FOLDER] [--noseyparker FOLDER] [--show]
+                              [--compare]
 
-Documents of the test sets hold no real secrets, so every one that is touched counts as a false positive. `--compare`
-runs the maintained library detect-secrets over the same texts, if it is installed.
+Texts and code of the collections hold no real secrets, so every line that is touched counts as a false positive.
+`--gitleaks` and `--noseyparker` take checkouts and measure examples of their rules, see evals/public_rules.py.
+`--compare` runs the maintained library detect-secrets over the same texts, if it is installed.
 """
 
 from __future__ import annotations
@@ -11,15 +13,27 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import sysconfig
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from notewell.text.redaction import Redactor
 
+if TYPE_CHECKING:
+    from evals.public_rules import Example
+
 ROOT = Path(__file__).parent.parent
-ENGLISH = ("scifact", "locomo-turns", "locomo-sessions", "anthropic-docs", "xquad-en")
+TEXTS = (
+    "scifact", "locomo-turns", "locomo-sessions", "agent-chats", "anthropic-docs", "xquad-en", "xquad-zh",
+    "cmrc2018-zh", "korquad-ko",
+)  # fmt: skip
+MOST_TOUCHED = 1 / 10_000  # lines
+LEAST_FOUND = {"gitleaks, alone and in prose": 0.99, "gitleaks, behind a telling name": 0.995}
+LONG_TEXT = 3_000_000  # characters
 REDACTOR = Redactor(b"only for measuring".ljust(32))
 SEEDS = range(1, 6)
 
@@ -32,32 +46,77 @@ def documents(folder: Path) -> Iterator[str]:
             yield "\n".join(part for part in (document.get("title"), document["text"]) if part)
 
 
+def code() -> dict[str, list[str]]:
+    """Return the sources of Python's library and of the installed packages, by collection."""
+    paths = sysconfig.get_paths()
+    library, packages = Path(paths["stdlib"]), Path(paths["purelib"])
+    found = {"Python's library": library, "packages": packages}
+    return {
+        name: [
+            path.read_text(encoding="utf-8", errors="ignore")
+            for path in sorted(folder.rglob("*.py"))
+            if folder == packages or "site-packages" not in path.parts
+        ]
+        for name, folder in found.items()
+    }
+
+
 def kinds_found(text: str) -> list[str]:
     """Return the kinds of what is hidden in a text."""
     return [found.kind for found in REDACTOR.redact(text).found]
 
 
-def false_positives(folder: Path, find: Callable[[str], list[str]], *, show: bool) -> tuple[int, int]:
-    """Print and return how many documents were touched, and how many there are."""
-    touched = total = 0
-    print(f"{'set':<18}{'documents':>10}{'touched':>9}{'share':>9}")
-    for name in ENGLISH:
-        if not (folder / name / "corpus.jsonl").is_file():
-            continue
-        documents_seen = documents_touched = 0
-        for text in documents(folder / name):
-            documents_seen += 1
+def false_positives(collections: Mapping[str, list[str]], find: Callable[[str], list[str]], *, show: bool) -> float:
+    """Print the share of lines that were touched, by collection, and return the highest.
+
+    A finding counts as one line, and so does a private key of many.
+    """
+    highest = 0.0
+    print(f"{'collection':<18}{'texts':>8}{'lines':>10}{'touched':>9}{'in 10,000':>11}")
+    for name, texts in collections.items():
+        touched = 0
+        for text in texts:
             found = find(text)
-            documents_touched += bool(found)
+            touched += len(found)
             if found and show:
                 for each, line in zip(REDACTOR.redact(text).text.split("\n"), text.split("\n"), strict=True):
                     if each != line:
-                        print(f"  {name}: {line[:200]!r}\n      -> {each[:200]!r}")
-        print(f"{name:<18}{documents_seen:>10}{documents_touched:>9}{documents_touched / documents_seen:>9.2%}")
-        touched += documents_touched
-        total += documents_seen
-    print(f"{'all':<18}{total:>10}{touched:>9}{touched / max(total, 1):>9.2%}\n")
-    return touched, total
+                        print(f"  {name}: {line.strip()[:200]!r}\n      -> {each.strip()[:200]!r}")
+        lines = sum(text.count("\n") + 1 for text in texts)
+        share = touched / max(lines, 1)
+        highest = max(highest, share if lines >= 1 / MOST_TOUCHED else 0.0)
+        print(f"{name:<18}{len(texts):>8}{lines:>10}{touched:>9}{share * 10_000:>11.2f}")
+    print()
+    return highest
+
+
+def hidden_of_rules(gitleaks: Path | None, noseyparker: Path | None, *, show: bool) -> bool:
+    """Print how many examples of public rules are hidden, and say whether those with a goal are enough."""
+    from evals.public_rules import named, self_identifying, tested, unseen
+    from tests.text.redaction.planted import left_over
+
+    sets: dict[str, Iterator[Example]] = {}
+    if gitleaks:
+        sets["gitleaks, alone and in prose"] = self_identifying(gitleaks)
+        sets["gitleaks, behind a telling name"] = named(gitleaks)
+        sets["gitleaks, its own tests"] = tested(gitleaks)
+    if noseyparker:
+        sets["Nosey Parker, unseen"] = unseen(noseyparker)
+        sets["Nosey Parker, unseen, rules with one group"] = unseen(noseyparker, one_group=True)
+    enough = True
+    for name, made in sets.items():
+        examples = list(made)
+        missed = [each for each in examples if left_over(each.secret, REDACTOR.redact(each.text).text)]
+        share = 1 - len(missed) / max(len(examples), 1)
+        enough = enough and share >= LEAST_FOUND.get(name, 0)
+        rules = len({each.rule for each in examples})
+        print(f"{name}: {len(examples)} texts of {rules} rules, {share:.2%} hidden")
+        if show:
+            for rule, count in Counter(each.rule for each in missed).most_common():
+                text = next(each.text for each in missed if each.rule == rule)
+                print(f"  {rule}: {count} missed, such as {text[:160]!r}")
+    print()
+    return enough
 
 
 def misses(find: Callable[[str], list[str]], *, strict: bool = False) -> tuple[int, int]:
@@ -75,20 +134,14 @@ def misses(find: Callable[[str], list[str]], *, strict: bool = False) -> tuple[i
     return len(missed), len(texts)
 
 
-def speed(folder: Path) -> None:
-    """Print the megabytes a second of one core, for plain text and for talk about code and logs."""
-    texts = [text for name in ENGLISH if (folder / name).is_dir() for text in documents(folder / name)]
-    code = [
-        path.read_text(encoding="utf-8")[at : at + 4000]
-        for path in sorted((ROOT / "src").rglob("*.py"))
-        for at in range(0, path.stat().st_size, 4000)
-    ]
-    for name, sample in (("documents", texts), ("source code", code)):
-        if not sample:
-            continue
-        size = sum(len(text.encode()) for text in sample)
-        best = min(_seconds(sample) for _ in range(3))
-        print(f"speed, {name}: {size / 1e6:.1f} MB at {size / 1e6 / best:.0f} MB/s of CPU")
+def speed(collections: Mapping[str, list[str]]) -> None:
+    """Print the megabytes a second of one core: text by text, and as one long text."""
+    for name, texts in collections.items():
+        size = sum(len(text.encode("utf-8", "replace")) for text in texts)
+        long = "\n".join(texts)[:LONG_TEXT]
+        long_size = len(long.encode("utf-8", "replace"))
+        each, whole = (min(_seconds(sample) for _ in range(3)) for sample in (texts, [long]))
+        print(f"speed, {name}: {size / 1e6 / each:.0f} MB/s text by text, {long_size / 1e6 / whole:.0f} as one text")
 
 
 def _seconds(texts: list[str]) -> float:
@@ -116,15 +169,26 @@ def detect_secrets_kinds() -> Callable[[str], list[str]] | None:
 
 
 def main() -> int:
-    """Measure, print, and fail when more than 1 % of the documents is touched or any planted secret is missed."""
+    """Measure, print, and fail when more lines are touched or more secrets missed than may be."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--eval", type=Path, default=ROOT.parent / "shared" / "eval", help="folder of test sets")
-    parser.add_argument("--show", action="store_true", help="print every line that was touched")
+    parser.add_argument("--gitleaks", type=Path, metavar="FOLDER", help="checkout of gitleaks")
+    parser.add_argument("--noseyparker", type=Path, metavar="FOLDER", help="checkout of Nosey Parker")
+    parser.add_argument("--show", action="store_true", help="print every line that was touched, and what was missed")
     parser.add_argument("--compare", action="store_true", help="measure detect-secrets, too")
     options = parser.parse_args()
-    touched, total = false_positives(options.eval, kinds_found, show=options.show)
+    texts = {
+        name: list(documents(options.eval / name)) for name in TEXTS if (options.eval / name / "corpus.jsonl").is_file()
+    }
+    programs = code()
+    touched = false_positives(texts | programs, kinds_found, show=options.show)
     missed, _ = misses(kinds_found, strict=True)
-    speed(options.eval)
+    enough = hidden_of_rules(options.gitleaks, options.noseyparker, show=options.show)
+    together = [text for name in texts for text in texts[name]]
+    speed(
+        ({"texts": together} if together else {})
+        | {"code": programs["packages"][:: len(programs["packages"]) // 500 or 1]}
+    )
     if options.compare:
         other = detect_secrets_kinds()
         if other is None:
@@ -132,10 +196,10 @@ def main() -> int:
         else:
             print("\ndetect-secrets:")
             start = time.process_time()
-            false_positives(options.eval, other, show=False)
+            false_positives(texts, other, show=False)
             print(f"{time.process_time() - start:.1f} s of CPU for those")
             misses(other)
-    return int(bool(missed) or touched * 100 > total)
+    return int(bool(missed) or touched > MOST_TOUCHED or not enough)
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ class PathRefusedError(NotewellError):
     def __init__(self, path: str) -> None:
         super().__init__(
             f"not a memory file: {path!r}",
-            hint="use a path that `notewell search` or `notewell status` shows, such as MEMORY.md or memory/topic.md",
+            hint="use a path that a search shows, such as MEMORY.md or memory/topic.md",
         )
 
 

@@ -605,6 +605,7 @@ class Remembered:
     entry: str = ""  # the short id of the new entry; empty when nothing was written
     known: tuple[KnownAlready, ...] = ()  # the same or similar statements, the most similar first
     redacted: tuple[str, ...] = ()  # kinds of secrets that were redacted
+    kept: tuple[str, ...] = ()  # kinds of secrets that were written as they are, because it was asked for
     notes: tuple[str, ...] = ()
 
 

@@ -242,7 +242,7 @@ PROVOCATIONS = {
     errors.EmbedderError: Provocation(embedder_error, 1, "the provider hung up", "try it later", beside=True),
     errors.EmbedderUnavailableError: Provocation(
         embedder_unavailable,
-        0,
+        1,
         "there is no embedding provider 'nonesuch'",
         "set provider to one of them",
         beside=True,

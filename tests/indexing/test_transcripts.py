@@ -244,7 +244,11 @@ def test_conversations_must_be_asked_for(tmp_path, talks):
     (talks / "a.jsonl").write_bytes(lines(0, 10))
     with open_memory(workspace, talks) as memory:
         assert memory.index().added == 2
-    for options in ({}, {"sessions__paths": [str(talks)]}, {"experimental__session_memory": True}):
+    for options in (
+        {},
+        {"sources": ["memory"], "sessions__paths": [str(talks)]},
+        {"experimental__session_memory": True},
+    ):
         with Memory.open(workspace, provider="hashing", **options) as memory:
             answer = memory.search("harbour")
             assert {hit.source for hit in answer.hits} == {"memory"}

@@ -75,7 +75,7 @@ def test_the_instructions_follow_the_state(workspace):
 
     with Memory.open(workspace, provider="hashing", sync__watch=False, sync__on_session_start=False) as memory:
         server = MemoryServer(MemoryTools(memory))
-        assert "holds no notes yet" in asyncio.run(instructions(server))
+        assert "not indexed yet" in asyncio.run(instructions(server))
         memory.index()
         assert "holds 7 files of notes. Search is hybrid (semantic and keyword)." in asyncio.run(instructions(server))
 

@@ -131,7 +131,7 @@ def test_secrets_recalled_text_and_odd_characters_are_not_written(folder):
     assert b"old memory" not in written
     assert b"\0" not in written
     assert b"kept" in written
-    assert done.redacted == ("github-token",)
+    assert done.secrets == ("github-token",)
 
 
 @pytest.mark.parametrize(

@@ -233,3 +233,44 @@ def test_the_same_for_code_in_an_event_loop(workspace):
     done, report = asyncio.run(both())
     assert done.written
     assert [each.path for each in report.forgotten] == [done.path]
+
+
+# --- secrets -------------------------------------------------------------------------------------
+
+PASSWORD = "hunter2-Zx9!"
+
+
+def test_a_password_is_not_written(memory, workspace):
+    done = memory.remember(f"password of the router is {PASSWORD}", to="memory/home.md")
+    assert done.redacted == ("password",)
+    assert done.kept == ()
+    assert PASSWORD not in (workspace / "memory/home.md").read_text()
+
+
+def test_a_password_is_kept_when_asked_for_and_said_so(memory, workspace):
+    done = memory.remember(f"password of the router is {PASSWORD}", to="memory/home.md", keep_secret=True)
+    assert done.kept == ("password",)
+    assert done.redacted == ()
+    assert "written as it is, because you asked for it: password" in done.notes
+    assert PASSWORD in (workspace / "memory/home.md").read_text()
+    assert not memory.remember(f"password of the router is {PASSWORD}", to="memory/home.md", keep_secret=True).written
+
+
+def test_the_search_for_similar_notes_does_not_carry_the_secret(workspace):
+    class Listening(HashingEmbedder):
+        def embed_query(self, text):
+            asked.append(text)
+            return super().embed_query(text)
+
+    asked: list[str] = []
+    with Memory.open(workspace, embedder=Listening()) as memory:
+        memory.remember(f"password of the router is {PASSWORD}", keep_secret=True)
+    assert asked
+    assert PASSWORD not in "".join(asked)
+
+
+def test_the_command_keeps_a_secret_and_says_so(workspace, capsys):
+    text = f"the router password: {PASSWORD}"
+    assert run(["remember", text, "--to", "memory/home.md", "--keep-secret", "-w", str(workspace)]) == 0
+    assert "written as it is, because you asked for it: password" in capsys.readouterr().err
+    assert PASSWORD in (workspace / "memory/home.md").read_text()

@@ -97,6 +97,7 @@ def remembered_document(done: Remembered) -> Json:
         "entry": done.entry or None,
         "known": [asdict(known) for known in done.known],
         "redacted": list(done.redacted),
+        "kept": list(done.kept),
         "notes": list(done.notes),
     }
 

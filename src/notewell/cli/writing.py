@@ -50,6 +50,7 @@ def init(path: Path, *, as_json: bool) -> None:
 )
 @click.option("--importance", type=click.IntRange(1, 10), default=5, show_default=True, help="10 matters most.")
 @click.option("--force", is_flag=True, help="Write the text even if a note already says the same.")
+@click.option("--keep-secret", is_flag=True, help="Write passwords and keys in TEXT as they are.")
 @common_options
 def remember(
     text: str,
@@ -60,18 +61,26 @@ def remember(
     category: Category,
     importance: int,
     force: bool,
+    keep_secret: bool,
     chosen: Chosen,
 ) -> None:
     """Append TEXT to a note, with its author, time and origin.
 
     If TEXT is -, it is read from standard input. Text that a note already contains is not written twice. Secrets are
-    redacted.
+    redacted unless you pass --keep-secret.
     """
     if text == "-":
         text = sys.stdin.read()
     with chosen.memory() as memory:
         done = memory.remember(
-            text, to=to, who=by, source=source, category=category, importance=importance, force=force
+            text,
+            to=to,
+            who=by,
+            source=source,
+            category=category,
+            importance=importance,
+            force=force,
+            keep_secret=keep_secret,
         )
     chosen.print(remembered_document(done), remembered_lines(done))
     if not chosen.as_json:

@@ -71,7 +71,8 @@ class Answering:
         QMD answers while it can, where the settings choose it; the builtin index answers the calls that QMD cannot.
         """
         sources = request.scope.sources
-        if self._qmd is None or not request.query.strip() or (sources is not None and "memory" not in sources):
+        outside = (sources is not None and "memory" not in sources) or request.scope.category is not None
+        if self._qmd is None or not request.query.strip() or outside:  # QMD knows no conversations and no categories
             return self._search_index(request, sync=sync)
         try:
             answer = self._qmd.search(request)

@@ -195,13 +195,14 @@ class Memory:
         category: Category = "other",
         importance: int = 5,
         force: bool = False,
+        keep_secret: bool = False,
         chat: Chat | None = None,
     ) -> Remembered:
         """Append `text` to today's note, or to the note `to`, as an entry with an id, author, time and origin.
 
         A category and an importance from 1 to 10 are kept with it, and `search(category=...)` finds it by the former.
         What a note says already is pointed out and not written twice, unless `force` is given. Secrets are redacted,
-        recalled text is left out, and the next search finds the entry.
+        unless `keep_secret` is given, recalled text is left out, and the next search finds the entry.
         """
         from notewell.memory.remember import remember
 
@@ -216,6 +217,7 @@ class Memory:
             category=category,
             importance=importance,
             force=force,
+            keep_secret=keep_secret,
             audience=parts.audience,
         )
 

@@ -24,7 +24,7 @@ from notewell.sources.notes import NotesSource
 from notewell.store.state_folder import TOP_FOLDER, StateFolder
 from notewell.text.entries import Entry, changed_comments, closed_text, open_code_block
 from notewell.text.fences import strip_fenced
-from notewell.text.redaction import Redacted, redact
+from notewell.text.redaction import redact
 
 LOCK_TIMEOUT_S = 10.0  # an append takes milliseconds; a longer wait is for something stuck
 LOCK_NAME = "notes.lock"
@@ -52,7 +52,8 @@ class Appended:
     first_line: int  # of the text, 1-based
     last_line: int  # of the text: the comment of an entry is the line below
     created: bool  # the note was not there before
-    redacted: tuple[str, ...] = ()  # kinds of secrets that were hidden
+    secrets: tuple[str, ...] = ()  # kinds that the text holds
+    kept: bool = False  # they were written as they are
     entry: str = ""  # the id of the entry
 
     @property
@@ -102,9 +103,12 @@ def append_note(
     extra_paths: Sequence[Path] = (),
     heading: str = "",
     unless: Callable[[str], bool] | None = None,
+    keep_secret: bool = False,
     locked: bool = False,
 ) -> Appended | None:
-    """Append a text or an entry to the note, creating it if need be; secrets are redacted, recalled text is left out.
+    """Append a text or an entry to the note, creating it if need be; recalled text is left out.
+
+    Secrets are redacted, unless `keep_secret` is given.
 
     An entry gets its id here, from the text that is written.
     A new note begins with `heading`; that of a dated note is its day. `unless` is asked about the text the note has
@@ -113,8 +117,10 @@ def append_note(
     """
     notes = NotesSource(workspace, extra_paths)
     cleaned = entry_text(text.text if isinstance(text, Entry) else text)
-    entry = replace(text, text=cleaned.text, id="") if isinstance(text, Entry) else None
-    text_lines = cleaned.text.split("\n")
+    redacted = redact(cleaned)
+    written = cleaned if keep_secret else redacted.text
+    entry = replace(text, text=written, id="") if isinstance(text, Entry) else None
+    text_lines = written.split("\n")
     try:
         with nullcontext() if locked else notes_lock(workspace):
             done = _append(notes, path, _Addition(entry.lines if entry else tuple(text_lines), heading, unless))
@@ -125,9 +131,9 @@ def append_note(
     if done is None:
         return None
     first_line, created, stored = done
-    kinds = tuple(dict.fromkeys(found.kind for found in cleaned.found))
+    kinds = tuple(dict.fromkeys(found.kind for found in redacted.found))
     last_line = first_line + len(text_lines) - 1
-    return Appended(stored, first_line, last_line, created, kinds, entry.id if entry else "")
+    return Appended(stored, first_line, last_line, created, kinds, keep_secret, entry.id if entry else "")
 
 
 def delete_note(workspace: Path, path: str, *, extra_paths: Sequence[Path] = ()) -> None:
@@ -172,8 +178,8 @@ def cut_lines(workspace: Path, path: str, lines: Collection[int], *, extra_paths
     raise NotesBusyError(stored)
 
 
-def entry_text(text: str) -> Redacted:
-    """Return the text as it may be written: no recalled memory, no secrets, no characters that break a note."""
+def entry_text(text: str) -> str:
+    """Return the text as it may be written, but for its secrets: no recalled memory, nothing that breaks a note."""
     cleaned = strip_fenced(text).replace("\0", "").replace("\r\n", "\n").replace("\r", "\n")
     cleaned = cleaned.encode("utf-8", "replace").decode()  # halves of surrogate pairs cannot be stored
     cleaned = "\n".join(line.rstrip() for line in cleaned.strip("\n").split("\n")).strip()
@@ -182,7 +188,7 @@ def entry_text(text: str) -> Redacted:
             "there is nothing to remember: the text is empty, or only repeats what was recalled",
             hint='say what to remember, such as: notewell remember "the guest wifi is heron-guest"',
         )
-    return redact(closed_text(cleaned))
+    return closed_text(cleaned)
 
 
 def _append(notes: NotesSource, path: str, addition: _Addition) -> tuple[int, bool, str] | None:

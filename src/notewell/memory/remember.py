@@ -22,6 +22,7 @@ from notewell.text.entries import (
     checked_importance,
     without_comments,
 )
+from notewell.text.redaction import redact
 from notewell.types import Category, KnownAlready, Remembered
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ SIMILAR = 0.5  # from here on a person should look at both
 MOST_PIECES = 400  # statements of one note that are compared; a diary of years has more, and the newest come last
 
 _WORD = re.compile(r"[^\W_]+(?:['’.@:/_-]?[^\W_]+)*")
-_BULLET = re.compile(r"\s*(?:[-*+>]|\d+[.)])\s+")
+_BULLET = re.compile(r"^\s*+(?:[-*+>]|\d{1,9}[.)])\s+")
 _NEGATIONS = frozenset("no not never none nothing without cannot nicht kein keine nie pas jamais nunca".split())
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")
 # Words that carry no statement of their own: without them a reworded sentence is seen to be the same.
@@ -56,6 +57,7 @@ def remember(
     category: Category = CATEGORY,
     importance: int = IMPORTANCE,
     force: bool = False,
+    keep_secret: bool = False,
     audience: Audience = DIRECT,
     now: datetime | None = None,
 ) -> Remembered:
@@ -63,7 +65,9 @@ def remember(
     category, importance = checked_category(category), checked_importance(importance)
     moment = now or datetime.now().astimezone()
     path = to or daily_note(moment.date())
-    entry = entry_text(text).text
+    cleaned = entry_text(text)
+    without_secrets = redact(cleaned).text  # what is searched for goes to an embedding provider
+    entry = cleaned if keep_secret else without_secrets
     in_note: list[Known] = []
 
     def says_so(note: str) -> bool:
@@ -73,7 +77,7 @@ def remember(
         return bool(in_note) and not force
 
     with notes_lock(parts.workspace):
-        known = most_similar(_known(parts, entry, audience), MOST_SHOWN)
+        known = most_similar(_known(parts, entry, without_secrets, audience), MOST_SHOWN)
         if known and known[0].same and not force:
             return _known_already(path, known, ())
         done = append_note(
@@ -82,6 +86,7 @@ def remember(
             Entry(text, date=moment, author=who, source=source, category=category, importance=importance),
             extra_paths=parts.settings.extra_paths,
             unless=says_so,
+            keep_secret=keep_secret,
             locked=True,
         )
     if done is None:  # another process wrote it a moment ago, and the index does not know yet
@@ -129,9 +134,9 @@ class NoteWriter:
         return done is not None
 
 
-def _known(parts: Components, entry: str, audience: Audience) -> list[Known]:
+def _known(parts: Components, entry: str, searched: str, audience: Audience) -> list[Known]:
     """Return similar statements that the audience may see; the notes themselves are read, not snippets."""
-    query = " ".join(entry.split())[:LONGEST_QUERY]
+    query = " ".join(searched.split())[:LONGEST_QUERY]
     options = SearchOptions(limit=CANDIDATES, min_score=0.0)
     request = build_request(parts.settings, query, options, opened_for=audience)
     found: list[Known] = []
@@ -157,8 +162,9 @@ def _indexed(parts: Components, path: str) -> tuple[str, ...]:
 
 
 def _written(done: Appended, known: Sequence[Known], notes: tuple[str, ...]) -> Remembered:
-    if done.redacted:
-        notes = (f"redacted before it was written: {', '.join(done.redacted)}", *notes)
+    if done.secrets:
+        done_with = "written as it is, because you asked for it" if done.kept else "redacted before it was written"
+        notes = (f"{done_with}: {', '.join(done.secrets)}", *notes)
     return Remembered(
         written=True,
         path=done.path,
@@ -167,7 +173,8 @@ def _written(done: Appended, known: Sequence[Known], notes: tuple[str, ...]) -> 
         citation=done.citation,
         entry=done.entry,
         known=_shown(known),
-        redacted=done.redacted,
+        redacted=() if done.kept else done.secrets,
+        kept=done.secrets if done.kept else (),
         notes=notes,
     )
 

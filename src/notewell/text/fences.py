@@ -12,9 +12,10 @@ FENCE_TAG = "recalled-memory"
 MIN_PIECE = 80  # characters; a shorter piece of a text tells nothing
 CUT_MARK = " […]"
 
-_OPENING = re.compile(rf"<(?=\s*/?\s*{FENCE_TAG}\b)", re.IGNORECASE)
-# An opening without its end fences the rest: a cut-off piece of recalled text is still recalled text.
-_FENCED = re.compile(rf"<\s*{FENCE_TAG}\b[^>]*>.*?(?:<\s*/\s*{FENCE_TAG}\s*>|\Z)", re.IGNORECASE | re.DOTALL)
+# Blanks are possessive: a long row of them is gone through once.
+_OPENING = re.compile(rf"<(?=\s*+/?\s*+{FENCE_TAG}\b)", re.IGNORECASE)
+_BEGINS = re.compile(rf"<\s*{FENCE_TAG}\b", re.IGNORECASE)
+_ENDS = re.compile(rf"<\s*/\s*{FENCE_TAG}\s*>", re.IGNORECASE)
 _IN_ATTRIBUTE = str.maketrans({"&": "&amp;", '"': "&quot;", "<": "&lt;", ">": "&gt;", "\n": " ", "\r": " "})
 
 
@@ -41,4 +42,15 @@ def strip_fenced(text: str) -> str:
     """Return the text without what was fenced, and without the fences themselves."""
     if FENCE_TAG not in text.lower():
         return text
-    return _FENCED.sub("", text)
+    kept: list[str] = []
+    done = 0
+    # Each search starts where the last one ended, so that openings that never close cost no more than others.
+    while begins := _BEGINS.search(text, done):
+        opened = text.find(">", begins.end())
+        if opened < 0:  # no tag ends from here on
+            break
+        kept.append(text[done : begins.start()])
+        ends = _ENDS.search(text, opened + 1)
+        # An opening without its end fences the rest: a cut-off piece of recalled text is still recalled text.
+        done = ends.end() if ends else len(text)
+    return "".join([*kept, text[done:]])

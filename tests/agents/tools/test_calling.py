@@ -242,6 +242,30 @@ def test_a_group_sees_nothing_private(memory):
     assert set(group.call("memory_status").document) == {"files", "chunks", "pending", "mode", "stale"}
 
 
+@pytest.mark.parametrize(
+    ("name", "parameter", "most"),
+    [("memory_search", "query", 10_000), ("memory_append", "text", 100_000), ("memory_get", "path", 1_000)],
+)
+def test_input_above_the_limit_is_refused_with_its_length_and_not_repeated(memory, name, parameter, most):
+    tools = MemoryTools(memory, append=True)
+    result = tools.call(name, {parameter: "ab " * most})
+    error = result.document["error"]
+    assert result.is_error
+    assert f"has {3 * most:,} characters, and at most {most:,} are taken" in error["message"]
+    assert error["hint"]
+    assert len(result.text) < 400
+
+
+def test_a_query_of_the_limit_is_searched(tools):
+    assert not tools.call("memory_search", {"query": "printer " * 1_250}).is_error
+
+
+def test_long_names_are_not_repeated(tools):
+    for result in (tools.call("memory_search", {"q" * 2_000_000: 1}), tools.call("m" * 2_000_000)):
+        assert result.is_error
+        assert len(result.text) < 400
+
+
 def test_a_search_carries_backend_provider_and_model(workspace):
     with Memory.open(workspace, provider="hashing") as memory:
         memory.index()

@@ -112,7 +112,7 @@ def test_four_messages_with_four_next_steps(name, workspace, monkeypatch):
                 assert (answer.mode, bool(answer.notes)) == ("keyword", True)
         monkeypatch.setattr(http_calls, "PACKAGES", ("httpx_that_is_not_installed",))
         with Memory.open(workspace, **wrong_key(fake)) as memory:
-            found["package"] = list(memory.index().notes)
+            found["package"] = [problem.reason for problem in memory.index().problems]
     told = {case: " ".join(lines) for case, lines in found.items()}
     assert "needs an API key" in told["missing_key"]
     assert f"set {VARIABLES[name]}" in told["missing_key"]

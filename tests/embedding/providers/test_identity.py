@@ -108,6 +108,6 @@ def test_a_model_that_nobody_knows_and_nobody_serves_leaves_the_words(workspace)
     ) as memory:
         report = memory.index()
         assert report.added
-        assert any("cannot be reached" in note for note in report.notes)
+        assert any("cannot be reached" in problem.reason for problem in report.problems)
         assert memory.search("guest wifi").hits
         assert memory.status().embedder is None

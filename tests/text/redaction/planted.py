@@ -57,7 +57,7 @@ def _made(chance: random.Random, form: str) -> str:
 
 FORMS = {
     "aws-access-key": ["AKIA{A16}", "ASIA{A16}"],
-    "aws-bedrock-key": ["ABSK{s100}="],
+    "aws-bedrock-key": ["ABSK{s100}=", "bedrock-api-key-YmVkcm9jay5hbWF6b25hd3MuY29t{b80}"],
     "google-api-key": ["AIza{w35}"],
     "google-oauth-token": ["ya29.{w120}"],
     "google-oauth-secret": ["GOCSPX-{w28}"],
@@ -66,7 +66,7 @@ FORMS = {
     "tencent-secret-id": ["AKID{b32}"],
     "digitalocean-token": ["dop_v1_{h64}"],
     "heroku-key": ["HRKU-{w60}"],
-    "fly-token": ["fm2_{s120}"],
+    "fly-token": ["fm2_{s120}", "fo1_{w43}", "fm1a_{s120}", "fm1r_{s120}="],
     "netlify-token": ["nfp_{b36}"],
     "vercel-token": ["vcp_{b56}"],
     "supabase-token": ["sbp_{h40}", "sb_secret_{w31}"],
@@ -75,7 +75,9 @@ FORMS = {
     "yandex-key": ["AQVN{w36}"],
     "github-token": ["ghp_{b36}", "gho_{b36}", "ghu_{b36}", "ghs_{b36}", "ghr_{b76}"],
     "github-pat": ["github_pat_{b22}_{b59}"],
-    "gitlab-token": ["glpat-{w20}", "gldt-{w20}", "glrt-{w20}", "glpat-{w27}.01.{l9}"],
+    "gitlab-token": [
+        "GR1348941{w20}", "glcbt-64_{w20}", "glrt-t1_{w27}.01{l7}",
+        "glpat-{w20}", "gldt-{w20}", "glrt-{w20}", "glpat-{w27}.01.{l9}"],
     "bitbucket-token": ["ATBB{b32}"],
     "npm-token": ["npm_{b36}"],
     "pypi-token": ["pypi-AgEIcHlwaS5vcmc{w150}"],
@@ -143,10 +145,10 @@ FORMS = {
     "typeform-token": ["tfp_{w44}"],
     "databricks-token": ["dapi{h32}", "dapi{h32}-2"],
     "doppler-token": ["dp.pt.{b43}", "dp.st.prd.{b43}"],
-    "vault-token": ["hvs.{w92}", "hvb.{w138}"],
+    "vault-token": ["s.{b12}7Zq{b9}", "hvs.{w92}", "hvb.{w138}"],
     "1password-token": ["ops_eyJ{w250}"],
     "age-key": ["AGE-SECRET-KEY-1QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7LQPZRY9X8GF2TVDW0S3JN54KHCE"],
-    "grafana-token": ["glsa_{b32}_{h8}"],
+    "grafana-token": ["eyJrIjoi{b90}", "glsa_{b32}_{h8}"],
     "grafana-cloud-token": ["glc_{s120}=="],
     "new-relic-key": ["NRAK-{U27}"],
     "sentry-token": ["sntryu_{h64}"],
@@ -161,6 +163,32 @@ FORMS = {
     "frameio-token": ["fio-u-{w64}"],
     "shippo-token": ["shippo_live_{h40}"],
     "azure-client-secret": ["{b3}8Q~{w34}"],
+    "azure-devops-token": ["{b76}AZDO{b4}"],
+    "scalingo-token": ["tk-us-{w48}"],
+    "openshift-token": ["sha256~{w43}"],
+    "clickhouse-key": ["4b1d{b38}"],
+    "neon-key": ["napi_{l64}"],
+    "render-key": ["rnd_{b28}"],
+    "tailscale-key": ["tskey-auth-{b16}-{b32}"],
+    "artifactory-token": ["cmVmd{b59}"],
+    "octopus-key": ["API-A1{U24}"],
+    "harness-key": ["pat.{w22}.{b24}.{b20}", "sat.{w22}.{b24}.{b20}"],
+    "elevenlabs-key": ["sk_{h48}"],
+    "runpod-key": ["rpa_{U46}"],
+    "apify-token": ["apify_api_{b36}"],
+    "firecrawl-key": ["fc-{h32}"],
+    "e2b-key": ["e2b_{h40}"],
+    "duffel-token": ["duffel_live_{w43}"],
+    "fcm-key": ["AAAA{w7}:APA91b{w134}"],
+    "okta-token": ["00{w40}"],
+    "posthog-key": ["phx_{b48}"],
+    "adobe-client-secret": ["p8e-{b32}"],
+    "intra42-secret": ["s-s4t2ud-{h64}"],
+    "settlemint-token": ["sm_pat_{b16}"],
+    "1password-secret-key": ["A3-A5{U4}-{U6}-{U5}-{U5}-{U5}-{U5}"],
+    "bitcoin-key": ["xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBe"],
+    "authress-key": ["sc_{l20}.{l4}.acc-{l20}.{b60}"],
+    "maxmind-key": ["{b6}_{b29}_mmk"],
     "jwt": ["eyJ{w30}.eyJ{w120}.{w43}"],
     "jwe": ["eyJ{w40}.{w80}.{w16}.{w90}.{w22}"],
 }  # fmt: skip
@@ -179,6 +207,19 @@ VALUES: dict[str, list[tuple[str, str]]] = {
         ("amqp://guest2:@@rabbit:5672/%2f", "{b10}"),
         ("https://deploy:@@git.acme.dev/repo.git", "{b20}"),
     ],
+    "gitlab-session": [("Cookie: _gitlab_session=@; path=/", "{l32}")],
+    "facebook-app-token": [("the app token is 138462957103846|@", "{b13}4{b13}")],
+    "twilio-auth-token": [("client = Client('AC0123456789abcdef0123456789abcdef', '@')", "{h32}")],
+    "aws-secret-key": [
+        ("deploy,AKIAJ7QW3ERT5YUI2OPA,@", "{b39}7"),
+        ("the pair is AKIAJ7QW3ERT5YUI2OPA and @, keep it", "{b39}7"),
+    ],
+    "registry-auth": [
+        ('{"auths": {"ghcr.io": {"auth": "@"}}}', "{b27}="),
+        ("//registry.acme.dev/:_auth=@", "{b31}="),
+    ],
+    "kubernetes-secret": [("kind: Secret\nmetadata:\n  name: db\ndata:\n  user: YWRtaW4=\n  pass: @\n", "{b30}==")],
+    "seed-phrase": [("seed phrase: legal winner thank year wave sausage worth useful legal winner thank @", "yellow")],
     "bearer-token": [
         ("Authorization: Bearer @", "{b40}"),
         ("curl -H 'Authorization: Bearer @' https://api.acme.dev", "{w32}"),
@@ -186,11 +227,31 @@ VALUES: dict[str, list[tuple[str, str]]] = {
         ("proxy-authorization: bearer @", "{s48}"),
     ],
     "authorization": [
+        ("Authorization: @", "{b40}"),
         ("Authorization: Basic @", "{s30}=="),
         ('"Authorization": "Token @"', "{h40}"),
     ],
     "password": [
         ("password=@", "{b12}"),
+        ("curl -u admin:@ https://api.acme.dev", "{b12}"),
+        ("curl -s --user 'me@acme.dev:@' https://api.acme.dev".replace("me@", "me%40"), "{b12}"),
+        ("mysql -h db -u root -p@ shop", "{b10}7x"),
+        ("sshpass -p @ ssh pi@host".replace("pi@", "pi at "), "{b12}"),
+        ("machine api.acme.dev login me password @", "{b12}"),
+        ("db.acme.dev:5432:shop:app:@", "{b12}"),
+        ('<add key="ClearTextPassword" value="@" />', "{b12}"),
+        ("the password of the router is @", "{l6}2-Zx9!"),
+        ("router password: @", "{l6}2-Zx9!"),
+        ("I changed the wifi password to '@'", "{l6}2-Zx9!"),
+        ("`@` is the password", "{l6}2-Zx9!"),
+        ("Das Passwort für den Router ist @", "{l6}2-Zx9!"),
+        ("Kennwort: @", "{l6}2-Zx9!"),
+        ("Le mot de passe du routeur est @", "{l6}2-Zx9!"),
+        ("La contraseña del router es @", "{l6}2-Zx9!"),
+        ("路由器的密码是@，请保存。", "{l6}2-Zx9!"),
+        ("密碼：@", "{l6}2-Zx9!"),
+        ("ルーターのパスワードは@です。", "{l6}2-Zx9!"),
+        ("공유기 비밀번호는 @입니다", "{l6}2-Zx9!"),
         ("DB_PASSWORD=@", "{b8}#{b3}"),
         ('"password": "@"', "{b6}1!{b4}"),
         ("password: @", "{b10}7"),
@@ -260,6 +321,7 @@ CONTEXTS: dict[str, str] = {
     "terminal colour": "\x1b[31m@\x1b[0m",
     "among Chinese": "密钥是@，请保存。",
     "twice": "@ and again @",
+    "percent encoded twice": "https://acme.dev/cb?next=%252Fx%253Dvalue%253D@%2526a",
     "diff": "-value = @\n+value = env('VALUE')\n",
     "comma": "a,@,b",
     "log": "2026-11-16 10:22:33 INFO [main] got @ from env",
@@ -284,8 +346,24 @@ def planted(seed: int) -> Iterator[Planted]:
         for context, form in cases:
             value = _made(chance, form)
             text = context.replace("@@", f"{value}@") if "@@" in context else context.replace("@", value)
-            for wrap in ("{}", "say:\n{}\nend\n", "`{}`", "- {}\r\n- x\r\n"):
+            for wrap in ("{}", "say:\n{}\nend\n", *(["`{}`"] if "`" not in text else []), "- {}\r\n- x\r\n"):
                 yield Planted(kind, context, value, wrap.replace("{}", text))
+
+
+def disguised(seed: int) -> Iterator[Planted]:
+    """Yield tokens with percent escapes or invisible characters in them."""
+    chance = random.Random(seed)
+    for kind, secret in secrets_of(seed):
+        escaped = "".join(f"%{ord(char):02X}" if char in "-_.+/=~:$|" else char for char in secret)
+        at = chance.randrange(2, len(secret) - 2)
+        for name, token in (
+            ("percent escapes", escaped),
+            ("percent escapes, twice", escaped.replace("%", "%25")),
+            ("zero-width space", f"{secret[:at]}\u200b{secret[at:]}"),
+            ("zero-width joiners", "\u200d".join(secret)),
+            ("soft hyphen", f"{secret[:at]}\u00ad{secret[at:]}"),
+        ):
+            yield Planted(kind, name, secret, f"I pasted {token} into the form")
 
 
 def wrapped(seed: int) -> Iterator[Planted]:
@@ -300,7 +378,16 @@ def wrapped(seed: int) -> Iterator[Planted]:
     chance = random.Random(seed)
     for kind, secret in secrets_of(seed):
         if (
-            kind in {"slack-webhook", "discord-webhook", "teams-webhook", "mailchimp-key", "azure-client-secret"}
+            kind
+            in {
+                "slack-webhook",
+                "discord-webhook",
+                "teams-webhook",
+                "mailchimp-key",
+                "azure-client-secret",
+                "azure-devops-token",
+                "maxmind-key",
+            }
             or len(secret) < 34
         ):
             continue

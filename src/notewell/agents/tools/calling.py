@@ -16,7 +16,7 @@ from notewell.agents.documents import (
 )
 from notewell.agents.tools import schemas
 from notewell.agents.tools.prompt import fenced_note, injected_hits, memory_prompt, shows_citations
-from notewell.agents.tools.schemas import APPEND, BY_NAME, GET, READING, SEARCH, STATUS, checked_arguments
+from notewell.agents.tools.schemas import APPEND, BY_NAME, GET, MAX_SHOWN, READING, SEARCH, STATUS, checked_arguments
 from notewell.errors import NotewellError, QueryError, system_error
 from notewell.search.options import declared_options
 from notewell.text.fences import fence
@@ -39,7 +39,7 @@ MAX_NAMED = 5  # hits that did not fit and are named in a note
 
 
 ASK_THE_OWNER = "tell the person you work for: the memory needs their attention"
-_CLAUSES = re.compile(r"(?<=[;:.]) ")  # the parts of a sentence, each with the mark that ends it
+_BETWEEN_CLAUSES = re.compile(r"(; |: |[.] |, or )")
 _COMMAND = re.compile(r"`(?:notewell|pip) ")
 
 
@@ -112,10 +112,10 @@ class MemoryTools:
         try:
             if name not in {spec.name for spec in self.specs}:
                 offered = ", ".join(spec.name for spec in self.specs)
-                raise QueryError(f"there is no tool {name!r}", hint=f"call one of {offered}")
+                raise QueryError(f"there is no tool {name[:MAX_SHOWN]!r}", hint=f"call one of {offered}")
             checked = checked_arguments(BY_NAME[name], _parsed(arguments))
             done = self._work[name](**{PYTHON_NAMES.get(key, key): value for key, value in checked.items()})
-            if "notes" in done:
+            if any("`" in note for note in done.get("notes", ())):
                 done["notes"] = [without_commands(note) for note in done["notes"]]
             return ToolResult(done)
         except NotewellError as error:
@@ -177,8 +177,12 @@ def _failed(error: NotewellError) -> ToolResult:
 def without_commands(text: str) -> str:
     """Return a note or hint without the commands that it tells a person to run: an agent has no shell of theirs."""
     text = text.replace("until `notewell index` has embedded them", "until they are embedded")
-    kept = [clause for clause in _CLAUSES.split(text) if not _COMMAND.search(clause)]
-    return re.sub(r"[;:,. ]+$", "", " ".join(kept)) if len(kept) < len(_CLAUSES.split(text)) else text
+    first, *others = _BETWEEN_CLAUSES.split(text)
+    kept = "" if _COMMAND.search(first) else first
+    for mark, clause in zip(others[::2], others[1::2], strict=True):
+        if not _COMMAND.search(clause):
+            kept += mark + clause if kept else clause
+    return kept
 
 
 def _parsed(arguments: Mapping[str, Any] | str | None) -> object:

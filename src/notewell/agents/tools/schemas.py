@@ -169,6 +169,10 @@ def anthropic(specs: Iterable[ToolSpec] = READING) -> list[Schema]:
 
 _TYPE_NAMES = {"string": "text", "integer": "a whole number", "number": "a number"}
 MAX_SHOWN = 60  # characters of a wrong value, enough to recognize it
+# Characters that a tool, and so every server, takes. A search reads the first 4,000 of a query; an entry of 100,000 is
+# a document, not a fact; no path that a search returned is as long.
+MAX_CHARS = {"query": 10_000, "text": 100_000, "path": 1_000}
+MAX_OTHER_CHARS = 1_000
 
 
 def checked_arguments(spec: ToolSpec, arguments: object) -> dict[str, Any]:
@@ -184,9 +188,9 @@ def checked_arguments(spec: ToolSpec, arguments: object) -> dict[str, Any]:
     checked: dict[str, Any] = {}
     for name, value in arguments.items():
         if name not in properties:
-            close = difflib.get_close_matches(str(name), properties, n=1)
+            close = difflib.get_close_matches(str(name)[:MAX_SHOWN], properties, n=1)
             raise QueryError(
-                f"{spec.name} has no parameter {name!r}",
+                f"{spec.name} has no parameter {_shown(name)}",
                 hint=f"did you mean {close[0]!r}?" if close else _usage(spec),
             )
         if value is not None:
@@ -208,6 +212,12 @@ def _checked(spec: ToolSpec, name: str, value: object, schema: Schema) -> object
     }[kind]
     if not fits:
         raise QueryError(f"{spec.name}: {name!r} must be {_TYPE_NAMES[kind]}, got {_shown(value)}", hint=_usage(spec))
+    most = MAX_CHARS.get(name, MAX_OTHER_CHARS)
+    if isinstance(value, str) and len(value) > most:
+        raise QueryError(
+            f"{spec.name}: {name!r} has {len(value):,} characters, and at most {most:,} are taken",
+            hint="write a longer text into a file below memory/" if name == "text" else f"send a shorter {name}",
+        )
     if "enum" in schema and value not in schema["enum"]:
         allowed = " or ".join(map(repr, schema["enum"]))
         raise QueryError(f"{spec.name}: {name!r} must be {allowed}, got {_shown(value)}", hint=f"use {allowed}")
@@ -215,7 +225,7 @@ def _checked(spec: ToolSpec, name: str, value: object, schema: Schema) -> object
 
 
 def _shown(value: object) -> str:
-    shown = repr(value)
+    shown = repr(value[: MAX_SHOWN + 1] if isinstance(value, str) else value)
     return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}..."
 
 

@@ -8,12 +8,16 @@ quoted string by its entropy alone; `python -m evals.redaction --compare` compar
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 __all__ = ["REDACTION_VERSION", "Finding", "Redacted", "Redactor", "redact"]
 
-REDACTION_VERSION = 1  # grows when more is hidden than before: an index built earlier may hold secrets
+REDACTION_VERSION = 2  # grows when more is hidden than before: an index built earlier may hold secrets
 MOST_PASSES = 4  # hiding one secret may reveal another; the second pass hardly ever finds one
+NEAR = 2  # lines before and behind a mark in which it can reveal one: tokens are wrapped, keys come in pairs
+_LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 
 
@@ -42,35 +46,49 @@ class Redactor:
 
     def redact(self, text: str) -> Redacted:
         """Return the text with its secrets hidden; doing it twice changes nothing more."""
-        found: tuple[Finding, ...] = ()
-        for _ in range(MOST_PASSES):
-            once = self._once(text)
-            if not once.found:
+        once = self._once(text)
+        found, fresh = once.found, once.found
+        lines = _LINES.findall(once.text) if found else []
+        for _ in range(MOST_PASSES - 1):
+            if not fresh:
                 break
-            text, found = once.text, found + once.found
-        return Redacted(text, tuple(sorted(found, key=lambda finding: finding.line)))
+            fresh = tuple(self._again(lines, {each.line for each in fresh}))
+            found += fresh
+        if not found:
+            return once
+        return Redacted("".join(lines), tuple(sorted(found, key=lambda finding: finding.line)))
+
+    def _again(self, lines: list[str], changed: Collection[int]) -> Iterator[Finding]:
+        """Hide what a mark has revealed in the lines next to it; yield what it was."""
+        near = sorted({line + by for line in changed for by in range(-NEAR, NEAR + 1) if 0 < line + by <= len(lines)})
+        for _, group in groupby(enumerate(near), key=lambda each: each[1] - each[0]):
+            numbers = [number for _, number in group]
+            first, last = numbers[0] - 1, numbers[-1]
+            again = self._once("".join(lines[first:last]))
+            if again.found:
+                lines[first:last] = _LINES.findall(again.text)
+                yield from (replace(each, line=each.line + first) for each in again.found)
 
     def _once(self, text: str) -> Redacted:
-        from notewell.text.redaction.marks import MARK, mark_of, user_key
+        from notewell.text.redaction.marks import mark_of, user_key
         from notewell.text.redaction.scanning import find_secrets  # compiling its patterns takes 80 ms
 
-        hidden = [(mark.start(), mark.end()) for mark in MARK.finditer(text)] if "[secret:" in text else []
+        secrets = find_secrets(text)
+        if not secrets:
+            return Redacted(text)
+        key = user_key() if self._key is None else self._key
         parts: list[str] = []
         found: list[Finding] = []
         done, line = 0, 1
-        for secret in find_secrets(text):
-            if any(secret.start < end and start < secret.end for start, end in hidden):
-                continue
+        for secret in secrets:
             before = text[done : secret.start]
             line += len(_LINE_ENDS.findall(before))
-            mark = mark_of(secret.kind, secret.value, user_key() if self._key is None else self._key)
+            mark = mark_of(secret.kind, secret.value, key)
             breaks = _LINE_ENDS.findall(text, secret.start, secret.end)
             parts += [before, mark, *breaks]
             found.append(Finding(secret.kind, line, mark))
             line += len(breaks)
             done = secret.end
-        if not found:
-            return Redacted(text)
         return Redacted("".join([*parts, text[done:]]), tuple(found))
 
 

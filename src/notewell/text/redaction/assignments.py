@@ -1,76 +1,120 @@
-"""Finds values assigned to names such as `password`, `api_key` or `Authorization` that look like secrets."""
+"""Finds values given to a name such as `password`, `api_key` or `Authorization`, in code, settings and sentences."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-Span = tuple[int, int, str]  # first character, the one after the last, kind
+from notewell.text.redaction.values import Span, is_placeholder, looks_chosen, looks_like_password, looks_random
 
-_KEYWORDS = ("pass", "pwd", "secret", "token", "key", "credential", "bearer", "authorization")
+_KEYWORDS = (
+    b"pass", b"pwd", b"secret", b"token", b"key", b"credential", b"bearer", b"authorization",
+    b"kennwort", b"clave", b"senha", b"contrase",
+)  # fmt: skip
+_KEYWORDS_BEYOND_ASCII = ("密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호", "패스워드")
 _SHORTEST_PASSWORD = 6
 _SHORTEST_KEY = 16  # below it a value given to `token` or `key` is a count, a name or a word
+_SHORTEST_MIXED_KEY = 12
 
 _KEY_OF = (  # keys that are secrets
-    "(?:api|access|auth|secret|private|signing|encryption|account|service|master|shared|client|app|admin|license"
+    "(?:api|access|auth|secret|private|priv|signing|encryption|account|service|master|shared|client|app|admin|license"
     "|session|webhook|deploy|storage|subscription|consumer)[ _-]?"
 )
 _NAME = (  # the end of a name in code, settings, headers or prose
-    r"(?P<password>passw(?:or)?d?s?|pwd|passphrase|pass_?code)"
+    r"(?P<password>passw(?:or)?[dt]?s?|pwd|passphrase|pass_?code|(?<=mot de )passe"
+    r"|(?<![a-z])pass(?=[\"'`\]]?[ \t]*[=:])"
+    r"|kennwort|clave|senha|contraseñas?|密码|密碼|口令|パスワード|暗証番号|비밀번호|암호|패스워드)"
     rf"|(?P<key>secrets?|tokens?|credentials?|{_KEY_OF}key)"
+)
+# What a password is for, in a sentence: `password for the router is ...`.
+_PURPOSE = (
+    r"(?P<purpose>[ \t]+(?:of|for|to|on|at|from|für|von|vom|zum|zur|des|der|du|de|des|pour|d'|del|para)"
+    r"[ \t'][^\n:=;!?\"`|]{1,48}?)?"
 )
 # Up to the value: the rest of the name, quotes and emphasis around it, and = : := => or a word of prose.
 _BETWEEN = (
     r"(?P<rest>[\w-]{0,24})(?P<closing>\\{0,3}[\"'`]|\]|\*{1,2})?"
-    r"(?:[ \t]*(?P<sign>:=|=>|==?|:|->)[ \t]*\*{0,2}[ \t]*|[ \t]+(?P<verb>is|was|to)[ \t]*:?[ \t]+|(?P<blank>[ \t]+))"
+    rf"{_PURPOSE}"
+    r"(?:(?:[ \t]+string)?[ \t]*"
+    r"(?P<sign>:{1,3}=|=>|==?|[?.+]=|：|:|->|(?<=[\"'])(?:,|[ \t]value=)|(?<=\w)>)[ \t]*\*{0,2}[ \t]*"
+    r"(?:[|>][-+]?[ \t]*(?=\r?\n))?(?:(?<=[|>])\r?\n[ \t]*)?"
+    r"|[ \t]+(?P<verb>(?:is|was)(?:[ \t]+now)?|will[ \t]be|(?:changed|set|reset)[ \t]to|to|ist|war|lautet|est|es|era|é)"
+    r"[ \t]*:?[ \t]+"
+    r"|[ \t]*(?P<particle>是|为|為|は|が|는|은|이|가)[ \t]*:?[ \t]*|(?(purpose)(?!)|(?P<blank>[ \t]+)))"
     r"(?P<type>(?:str|string|bytes)(?:[ \t]*\|[ \t]*None)?[ \t]*=[ \t]*)?"
 )
-_VALUE = r"(?P<opening>\\{0,3}[\"'`]{1,3}|<)?(?P<value>[^\s\"'`<>,;|(){}\[\]\\]{6,2048})(?P<after>[(\[{])?"
+_CJK = "\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff00-\uffef"
+_VALUE = (
+    r"(?P<opening>\\{0,3}[\"'`「『“„«]{1,3}|<)?"
+    rf"(?P<value>[^\s\"'`<>,;|(){{}}\[\]\\{_CJK}”“»]{{6,2048}})(?P<after>[(\[{{])?"
+)
 _ASSIGNMENT = re.compile(f"(?:{_NAME}){_BETWEEN}{_VALUE}", re.IGNORECASE | re.ASCII)
 _NAME_START = re.compile(f"{_KEY_OF}$", re.IGNORECASE)
 _LONGEST_START = 14  # "subscription" and a separator, before `key`
-_NEXT_PARAMETER = re.compile(r"&[\w.-]+=")
+_NEXT_PARAMETER = re.compile(r"&(?:[\w.-]+=|(?:quot|lt|gt|amp|apos|nbsp|#39)\b)")  # or what HTML makes of a quote
+# Names that only begin like a password: `password_hash`, `HTTPPasswordMgr`.
+_NO_PASSWORD = re.compile(r"hash|mgr|manager|policy|hint|strength|length|type|method|field", re.IGNORECASE)
+_TAG_ENDS = re.compile(r"\s*</")
+_REST_OF_QUOTED = re.compile(r"[^\s\"'`\\]{0,256}(?=\\?[\"'`])")
+# `Zx9-blue7 is the password`, `use Zx9-blue7 as the password`
+_BEFORE_NAME = re.compile(
+    r"(?:^|(?<=[\s\"'`/#;*]))(?P<value>[^\s\"'`<>()\[\]]{6,64})[\"'`]?[ \t]+(?:is|as|ist|als)[ \t]+"
+    r"(?:(?:the|my|our|your|its|a|new|das)[ \t]+)?(?:[\w-]{1,20}[ \t]+){0,2}$",
+    re.IGNORECASE | re.ASCII,
+)
+_LONGEST_BEFORE = 120
+_LONGEST_RESOURCE = 60
 _BEARER = re.compile(r"bearer[ \t]+(?P<value>[A-Za-z0-9._~+/=-]{16,2048})", re.IGNORECASE | re.ASCII)
 _BASIC = re.compile(
-    r"authorization\\?[\"']?[ \t]*[:=][ \t]*\\?[\"']?[ \t]*(?P<scheme>basic|token|apikey|key|digest)[ \t]+"
+    r"authorization\\?[\"']?[ \t]*[:=][ \t]*\\?[\"']?[ \t]*(?P<scheme>basic|token|apikey|key|digest|api-token)[ \t]+"
     r"(?P<value>[A-Za-z0-9._~+/=-]{8,2048})",
     re.IGNORECASE | re.ASCII,
 )
 
 
-def assigned_secrets(text: str) -> Iterator[Span]:
-    """Yield where the secrets are that are assigned to a name."""
-    lowered = text.lower()
-    if len(lowered) != len(text):  # a few capitals, such as İ, have no small letter of one character
-        lowered = "".join(char.lower() if char.isascii() else char for char in text)
+def assigned_secrets(text: str, lowered: bytes) -> Iterator[Span]:
+    """Yield where the secrets are that are given to a name.
+
+    `lowered` is the text in small ASCII letters, one byte a character.
+    """
     for keyword in _KEYWORDS:
         at = lowered.find(keyword)
         while at >= 0:
             yield from _at_keyword(text, keyword, at)
             at = lowered.find(keyword, at + len(keyword))
+    for name in () if text.isascii() else _KEYWORDS_BEYOND_ASCII:
+        at = text.find(name)
+        while at >= 0:
+            yield from _at_keyword(text, b"", at)
+            at = text.find(name, at + len(name))
 
 
-def _at_keyword(text: str, keyword: str, at: int) -> Iterator[Span]:
-    if keyword == "bearer":
+def _at_keyword(text: str, keyword: bytes, at: int) -> Iterator[Span]:
+    if keyword == b"bearer":
         found = _BEARER.match(text, at)
         if found and looks_random(_value(found)) and not is_placeholder(_value(found)):
             yield _span(found, "bearer-token")
-    elif keyword == "authorization":
+    elif keyword == b"authorization":
         found = _BASIC.match(text, at)
         if found and not is_placeholder(found["value"]):
             yield _span(found, "authorization")
     else:
         found = _ASSIGNMENT.match(text, _name_start(text, keyword, at))
         if found and _is_secret(text, found):
-            yield _span(found, "password" if found["password"] else "assigned-secret")
+            start, end, _ = _span(found, "")
+            if found["opening"] and (rest := _REST_OF_QUOTED.match(text, end)):
+                end = rest.end()
+            yield start, end, "password" if found["password"] else "assigned-secret"
+        elif keyword == b"pass" and text[at + 4 : at + 8].lower() in {"word", "wort", "code", "phra"}:
+            before = _BEFORE_NAME.search(text, max(0, at - _LONGEST_BEFORE), at)
+            if before and looks_chosen(before["value"]) and not is_placeholder(before["value"]):
+                yield *before.span("value"), "password"
 
 
-def _name_start(text: str, keyword: str, at: int) -> int:
+def _name_start(text: str, keyword: bytes, at: int) -> int:
     """Return where the name begins: `key` alone means nothing, `api_key` does."""
-    if keyword != "key":
+    if keyword != b"key":
         return at
     before = _NAME_START.search(text, max(0, at - _LONGEST_START), at)
     return before.start() if before else at
@@ -78,20 +122,47 @@ def _name_start(text: str, keyword: str, at: int) -> int:
 
 def _is_secret(text: str, found: re.Match[str]) -> bool:
     value = _value(found)
-    if found["after"] or is_placeholder(value) or not _is_said(text, found):
+    if found["after"] or is_placeholder(value) or found["value"].endswith("...") or not _is_said(text, found):
         return False
-    if found["password"] and len(value) < _SHORTEST_KEY:
-        return len(value) >= (_SHORTEST_PASSWORD if found["sign"] or found["opening"] else 8) and looks_like_password(
-            value
-        )
-    if found["password"]:
+    if _is_resource(text, found):
+        return False
+    if found["sign"] == "," or (found["password"] and _NO_PASSWORD.search(found["rest"])):
+        return len(value) >= _SHORTEST_MIXED_KEY and _is_mixed(value)
+    return _is_password(found, value) if found["password"] else _is_key(found, value)
+
+
+def _is_resource(text: str, found: re.Match[str]) -> bool:
+    """Say whether the name is one of a cloud's resources: `arn:aws:...:secret:name`, `AWS::IAM::AccessKey`."""
+    before = text[max(0, found.start() - _LONGEST_RESOURCE) : found.start()]
+    return before.endswith(":") or "::" in before.rpartition('"')[2] or found["rest"].lower().startswith("smanager")
+
+
+def _is_password(found: re.Match[str], value: str) -> bool:
+    if found["purpose"]:
+        return looks_chosen(value)
+    if len(value) >= _SHORTEST_KEY:
         return looks_random(value) or looks_like_password(value)
-    return len(value) >= _SHORTEST_KEY and looks_random(value)
+    shortest = _SHORTEST_PASSWORD if found["sign"] or found["opening"] or found["particle"] else 7
+    return len(value) >= shortest and looks_like_password(value)
+
+
+def _is_key(found: re.Match[str], value: str) -> bool:
+    if len(value) < _SHORTEST_KEY:
+        return len(value) >= _SHORTEST_MIXED_KEY and bool(found["sign"]) and _is_mixed(value)
+    return not found["purpose"] and looks_random(value)
+
+
+def _is_mixed(value: str) -> bool:
+    """Say whether letters and digits take turns as in random text, and not as in `page12` or `2026-11-18`."""
+    kinds = [char.isdigit() for char in value if char.isalnum()]
+    return sum(one != other for one, other in pairwise(kinds)) >= 4 and looks_random(value)
 
 
 def _is_said(text: str, found: re.Match[str]) -> bool:
     """Say whether name and value belong together: after a mere blank only in `--token value` and `PASSWORD 'value'`."""
-    if found["sign"]:
+    if found["sign"] == ">":
+        return _TAG_ENDS.match(text, found.end("value")) is not None
+    if found["sign"] or found["particle"]:
         return True
     if found["verb"]:
         return found["verb"].lower() != "to" or bool(found["opening"])
@@ -102,104 +173,14 @@ def _is_said(text: str, found: re.Match[str]) -> bool:
 
 
 def _value(found: re.Match[str]) -> str:
-    """Return the value without the punctuation of its sentence and the parameters that follow it in an address."""
-    return _NEXT_PARAMETER.split(found["value"], maxsplit=1)[0].rstrip(".,:!?*")
+    """Return the value without the punctuation of its sentence and the parameters that follow it in an address.
+
+    A password may end in ! or ?, so these count as part of it.
+    """
+    value = _NEXT_PARAMETER.split(found["value"], maxsplit=1)[0]
+    return value.rstrip(".,:*") if found.re is _ASSIGNMENT and found["password"] else value.rstrip(".,:!?*")
 
 
 def _span(found: re.Match[str], kind: str) -> Span:
     start = found.start("value")
     return start, start + len(_value(found)), kind
-
-
-# --- what values look like -----------------------------------------------------------------------
-
-_PLACEHOLDER = re.compile(
-    r"(?x) ^(?:"
-    r" <.* | \[.* | \{.* | \$[{(].* | \$[A-Z_][A-Z0-9_]* | \$[a-z_]+ | %\(?[A-Za-z_]+\)?[%s]? | \#\{.* | &[a-z]+;.*"
-    r" | \.{2,}.* | \*{2,}.* | [xX]{3,}[\W_]?.* | -+ | _+ | .*\$\{.* | .*\{\{.* | [A-Za-z_][\w.]*\(.* | .*::.* | .*->.*"
-    r")$"
-)
-_PLACEHOLDER_WORDS = re.compile(
-    r"(?ix) ^(?:"
-    r" (?:your|my|some|the|an?|this|that|insert|enter|put|add|set|use|new|old|test|sample|demo|fake|dummy|mock)"
-    r"    [-_ ][a-z_ -]*"
-    r" | .*(?:example|placeholder|changeme|change[-_]me|redacted|not[-_]?set|goes[-_]?here|[-_]here$).*"
-    r" | (?:process|os|sys|env|self|this|config|settings|cfg|secrets?|vars?|params?|args?|opts?|options|request|req"
-    r"    |ctx|context|data|input|props|state|import|module|window|document|std)[.\[(].*"
-    r" | (?:none|null|nil|true|false|undefined|empty|required|optional|string|bytes|number|boolean|integer|object"
-    r"    |array)\b.*"
-    r" | (?:pass(?:word|wd|phrase)?|secret|token|key|pwd|user(?:name)?|admin|root|guest|postgres|mysql|redis)\d{0,3}"
-    r")$"
-)
-_LOOKED_AT = 120  # characters of a value; randomness shows within a few dozen
-_LONGEST_PLACEHOLDER = 120  # characters
-_NAME_CHAIN = re.compile(r"[A-Za-z_][A-Za-z_]*(?:[._/:-][A-Za-z_][A-Za-z_]*)*[.,:;!?]*")  # words, no digit anywhere
-_PATH = re.compile(r"(?:\.{0,2}/|~/|[A-Za-z]:\\|[a-z]+://)")
-_WORD_ENDS = re.compile(r"[_\-./:]+")
-_HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_VOWEL = re.compile(r"[aeiouyAEIOUY]")
-_NUMBERS = re.compile(r"[\d.,:/_+\- ]+[a-zA-Z%]{0,3}")  # amounts, dates, versions, addresses
-_SYMBOLS = frozenset("!@#$%^&*?~+=|\\")
-
-
-def _bits_per_character(text: str) -> float:
-    """Return the Shannon entropy of the characters: 0 for one letter repeated, about 4 for 24 random ones."""
-    length = len(text)
-    return -sum(count / length * math.log2(count / length) for count in Counter(text).values())
-
-
-def is_placeholder(value: str) -> bool:
-    """Say whether a value only stands for a secret: `<token>`, `$TOKEN`, `your-key-here`, a call."""
-    start = value[:_LONGEST_PLACEHOLDER]
-    return _PLACEHOLDER.match(start) is not None or _PLACEHOLDER_WORDS.match(start) is not None
-
-
-def _is_identifier(value: str) -> bool:
-    """Say whether a value is a name from a program: words joined by capitals, _, - or dots, a number among them.
-
-    Random words are short: 16 random letters and digits fall into ten of them.
-    """
-    if not value.isascii() or not value.replace("_", "").replace("-", "").replace(".", "").replace(":", "").isalnum():
-        return False
-    letters = pieces = 0
-    for word in filter(None, _WORD_ENDS.split(value)):
-        humps = _HUMPS.findall(word)
-        if sum(hump.isdigit() for hump in humps) > 1:
-            return False
-        for hump in humps:
-            if hump.isalpha():
-                letters, pieces = letters + len(hump), pieces + 1
-                if len(hump) > 3 and not _VOWEL.search(hump):
-                    return False
-    return pieces > 0 and letters >= 3.5 * pieces
-
-
-def looks_random(value: str) -> bool:
-    """Say whether a long value is random, as keys are, and no word, name, path, number or date."""
-    value = value[:_LOOKED_AT]
-    if _NUMBERS.fullmatch(value) or _PATH.match(value) or _is_identifier(value):
-        return False
-    has_digit = any(map(str.isdigit, value))
-    if not has_digit and not _switches_case(value):
-        return False
-    # 16 random hex digits have 3.2 bits on average, and hardly ever below 2.5; repeated words and counters have less.
-    return _bits_per_character(value) >= (2.5 if has_digit else 3.0)
-
-
-def looks_like_password(value: str) -> bool:
-    """Say whether a short value is a password somebody chose: letters with digits or symbols among them."""
-    value = value[:_LOOKED_AT]
-    if _switches_case(value, shortest=8) and not _is_identifier(value):
-        return True
-    if _NUMBERS.fullmatch(value) or _PATH.match(value) or _NAME_CHAIN.fullmatch(value):
-        return False
-    letters = sum(map(str.isalpha, value))
-    others = sum(char.isdigit() or char in _SYMBOLS for char in value)
-    return letters >= 2 and others >= 1 and _bits_per_character(value) >= 2.0
-
-
-def _switches_case(value: str, *, shortest: int = 12) -> bool:
-    """Say whether case changes as often as in random text, which is more often than in camelCase and Headline-Case."""
-    letters = [char for char in value if char.isalpha()]
-    changes = sum(one.isupper() != other.isupper() for one, other in pairwise(letters))
-    return len(letters) >= shortest and changes * 3 >= len(letters)

@@ -7,11 +7,12 @@ digits decide whether any pattern is tried, and then only where the literal or t
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from notewell.text.redaction.assignments import assigned_secrets, is_placeholder, looks_random
+from notewell.text.redaction.assignments import assigned_secrets
+from notewell.text.redaction.contexts import secrets_in_context
 from notewell.text.redaction.kinds import (
     BASE64,
     BEGINNINGS,
@@ -21,11 +22,14 @@ from notewell.text.redaction.kinds import (
     RUN,
     RUN_WITH_SIGNS,
     Kind,
+    Marked,
 )
+from notewell.text.redaction.marks import MARK
+from notewell.text.redaction.values import is_placeholder, looks_random
 
 _Place = tuple[int, int, str, int]  # first character, the one after the last, kind, certainty: 0 is the highest
 
-_SIGNS = b"+/=%.~@:$"
+_SIGNS = b"+/=%.~@:$|,;?&\"'"
 
 
 def _table(signs: bytes) -> bytes:
@@ -39,15 +43,24 @@ def _table(signs: bytes) -> bytes:
 _TABLE, _NEEDLE = _table(b"_-"), b"x" * RUN
 _TABLE_WITH_SIGNS, _NEEDLE_WITH_SIGNS = _table(b"_-" + _SIGNS), b"x" * RUN_WITH_SIGNS
 
-_URL_PASSWORD = re.compile(r"://[^\s:/?#@\"'`<>\[\]]{0,128}:(?!\d{1,5}[/?#])(?P<value>[^\s/@\"'`<>\[\]]{1,512})@")
+_IN_NAMES = b"abcdefghijklmnopqrstuvwxyz_-" + _SIGNS
+
+_URL_PASSWORD = re.compile(
+    r"://[^\s:/?#@\"'`<>\[\]]{0,128}:(?!\d{1,5}[/?#])(?P<value>[^\s/@\"'`<>\[\]]{3,512})@(?!example\.)"
+)
 _KEY_BEGINS = re.compile(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
 _KEY_ENDS = re.compile(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}|-{4,5} ?BEGIN ")
 # What follows the first line of a key that was cut off: lines of base64, headers, ends of line, also escaped ones.
 _KEY_BODY = re.compile(
     r"(?:\s+|\\+[nr]|[>|*\"'+,]|(?:Proc-Type|DEK-Info|Version|Comment|Hash)[:][^\n\\]*|[A-Za-z0-9+/=]{16,})*"
 )
+_KEY_LINE = re.compile(r"[A-Za-z0-9+/=]{16}")
+_PUTTY_LINES = re.compile(r"Private-Lines: \d{1,4}((?:\r?\n[A-Za-z0-9+/=]{4,80}){1,400})")
 _BROKEN = re.compile(r"\\?[ \t]*\r?\n[ \t]*(?:[>|#*][ \t]*)?")
 _LINE_END = re.compile(r"[A-Za-z0-9_.+/=$%-]{0,4}[ \t]*\\?\r?\n")  # a few characters may belong to what follows
+_AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+=_])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=_])")
+_AWS_REACH = 160  # characters between the two keys of a pair: a few words, or the columns of a CSV file
+_FEWEST_CHARACTERS = 8  # different ones in a token; 16 random hex digits have 10 on average
 _LONGEST_KEY = 20_000  # characters; a 16,384-bit RSA key has about 13,000
 
 
@@ -59,56 +72,90 @@ class Secret:
     end: int
     kind: str
     value: str
+    certainty: int  # 0 is the highest
 
 
 def find_secrets(text: str) -> list[Secret]:
-    """Return the secrets of a text, first to last; none overlaps another."""
-    places = list(_places(text))
-    if not places:
-        return []
-    return [Secret(start, end, kind, _value(text, start, end)) for start, end, kind, _ in _apart(places)]
+    """Return the secrets of a text, first to last; none overlaps another, or a mark."""
+    secrets = [
+        Secret(start, end, kind, _value(text, start, end), certainty) for start, end, kind, certainty in _places(text)
+    ]
+    secrets += _disguised(text)
+    return _apart(text, secrets) if secrets else []
 
 
 def _places(text: str) -> Iterator[_Place]:
     plain = text.encode("ascii", "replace")  # one byte a character: positions stay
-    if _NEEDLE_WITH_SIGNS in plain.translate(_TABLE_WITH_SIGNS):
-        for kind in BASE64:
-            if kind.beginnings[0] in text:
-                yield from _with_base64(text, kind)
-        for literal, kind in MARKED.items():
-            if literal in text:
-                yield from _marked(text, kind)
-    yield from _prefixed(text, plain.translate(_TABLE))
-    if "PRIVATE KEY" in text:
+    runs = list(_runs(plain, _TABLE_WITH_SIGNS, _NEEDLE_WITH_SIGNS))
+    if runs:
+        yield from _with_literals(text, runs)
+        yield from _prefixed(text, _runs(plain, _TABLE, _NEEDLE))
+    if b"PRIVATE KEY" in plain or b"Private-Lines:" in plain:
         yield from _private_keys(text)
-    if "://" in text:
+    if b"://" in plain:
         yield from _url_passwords(text)
-    for start, end, name in assigned_secrets(text):
+    lowered = plain.lower()
+    for start, end, name in secrets_in_context(text, lowered):
+        yield start, end, name, 2
+    for start, end, name in assigned_secrets(text, lowered):
         yield start, end, name, 3
 
 
-def _prefixed(text: str, runs: bytes) -> Iterator[_Place]:
-    end = done = 0
-    begin = runs.find(_NEEDLE)
+def _runs(plain: bytes, table: bytes, needle: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where the long runs are that could be random, not of small letters alone as names of programs are."""
+    runs = plain.translate(table)
+    begin = runs.find(needle)
     while begin >= 0:
-        first = max(end, begin - LONGEST_BEGINNING)
-        end = runs.find(b" ", begin + RUN)
-        end = len(text) if end < 0 else end
+        end = runs.find(b" ", begin + len(needle))
+        end = len(runs) if end < 0 else end
+        if plain[begin:end].translate(None, _IN_NAMES):
+            yield begin, end
+        begin = runs.find(needle, end)
+
+
+def _prefixed(text: str, runs: Iterator[tuple[int, int]]) -> Iterator[_Place]:
+    end = done = 0
+    for begin, run_end in runs:
+        first, end = max(end, begin - LONGEST_BEGINNING), run_end
         for beginning in BEGINNINGS.finditer(text, first, end):
             if beginning.start() < done:  # inside of the token before
                 continue
             for place in _token_at(text, beginning.start(), BY_BEGINNING[beginning.group()]):
                 done = place[1]
                 yield place
-        begin = runs.find(_NEEDLE, end)
+                if place[2] == "aws-access-key":
+                    yield from _aws_secret(text, done)
 
 
-def _with_base64(text: str, kind: Kind) -> Iterator[_Place]:
-    (beginning,) = kind.beginnings
-    at = text.find(beginning)
-    while at >= 0:
-        yield from _token_at(text, at, (kind,))
-        at = text.find(beginning, at + 1)
+def _aws_secret(text: str, at: int) -> Iterator[_Place]:
+    """Yield the secret key that stands close behind an access key, in a CSV file or a sentence."""
+    found = _AWS_SECRET.search(text, at, at + _AWS_REACH)
+    if found and looks_random(found.group()):
+        yield *found.span(), "aws-secret-key", 1
+
+
+def _with_literals(text: str, runs: Sequence[tuple[int, int]]) -> Iterator[_Place]:
+    """Yield the tokens that have a literal in a long run: it is looked for in these runs alone, put side by side."""
+    parts: list[str] = []
+    starts: list[int] = []
+    origins: list[int] = []
+    length = done = 0
+    for begin, end in runs:
+        first = max(done, begin - LONGEST_BEGINNING)
+        done = end
+        parts.append(text[first:end])
+        starts.append(length)
+        origins.append(first)
+        length += end - first + 1
+    joined = " ".join(parts)
+    for kind in (*BASE64, *MARKED):
+        (literal,) = kind.beginnings
+        at = joined.find(literal)
+        while at >= 0:
+            piece = bisect_right(starts, at) - 1
+            origin = origins[piece] + at - starts[piece]
+            yield from _marked_at(text, origin, kind) if isinstance(kind, Marked) else _token_at(text, origin, (kind,))
+            at = joined.find(literal, at + 1)
 
 
 def _token_at(text: str, at: int, kinds: Sequence[Kind]) -> Iterator[_Place]:
@@ -122,14 +169,19 @@ def _token_at(text: str, at: int, kinds: Sequence[Kind]) -> Iterator[_Place]:
             unwrapped = unwrapped or _unwrapped_after(text, at)
             end = unwrapped.end_of(kind.pattern, end)
         if end is not None:
-            yield at, end, kind.name, 0
+            start = found.start(found.re.groups and 1) if found else at
+            token = text[start:end]
+            # A row of x is no token, nor is AKIAIOSFODNN7EXAMPLE of the manuals.
+            is_sample = len(set(token)) < _FEWEST_CHARACTERS or "EXAMPLE" in token
+            if not is_sample and (not kind.random or looks_random(token)):
+                yield start, end, kind.name, 0
             return
 
 
-def _marked(text: str, kind: Kind) -> Iterator[_Place]:
-    for found in kind.pattern.finditer(text):
-        start, end = found.span(found.re.groups and 1)
-        yield start, end, kind.name, 1
+def _marked_at(text: str, at: int, kind: Marked) -> Iterator[_Place]:
+    found = kind.pattern.match(text, at - kind.back) if at >= kind.back else None
+    if found:
+        yield *found.span(found.re.groups and 1), kind.name, 1
 
 
 def _url_passwords(text: str) -> Iterator[_Place]:
@@ -148,19 +200,27 @@ def _private_keys(text: str) -> Iterator[_Place]:
         if ends and "END" in ends.group():
             at = ends.end()
         else:
-            body = _KEY_BODY.match(text, begins.end(), ends.start() if ends else len(text))
+            last = ends.start() if ends else min(len(text), begins.end() + _LONGEST_KEY)
+            body = _KEY_BODY.match(text, begins.end(), last)
             at = begins.end() + len(body.group().rstrip()) if body else begins.end()
-        yield begins.start(), at, "private-key", 0
+        if _KEY_LINE.search(text, begins.end(), at):  # else a program only names the line
+            yield begins.start(), at, "private-key", 0
+    for lines in _PUTTY_LINES.finditer(text):
+        yield *lines.span(1), "putty-key", 0
 
 
-def _apart(places: list[_Place]) -> list[_Place]:
-    """Return the places without overlaps, in order; the surer one wins, then the longer one."""
-    kept: list[_Place] = []
-    for place in sorted(places, key=lambda place: (place[3], place[0] - place[1], place[0])):
-        at = bisect_left(kept, place)
-        before, after = kept[at - 1 : at] if at else [], kept[at : at + 1]
-        if all(other[1] <= place[0] for other in before) and all(place[1] <= other[0] for other in after):
-            kept.insert(at, place)
+def _apart(text: str, secrets: list[Secret]) -> list[Secret]:
+    """Return the secrets without overlaps, in order; the surer one wins, then the longer one."""
+    taken = bytearray(len(text))
+    if "[secret:" in text:
+        for mark in MARK.finditer(text):
+            taken[mark.start() : mark.end()] = b"x" * (mark.end() - mark.start())
+    kept: list[Secret] = []
+    for secret in sorted(secrets, key=lambda each: (each.certainty, each.start - each.end, each.start)):
+        if taken.find(b"x", secret.start, secret.end) < 0:
+            taken[secret.start : secret.end] = b"x" * (secret.end - secret.start)
+            kept.append(secret)
+    kept.sort(key=lambda each: each.start)
     return kept
 
 
@@ -225,3 +285,68 @@ def _unwrapped_after(text: str, at: int) -> _Unwrapped:
         length += ends - begins
         begins = found.end() if found else last
     return _Unwrapped("".join(parts), at - first, tuple(pieces))
+
+
+# --- tokens with escapes or invisible characters in them ------------------------------------------
+
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]+(?P<code>)")
+# %5F for _, also encoded twice; a blank or a control character would end a token anyway.
+_ESCAPE = re.compile("%(?:25){0,3}(?P<code>2[1-9A-Fa-f]|[3-6][0-9A-Fa-f]|7[0-9A-Ea-e])")
+_DISGUISE = re.compile(f"{_INVISIBLE.pattern.removesuffix('(?P<code>)')}|{_ESCAPE.pattern}")
+_REST_OF_WORD = re.compile(
+    f"(?:(?!{_ESCAPE.pattern.replace('?P<code>', '?:')})[^\\s\u00ad\u200b-\u200f\u2060-\u2064\ufeff])+"
+)
+_NAME_REACH = 80  # characters before a word in disguise: the name it is given to
+
+
+def _disguised(text: str) -> Iterator[Secret]:
+    """Yield the secrets that show only when percent escapes are decoded and invisible characters left out."""
+    escaped = _ESCAPE.search(text) is not None
+    invisible = not text.isascii() and _INVISIBLE.search(text) is not None
+    if not escaped and not invisible:
+        return
+    disguise = _ESCAPE if not invisible else _DISGUISE if escaped else _INVISIBLE
+    parts: list[str] = []
+    starts: list[int] = []  # where each part begins in the plain text
+    origins: list[int] = []  # and in the original
+    length = done = 0
+
+    def add(part: str, origin: int) -> None:
+        nonlocal length
+        if part:
+            parts.append(part)
+            starts.append(length)
+            origins.append(origin)
+            length += len(part)
+
+    for found in disguise.finditer(text):
+        if found.start() > done:  # the next word with a disguise; what is between does not matter
+            first = _word_start(text, found.start(), done)
+            add("\n", first)
+            done = first
+        add(text[done : found.start()], done)
+        add(chr(int(found["code"], 16)) if found["code"] else "", found.start())
+        done = found.end()
+        word = _REST_OF_WORD.match(text, done)
+        if word:
+            add(word.group(), done)
+            done = word.end()
+    plain = "".join(parts)
+
+    def original(position: int) -> int:
+        at = bisect_right(starts, position) - 1
+        return origins[at] + position - starts[at]
+
+    for start, end, kind, certainty in _places(plain):
+        begin, last = original(start), original(end - 1)
+        escape = _DISGUISE.match(text, last)
+        ends = escape.end() if escape else last + 1
+        if "\n" not in plain[start:end]:  # which stands between words
+            yield Secret(begin, ends, kind, plain[start:end], certainty)
+
+
+def _word_start(text: str, at: int, done: int) -> int:
+    """Return where the words begin that belong to a disguise: its own, and a name before it."""
+    word = max(text.rfind(blank, done, at) for blank in " \t\n\r")
+    first = max(done, word - _NAME_REACH)
+    return text.find(" ", first, word) + 1 or first
