@@ -96,7 +96,7 @@ def test_thousands_of_fuzzed_queries_raise_nothing(memory, seed):
             query, sync=False, min_score=0, fusion=fusions[number % 3], keyword_only=number % 4 == 0, explain=True
         )
         assert isinstance(answer, SearchAnswer)
-        assert answer.query == query
+        assert answer.query == (query if len(query) <= 400 else f"{query[:397]}...")  # a long one is cut
         assert all(0 <= hit.score <= 1 for hit in answer.hits)
         assert [hit.score for hit in answer.hits] == sorted((hit.score for hit in answer.hits), reverse=True)
 
