@@ -115,7 +115,7 @@ def test_thousands_of_fuzzed_queries_raise_nothing(memory, seed):
     ],
 )
 def test_a_query_of_100_kb(memory, query):
-    assert memory.search(query).query == query
+    assert memory.search(query).query == f"{query[:397]}..."
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_codex_reads_what_is_installed(home, workspace):
 
 def test_openclaw_probes_what_is_installed(home, workspace):
     need(node.OPENCLAW)
-    env = environment(home, OPENCLAW_HOME=str(home / "home"))
+    env = environment(home, OPENCLAW_STATE_DIR=str(home / "home" / ".openclaw"))
     install("openclaw", workspace, env)
     probed = node.run(node.OPENCLAW, "openclaw", "mcp", "probe", "memory", env=env, cwd=home)
     assert probed.returncode == 0, probed.stdout + probed.stderr

@@ -160,7 +160,7 @@ def test_codex_searches_and_cites(client_from_npm, home, indexed):
 
 def test_openclaw_probes_the_server(client_from_npm, home, indexed):
     client_from_npm(node.OPENCLAW)
-    environment = client_environment(home, OPENCLAW_HOME=str(home / "home"))
+    environment = client_environment(home, OPENCLAW_STATE_DIR=str(home / "home" / ".openclaw"))
     words = [word for argument in [*COMMAND[1:], "-w", str(indexed)] for word in ("--arg", argument)]
     added = node.run(
         node.OPENCLAW,

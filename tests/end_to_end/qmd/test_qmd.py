@@ -225,6 +225,7 @@ def test_without_vectors_an_empty_list_is_no_answer(open_memory, program):
 def test_real_vectors_of_a_tiny_model(open_memory, workspace, state, tmp_path, monkeypatch):
     """`qmd embed` and a typed `qmd query`; expansion and reranking need models that a test cannot bring."""
     monkeypatch.setenv("QMD_FORCE_CPU", "1")
+    monkeypatch.delenv("CI", raising=False)  # QMD runs no model where it is set
     program = Path(real_program(monkeypatch, node.QMD_WITH_MODELS))
     unranked = tmp_path / "qmd-without-reranking"
     unranked.write_text(
