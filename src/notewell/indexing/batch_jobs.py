@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from notewell.settings import BatchSettings
     from notewell.types import EmbedderIdentity
 
-FAILURE_LIMIT = 2  # OpenClaw's: after so many failed jobs the rest is embedded without jobs
+FAILURE_LIMIT = 2  # failed jobs after which the rest is embedded without jobs; OpenClaw's number
 WORTH_A_JOB = 100  # chunks; fewer are embedded at once for next to nothing, unless jobs were requested
 GROWTH = 1.5  # of the pause between two polls
 LONGEST_PAUSE_S = 60.0  # jobs take minutes to hours: a minute more does not matter

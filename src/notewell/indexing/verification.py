@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     KnownVectors = Callable[[EmbedderIdentity, Collection[str]], Mapping[str, Vector]]
 
 SAMPLES = 16  # queries before a switch: a table that is missing or empty fails the first one already
-COMPARED_QUERIES = 200  # of `verify`: words of so many chunks
-MATCHES_A_CHUNK = 10  # after so many, words of which each is in most chunks have been compared often enough
+COMPARED_QUERIES = 200  # of `verify`: the number of chunks whose words are compared
+MATCHES_A_CHUNK = 10  # matches compared per chunk; more would only repeat very common words
 ID_STEP = 1_000  # chunk ids asked for at once
 MOST_EMPTY_STEPS = 10_000  # 10 million ids that are gone; more churn than an index outlives without a rebuild
 SHOWN = 5  # findings of one kind that are spelt out

@@ -36,7 +36,7 @@ ODD_TEXTS = [
 
 
 def assert_unit_rows(rows: Matrix, count: int, embedder: Embedder) -> None:
-    """Fail unless there are so many rows of length 1, as float32."""
+    """Fail unless there is this number of rows of length 1, as float32."""
     assert rows.shape == (count, embedder.identity.dimensions)
     assert rows.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)

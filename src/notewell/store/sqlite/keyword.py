@@ -91,7 +91,7 @@ def _possible(db: Database, found: list[Row]) -> list[Row]:
 
 
 def rarity(rows: int, holding: int) -> float:
-    """Return how much FTS5 weighs a term that so many of the rows hold, as its bm25() computes it."""
+    """Return how much FTS5 weighs a term by the number of rows that contain it, as its bm25() computes it."""
     return max(math.log((rows - holding + 0.5) / (holding + 0.5)), 1e-6)
 
 
