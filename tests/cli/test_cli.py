@@ -15,8 +15,6 @@ import click
 import pytest
 
 from notewell import Memory, __version__
-from notewell.agents.install import CLIENTS
-from notewell.cli.agents import CLIENT_NAMES
 from notewell.cli.main import COMMANDS, cli
 from notewell.embedding.local.models import hub_file
 
@@ -671,10 +669,6 @@ def test_a_command_imports_only_its_own_module(name):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     shared = {"notewell.cli.main", "notewell.cli.options", "notewell.cli.terminal"}
     assert set(done.stdout.splitlines()[-1].split()) - shared == {f"notewell.cli.{COMMANDS[name].partition(':')[0]}"}
-
-
-def test_every_client_can_be_named():
-    assert tuple(CLIENTS) == CLIENT_NAMES
 
 
 def write_test_set(folder: Path) -> None:
