@@ -146,7 +146,7 @@ def smoothing(place: str, channels: Channels, matrix: Floats) -> Smoothing:
     return Smoothing(centre, scale.astype(np.float32), kept)
 
 
-def _rounded(values: Floats) -> Floats:
+def _rounded(values: NDArray[np.floating[Any]]) -> Floats:
     return np.asarray(np.round(values * 64) / 64, np.float32)
 
 

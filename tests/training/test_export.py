@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from training.export import export, float_pass, load_weights, write_card
 
 from tests.embedding.local.exported_model import ADDED_WORDS, tiny_tokenizer, tiny_weights, write_exported_folder
-from training.export import export, float_pass, load_weights, write_card
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_ids_that_the_library_reads_differently_are_refused(tmp_path):
 def test_rows_that_do_not_fit_the_tokenizer_are_refused(tmp_path):
     (tmp_path / "tokenizer.json").write_text(json.dumps(tiny_tokenizer()), "utf-8")
     np.savez(tmp_path / "weights.npz", **tiny_weights(10))
-    with pytest.raises(SystemExit, match="tokens, .* has 10 rows"):
+    with pytest.raises(SystemExit, match=r"tokens, .* has 10 rows"):
         export(tmp_path / "weights.npz", tmp_path / "tokenizer.json", tmp_path / "out")
 
 

@@ -12,9 +12,10 @@ import pytest
 
 pytest.importorskip("onnx", reason="onnx writes the model of these tests")
 
+from training.export import CALIBRATION, Weights, export
+
 from notewell.embedding.local.models import memory_model_folder
 from notewell.embedding.local.token_ids import _visible_bytes
-from training.export import CALIBRATION, Weights, export
 
 WIDTH, INNER, LAYERS, TOKENS = 96, 192, 3, 514
 ADDED_WORDS = (
@@ -94,12 +95,12 @@ def tiny_weights(rows: int, seed: int = 0) -> Weights:
     for layer in range(LAYERS):
         shapes = {"qkv": (3 * WIDTH, WIDTH), "ao": (WIDTH, WIDTH), "f1": (INNER, WIDTH), "f2": (WIDTH, INNER)}
         for name, shape in shapes.items():
-            weights[f"l{layer}.{name}.w"] = matrix(*shape)
+            weights[f"l{layer}.{name}.w"] = matrix(*shape, size=0.15)
             weights[f"l{layer}.{name}.b"] = matrix(shape[0])
         for name in ("aln", "fln"):
             weights[f"l{layer}.{name}.w"] = 1 + matrix(WIDTH)
             weights[f"l{layer}.{name}.b"] = matrix(WIDTH)
-        weights[f"l{layer}.aln.w"][7] = 20
+        weights[f"l{layer}.f1.w"][7] = 8 * weights[f"l{layer}.f1.w"][7]
     return weights
 
 
