@@ -42,7 +42,7 @@ MAX_TOKENS = 512
 CONTRIB = "com.microsoft"
 
 # How much of a channel's size the weights take over, and how many channels stay floating point; chosen on Granite's own
-# weights by the cosine to the float pass (mean of 86 texts: .9956 with no channel kept, .9987 with these).
+# weights and 66 training texts by the cosine to the float pass: .9962 with no channel kept, .9989 with these.
 SMOOTHING = {"x": 0.9, "o": 0.8, "a": 0.65, "g": 0.7}
 KEPT_CHANNELS = 4
 STEPS = 8  # smoothing factors are rounded to 1/8 of a power of two: another processor's rounding must not show
