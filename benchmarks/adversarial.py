@@ -101,7 +101,7 @@ def functions() -> dict[str, Callable[[str], Any]]:
         "chunk_document lines": chunks("lines"),
         "chunk_message": lambda text: chunk_message(SpokenLine(1, text.replace("\n", " "), 1)),
         "split_front_matter": split_front_matter,
-        "is_private": lambda text: is_private("memory/a.md", split_front_matter(text)[0], text),
+        "is_private": lambda text: is_private("memory/a.md", text),
         "make_snippet": lambda text: make_snippet(text, {"a": 1.0, "memory": 2.0}),
         "explained_in": lambda text: explained_in(text, "aab"),
         "query_terms": query_terms,
