@@ -40,6 +40,11 @@ def is_session_file(path: str) -> bool:
     return path.lower().endswith(SESSION_ENDING)
 
 
+# Times the length of a corrupt text that may be looked at for objects of several lines, which may never end; those on one
+# line, as the store writes them, are found in any case.
+_MOST_LOOKS = 8
+
+
 class SessionText(NamedTuple):
     """The messages of a session file, and why it cannot be read as a whole, if it cannot."""
 
@@ -120,6 +125,7 @@ def whole_elements(text: str) -> Iterator[tuple[int, Any]]:
     array = MESSAGE_ARRAY.search(text)
     position = array.end() if array else 0
     number = text.count("\n", 0, position) + 1
+    budget = _MOST_LOOKS * len(text)
     while position < len(text):
         end = text.find("\n", position)
         end = len(text) if end < 0 else end
@@ -128,7 +134,8 @@ def whole_elements(text: str) -> Iterator[tuple[int, Any]]:
             return
         if line.startswith("{"):
             start = text.index("{", position)
-            stop = _end_of_value(text, start)
+            stop, looked_at = _end_of_value(text, start, whole_text=budget > 0)
+            budget -= looked_at
             yield number, parse_json5(text[start:stop]) if stop else None
             if stop:
                 following = text.find("\n", stop)
@@ -139,18 +146,24 @@ def whole_elements(text: str) -> Iterator[tuple[int, Any]]:
         position = end + 1
 
 
-def _end_of_value(text: str, start: int) -> int | None:
-    """Return where the object that begins here ends, if it is valid; first its own line is tried, then more of them."""
+def _end_of_value(text: str, start: int, *, whole_text: bool) -> tuple[int | None, int]:
+    """Return where the object that begins here ends, if it is valid, and how many characters were looked at in vain.
+
+    First its own line is tried, then, with `whole_text`, all that follows.
+    """
     line_end = text.find("\n", start)
-    line = text[start : line_end if line_end >= 0 else len(text)].rstrip().rstrip(",")
-    for candidate in (line, text[start:]):
+    line_end = line_end if line_end >= 0 else len(text)
+    looked_at = 0
+    for end in (line_end, len(text)) if whole_text else (line_end,):
+        candidate = text[start:end]
         try:
             stop = container_at(candidate).end
             parse_object(candidate[:stop])
-        except Json5Error:
+        except Json5Error as error:
+            looked_at += len(candidate) if error.position is None else error.position
             continue
-        return start + stop
-    return None
+        return start + stop, looked_at
+    return None, looked_at
 
 
 def _lines_of_elements(text: str, count: int) -> list[int]:
