@@ -3,8 +3,9 @@
     python -m benchmarks.adversarial [--only NAME] [--size CHARACTERS] [--show SECONDS]
 
 Each string is made at n and 4n characters. The exponent is the slope of the time between them (2n in the middle would
-not change the line through all three): 1 is linear, 2 quadratic. Where it is above 1.2, it is measured again, and then at
-4n and 16n: what only leaves the processor's cache on the way is linear there, and what is quadratic is not. It fails when one is still above 1.2. All functions take about 8 minutes.
+not change the line through all three): 1 is linear, 2 quadratic. Where it is above 1.2, it is measured again, and then
+at 4n and 16n: what only leaves the processor's cache on the way is linear there, and what is quadratic is not. It fails
+when one is still above 1.2. All functions take about 12 minutes.
 """
 
 from __future__ import annotations

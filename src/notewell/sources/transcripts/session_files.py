@@ -40,8 +40,8 @@ def is_session_file(path: str) -> bool:
     return path.lower().endswith(SESSION_ENDING)
 
 
-# Times the length of a corrupt text that may be looked at for objects of several lines, which may never end; those on one
-# line, as the store writes them, are found in any case.
+# How many times the length of a corrupt text is looked at for objects of several lines, which may never end. Those on
+# one line, as the store writes them, are found in any case.
 _MOST_LOOKS = 8
 
 
