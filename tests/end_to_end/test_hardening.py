@@ -135,7 +135,7 @@ def test_an_empty_folder_in_the_place_of_the_workspace_is_an_error(notes, tmp_pa
         memory.conversations.create("old")
         notes.rename(tmp_path / "moved")
         notes.mkdir()
-        with pytest.raises(WorkspaceError, match="an empty folder is in its place"):
+        with pytest.raises(WorkspaceError, match="a folder without notes is in its place"):
             CALLS[call](memory)
         assert not list(notes.iterdir())
         notes.rmdir()
@@ -149,7 +149,7 @@ def test_a_workspace_deleted_and_made_again_empty_is_an_error(notes):
         memory.index()
         shutil.rmtree(notes)
         notes.mkdir()
-        with pytest.raises(WorkspaceError, match="an empty folder is in its place"):
+        with pytest.raises(WorkspaceError, match="a folder without notes is in its place"):
             memory.search("pelican")
         assert not list(notes.iterdir())
 

@@ -112,7 +112,7 @@ class WorkspaceInUse:
         names = self._names()
         is_same = folder == self._folder or not self._had_marks
         if not (names if is_same else names.intersection(MARKS)):
-            raise _gone(self.path, ", and an empty folder is in its place")
+            raise _gone(self.path, ", and a folder without notes is in its place")
         self._folder, self._had_state = folder, has_state
 
     def _names(self) -> set[str]:

@@ -16,6 +16,7 @@ _KEYWORDS_BEYOND_ASCII = ("密码", "密碼", "口令", "パスワード", "暗�
 _SHORTEST_PASSWORD = 6
 _SHORTEST_KEY = 16  # below it a value given to `token` or `key` is a count, a name or a word
 _SHORTEST_MIXED_KEY = 12
+_LOOKED_AT = 120  # characters of a value
 _SHORTEST_PLAIN_KEY = 20  # where only the value says that it is one
 _NO_SECRET_KEY = re.compile(r"(?:public|pub|primary|foreign|sort|cache|partition|group|host)[ _-]?$", re.IGNORECASE)
 
@@ -161,7 +162,7 @@ def _is_key(found: re.Match[str], value: str) -> bool:
 
 def _is_mixed(value: str) -> bool:
     """Say whether letters and digits take turns as in random text, and not as in `page12` or `2026-11-18`."""
-    kinds = [char.isdigit() for char in value if char.isalnum()]
+    kinds = [char.isdigit() for char in value[:_LOOKED_AT] if char.isalnum()]
     return sum(one != other for one, other in pairwise(kinds)) >= 4 and looks_random(value)
 
 
