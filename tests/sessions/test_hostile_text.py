@@ -91,3 +91,9 @@ def test_the_layout_of_a_deep_text_is_read_without_recursion():
     text = "{a: " + "[" * 50_000 + "]" * 50_000 + "}"
     (item,) = container_at(text).items
     assert (item.name, item.value_end) == ("a", len(text) - 1)
+
+
+@pytest.mark.parametrize("line", ["\n", "\r\n", " \n"])
+def test_many_blank_lines_are_read_once(line):
+    """The list of messages was looked for from each blank line on: this took minutes."""
+    assert read_messages((line * 300_000).encode()).is_corrupt

@@ -30,7 +30,7 @@ MESSAGES = Layout(
 
 _END_MARK = f"\n{MESSAGES.end_mark}".encode()
 _END_FIELD = re.compile(rf"^\s*{MESSAGES.end_field}: (\d+)".encode(), re.MULTILINE)
-MESSAGE_ARRAY = re.compile(r"""^\s*["']?messages["']?\s*:\s*\[""", re.MULTILINE)
+MESSAGE_ARRAY = re.compile(r"""^[^\S\n]*["']?messages["']?\s*:\s*\[""", re.MULTILINE)
 
 NumberedMessage = tuple[int, Message]  # the 1-based line where it begins, and the message
 
