@@ -220,6 +220,13 @@ CALLS = {
         lambda memory: memory.files("memory"),
     ],
     "get": [*(lambda memory, path=path: memory.get(path) for path in HIDDEN_PATHS)],
+    "list": [
+        Memory.list,
+        lambda memory: memory.list(source="sessions"),
+        lambda memory: memory.list(by="main", limit=50),
+        *(lambda memory, path=path: memory.list(path=path) for path in HIDDEN_PATHS),
+    ],
+    "history": [*(lambda memory, path=path: memory.history(f"{path}#L3") for path in HIDDEN_PATHS)],
     "session_context": [
         lambda memory: memory.session_context(today=date(2026, 11, 3)).report(),
         lambda memory: memory.session_context(today=date(2026, 11, 2)).text,
@@ -329,6 +336,8 @@ SURFACES = {
     "async": [lambda memory: asyncio.run(asked_async(memory))],
     "command search": [command("search", word, "--json", "--min-score", "0") for word in WORDS],
     "command get": [command("get", path, "--json") for path in HIDDEN_PATHS],
+    "command list": [command("list", "--json"), command("list", "--path", "memory/private")],
+    "command history": [command("history", "MEMORY.md#L3")],
     "command prompt": [command("prompt")],
 }
 

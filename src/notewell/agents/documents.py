@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         Hit,
         IndexPreview,
         IndexReport,
+        Listed,
+        MemoryList,
         NoteText,
         Remembered,
         SearchAnswer,
@@ -78,6 +80,41 @@ def note_document(note: NoteText) -> Json:
         "lines": note.line_count,
         "truncated": note.truncated,
         "nextFrom": note.next_first_line,
+    }
+
+
+def listed_document(item: Listed) -> Json:
+    """Return an entry, a note or a conversation of a list; what only entries have is left out of the others."""
+    document = {
+        "kind": item.kind,
+        "path": item.path,
+        "citation": item.citation,
+        "text": item.text,
+        "when": item.when.isoformat(timespec="seconds"),
+        "source": item.source,
+    }
+    if item.kind != "entry":
+        return document
+    return document | {
+        "startLine": item.first_line,
+        "endLine": item.last_line,
+        "entry": item.entry,
+        "author": item.author,
+        "origin": item.origin,
+        "category": item.category,
+        "importance": item.importance,
+        "replaces": list(item.replaces),
+        "replacedBy": item.replaced_by,
+        "replacedAt": item.replaced_at.isoformat(timespec="seconds") if item.replaced_at else None,
+    }
+
+
+def list_document(found: MemoryList) -> Json:
+    """Return what a memory holds."""
+    return {
+        "items": [listed_document(item) for item in found.items],
+        "total": found.total,
+        "problems": [asdict(problem) for problem in found.problems],
     }
 
 

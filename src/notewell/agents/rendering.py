@@ -18,6 +18,8 @@ if TYPE_CHECKING:
         Hit,
         IndexPreview,
         IndexReport,
+        Listed,
+        MemoryList,
         Remembered,
         SearchAnswer,
         Status,
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     Style = Callable[[str], str]
 
+MAX_FIRST_LINE = 90  # characters of an entry in a list
 MAX_TITLE = 48  # characters in a list of sessions, whose lines also show an id, a time and a count
 
 
@@ -46,6 +49,39 @@ def search_lines(answer: SearchAnswer, *, strong: Style = _plain, faint: Style =
             yield f"  {line}".rstrip()
         if hit.explanation is not None:
             yield "  " + faint(" ".join(f"{name}={value}" for name, value in hit.explanation.items()))
+
+
+def list_lines(found: MemoryList, *, strong: Style = _plain, faint: Style = _plain) -> Iterator[str]:
+    """Yield one line per entry, note or conversation: its day, its citation and how it begins."""
+    if not found.items:
+        yield "nothing found"
+    for item in found.items:
+        about = " ".join(filter(None, (item.entry, item.author and f"by {item.author}", _standing(item))))
+        text = _shortened(item.text.split("\n", 1)[0], MAX_FIRST_LINE)
+        yield f"{item.when:%Y-%m-%d}  {strong(item.citation)}  {text}" + (faint(f"  ({about})") if about else "")
+    if found.total > len(found.items):
+        yield faint(f"{len(found.items):,} of {found.total:,} shown; see more with --limit")
+
+
+def history_lines(entries: Iterable[Listed], *, strong: Style = _plain, faint: Style = _plain) -> Iterator[str]:
+    """Yield every entry whole, with its author, its time and what became of it."""
+    for number, item in enumerate(entries):
+        if number:
+            yield ""
+        made = (item.author and f"by {item.author}", item.origin and f"from {item.origin}", _standing(item))
+        about = ", ".join(filter(None, (item.entry, f"{item.when:%Y-%m-%d %H:%M}", *made)))
+        yield f"{strong(item.citation)}  {faint(about)}"
+        yield from (f"  {line}".rstrip() for line in item.text.split("\n"))
+
+
+def _standing(item: Listed) -> str:
+    if item.replaced_by:
+        return f"replaced{f' {item.replaced_at:%Y-%m-%d}' if item.replaced_at else ''} by {item.replaced_by}"
+    return f"replaces {', '.join(item.replaces)}" if item.replaces else ""
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
 def report_lines(report: IndexReport) -> Iterator[str]:

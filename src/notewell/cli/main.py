@@ -21,6 +21,8 @@ COMMANDS = {  # name -> function below notewell.cli; its module is imported only
     "index": "indexing:index",
     "search": "reading:search",
     "get": "reading:get",
+    "list": "reading:list_",
+    "history": "reading:history",
     "remember": "writing:remember",
     "forget": "writing:forget",
     "sessions": "sessions:sessions",

@@ -65,6 +65,8 @@ class AsyncMemory:
     search = _in_thread(Memory.search)
     files = _in_thread(Memory.files)
     get = _in_thread(Memory.get)
+    list = _in_thread(Memory.list)
+    history = _in_thread(Memory.history)
     session_context = _in_thread(Memory.session_context)
     status = _in_thread(Memory.status)
     unsearched_conversations = _in_thread(Memory.unsearched_conversations)

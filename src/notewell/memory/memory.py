@@ -6,7 +6,7 @@ import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from notewell.errors import BackendError, MemoryDisabledError, PathRefusedError
 from notewell.indexing.plan import SyncPolicy
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
         ForgetReport,
         IndexPreview,
         IndexReport,
+        Listed,
+        MemoryList,
         NoteText,
         Price,
         ProgressCallback,
@@ -389,6 +391,49 @@ class Memory:
         if parts.transcripts and parts.transcripts.may_hold(path):
             return read_transcript(parts.transcripts, path, first_line=first_line, lines=lines)
         return read_note(parts.notes, path, first_line=first_line, lines=lines)
+
+    def list(
+        self,
+        *,
+        since: str | date | None = None,
+        until: str | date | None = None,
+        source: SourceName | Literal["all"] | None = None,
+        path: str | None = None,
+        by: str | None = None,
+        category: Category | None = None,
+        limit: int = 20,
+        chat: Chat | None = None,
+        session: str | None = None,
+    ) -> MemoryList:
+        """Return remembered entries, notes and conversations as the files are now, the newest first.
+
+        `since` and `until` are days, as for `search`. `path` is a file, a folder, a pattern such as `memory/p*.md`, or
+        a citation. `by` is the author of entries; with `by` or `category` only entries are listed. A note counts by
+        its date, or by its last change where it has none.
+        """
+        from notewell.memory.listing import list_memory
+
+        self._check_enabled()
+        return list_memory(
+            self._seen_by(chat, session),
+            since=since,
+            until=until,
+            source=source,
+            path=path,
+            by=by,
+            category=category,
+            limit=limit,
+        )
+
+    def history(self, entry: str, *, chat: Chat | None = None, session: str | None = None) -> tuple[Listed, ...]:
+        """Return a remembered entry, by id or citation, with what replaced it and all that was replaced, newest first.
+
+        Raises EntryNotFoundError.
+        """
+        from notewell.memory.listing import entry_history
+
+        self._check_enabled()
+        return entry_history(self._seen_by(chat, session), entry)
 
     def session_context(
         self,

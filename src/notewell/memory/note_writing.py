@@ -19,13 +19,13 @@ from pathlib import Path
 from notewell.errors import NotesBusyError, NoteUnreadableError, PathRefusedError, RememberError, system_error
 from notewell.files.no_follow import read_below
 from notewell.memory.note_folder import has_drafts, open_folder
-from notewell.search.snippets import cite
 from notewell.settings.workspace import require_workspace
 from notewell.sources.notes import LARGEST_NOTE_BYTES, NotesSource
 from notewell.store.state_folder import TOP_FOLDER, StateFolder
 from notewell.text.entries import Entry, changed_comments, closed_text, open_code_block
 from notewell.text.fences import strip_fenced
 from notewell.text.redaction import redact
+from notewell.types import Citation
 
 LOCK_TIMEOUT_S = 10.0  # an append takes milliseconds; a longer wait is for something stuck
 LOCK_NAME = "notes.lock"
@@ -58,7 +58,7 @@ class Appended:
 
     @property
     def citation(self) -> str:
-        return cite(self.path, self.first_line, self.last_line)
+        return str(Citation(self.path, self.first_line, self.last_line))
 
 
 def daily_note(day: date | None = None) -> str:

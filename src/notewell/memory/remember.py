@@ -23,7 +23,7 @@ from notewell.text.entries import (
     without_comments,
 )
 from notewell.text.redaction import redact
-from notewell.types import Category, KnownAlready, Remembered
+from notewell.types import Category, Citation, KnownAlready, Remembered
 
 if TYPE_CHECKING:
     from notewell.memory.components import Components
@@ -202,7 +202,7 @@ class Known:
 
     @property
     def citation(self) -> str:
-        return f"{self.path}#L{self.line}"
+        return str(Citation(self.path, self.line))
 
 
 def similar_statements(text: str, path: str, note: str, *, first_line: int = 1) -> list[Known]:

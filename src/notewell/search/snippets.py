@@ -49,12 +49,6 @@ def shown_of(snapshot: Snapshot, chunks: Sequence[StoredChunk], weights: Mapping
     return Shown(shown[0].line, shown[-1].line, "\n".join(message.text for message in shown))
 
 
-def cite(path: str, first_line: int, last_line: int) -> str:
-    """Return `memory/x.md#L5-L9`, or `memory/x.md#L5` for a single line."""
-    span = f"L{first_line}" if first_line == last_line else f"L{first_line}-L{last_line}"
-    return f"{path}#{span}"
-
-
 # --- neighbouring chunks -------------------------------------------------------------------------
 
 
