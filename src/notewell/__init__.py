@@ -76,6 +76,7 @@ from notewell.types import (
     SessionContext,
     SourceCounts,
     Status,
+    Uncovered,
     VectorState,
     Verification,
 )
@@ -160,6 +161,7 @@ __all__ = [
     "SourceCounts",
     "Status",
     "StoreError",
+    "Uncovered",
     "VectorState",
     "Verification",
     "WorkspaceError",

@@ -44,8 +44,14 @@ class Citation(NamedTuple):
         found = _CITED.fullmatch(text)
         if found is None:
             return cls(text)
-        first = int(found["first"])
-        return cls(found["path"], first, int(found["last"] or first))
+        ends = sorted((int(found["first"]), int(found["last"] or found["first"])))
+        return cls(found["path"], *ends)
+
+    def lines_to_read(self, first_line: int = 1, lines: int | None = None) -> tuple[int, int | None]:
+        """Return the first line and how many to read; what the caller asks for counts more than what is cited."""
+        if self.first_line is None or first_line != 1 or lines is not None:
+            return first_line, lines
+        return self.first_line, (self.last_line or self.first_line) - self.first_line + 1
 
 
 _CITED = re.compile(r"(?P<path>.+)#L(?P<first>[1-9]\d{0,8})(?:-L?(?P<last>[1-9]\d{0,8}))?", re.DOTALL | re.ASCII)
@@ -79,6 +85,18 @@ class Listing:
 
     files: tuple[FileStamp, ...]
     problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Uncovered:
+    """How many Markdown files of a workspace are not part of its memory."""
+
+    count: int
+    complete: bool = True  # False: counting was given up, and there are more
+
+    def __str__(self) -> str:
+        files = f"{self.count:,} Markdown file{'' if self.count == 1 else 's'}"
+        return files if self.complete else f"more than {files}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,6 +232,7 @@ CALLS = {
         lambda memory: memory.session_context(today=date(2026, 11, 2)).text,
         lambda memory: memory.session_context(chat="direct"),
     ],
+    "uncovered": [Memory.uncovered],
     "unsearched_conversations": [Memory.unsearched_conversations],
     "status": [Memory.status, lambda memory: memory.status(deep=True)],
     "doctor": [Memory.doctor, lambda memory: memory.doctor(fix=True)],

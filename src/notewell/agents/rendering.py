@@ -117,7 +117,7 @@ def preview_lines(preview: IndexPreview) -> Iterator[str]:
     known = f" ({preview.known / preview.chunks:.0%})" if preview.chunks else ""
     yield (
         f"{len(preview.added):,} new, {len(preview.changed):,} changed, {len(preview.removed):,} removed, "
-        f"{preview.unchanged:,} unchanged; {preview.chunks:,} chunks, about {preview.tokens:,} tokens, "
+        f"{preview.unchanged:,} unchanged; {_count(preview.chunks, 'chunk')}, about {preview.tokens:,} tokens, "
         f"{preview.known:,} already embedded{known}"
     )
     if preview.cost:
@@ -126,7 +126,7 @@ def preview_lines(preview: IndexPreview) -> Iterator[str]:
 
 def cost_line(cost: CostEstimate, texts: int) -> str:
     """Return what embedding would cost, and the basis of the price."""
-    work = f"to embed: {texts:,} texts, about {cost.tokens:,} tokens, with {cost.provider}/{cost.model}"
+    work = f"to embed: {_count(texts, 'text')}, about {cost.tokens:,} tokens, with {cost.provider}/{cost.model}"
     if cost.usd is None:
         return f"{work}; price: unknown ({cost.basis})"
     cheaper = cost.batch_usd is not None and cost.batch_usd < cost.usd

@@ -33,11 +33,15 @@ def _dim(text: str) -> str:
 
 
 @click.command("search", epilog="Example: notewell search 'who looks after the garden?' --limit 3")
-@click.argument("query")
+@click.argument("words", nargs=-1, required=True, metavar="QUERY...")
 @search_options
 @common_options
-def search(query: str, *, chosen: Chosen, **options: Unpack[SearchOptions]) -> None:
-    """Search the memory for QUERY. New and changed notes are indexed first."""
+def search(words: tuple[str, ...], *, chosen: Chosen, **options: Unpack[SearchOptions]) -> None:
+    """Search the memory for QUERY. New and changed notes are indexed first.
+
+    QUERY may be several words without quotes.
+    """
+    query = " ".join(words)
     mode = options.get("mode")
     if options.get("keyword_only") and mode not in {None, "keyword"}:
         raise click.UsageError(f"--keyword-only contradicts --mode {mode}: leave one of them out.")
@@ -57,7 +61,10 @@ def search(query: str, *, chosen: Chosen, **options: Unpack[SearchOptions]) -> N
 def get(
     path: str, *, first_line: int, lines: int | None, chat: Chat | None, session: str | None, chosen: Chosen
 ) -> None:
-    """Print lines of the memory file PATH, as `search` cites it. Paths outside the memory are refused."""
+    """Print lines of the memory file PATH, or the lines that a citation such as memory/a.md#L8-L10 names.
+
+    Paths outside the memory are refused.
+    """
     with chosen.memory() as memory:
         note = memory.get(path, first_line=first_line, lines=lines, chat=chat, session=session)
     chosen.print(note_document(note), [note.text] if note.line_count else [])

@@ -68,14 +68,27 @@ def shown_progress() -> Iterator[ProgressCallback]:
 @contextmanager
 def _lines() -> Iterator[ProgressCallback]:
     shown_at = time.monotonic() + QUIET_S - LINE_EVERY_S
+    begun: dict[str, tuple[float, int]] = {}  # when each stage was first heard of, and how much was done then
 
     def show(progress: Progress) -> None:
         nonlocal shown_at
-        if time.monotonic() - shown_at >= LINE_EVERY_S:
-            shown_at = time.monotonic()
-            click.echo(f"{LABELS[progress.stage]}: {progress.done:,} of {progress.total:,}", err=True)
+        now = time.monotonic()
+        since, before = begun.setdefault(progress.stage, (now, progress.done))
+        if now - shown_at >= LINE_EVERY_S:
+            shown_at = now
+            pace = _pace(progress.done - before, now - since, progress.total - progress.done)
+            click.echo(f"{LABELS[progress.stage]}: {progress.done:,} of {progress.total:,}{pace}", err=True)
 
     yield show
+
+
+def _pace(done: int, seconds: float, left: int) -> str:
+    """Return how fast it goes and how long it will take, once that can be told."""
+    if done < 1 or seconds < QUIET_S / 2:
+        return ""
+    rate = done / seconds
+    minutes, rest = divmod(round(left / rate), 60)
+    return f", {rate:,.1f} a second, {f'{minutes} min ' if minutes else ''}{rest} s left"
 
 
 @contextmanager

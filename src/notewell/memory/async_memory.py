@@ -69,6 +69,7 @@ class AsyncMemory:
     history = _in_thread(Memory.history)
     session_context = _in_thread(Memory.session_context)
     status = _in_thread(Memory.status)
+    uncovered = _in_thread(Memory.uncovered)
     unsearched_conversations = _in_thread(Memory.unsearched_conversations)
     doctor = _in_thread(Memory.doctor)
     verify = _in_thread(Memory.verify)

@@ -16,9 +16,15 @@ from notewell.memory.components import open_components, sweep_conversations
 from notewell.memory.reading import read_note, read_transcript
 from notewell.search.options import build_request, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
-from notewell.settings.workspace import checked_workspace, expanded, require_workspace
+from notewell.settings.workspace import (
+    checked_workspace,
+    create_workspace,
+    expanded,
+    is_workspace,
+    require_workspace,
+)
 from notewell.sources.privacy import Audience, Chat, audience_of, shows_citations
-from notewell.types import Problem
+from notewell.types import Citation, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -48,8 +54,11 @@ if TYPE_CHECKING:
         SessionContext,
         SourceName,
         Status,
+        Uncovered,
         Verification,
     )
+
+INDEX_COUNT_S = 0.5  # that `index` may take to count files that are no notes
 
 
 class Memory:
@@ -89,16 +98,20 @@ class Memory:
         embedder: Embedder | None = None,
         chat: Chat | None = None,
         session: str | None = None,
+        create: bool = False,
         **overrides: object,
     ) -> Self:
-        """Open the memory of a workspace.
+        """Open the memory of a workspace; `create` makes the folder one if it is none yet, as `notewell init` does.
 
         `chat="group"` shows neither `MEMORY.md` nor private notes, and of the conversations only that of `session`.
 
         Without `settings` they are read from the usual layers; `overrides` come last: `provider="none"`, or
         `query__max_results=10` for a nested key. An `embedder` of your own takes the place of the configured one.
         """
-        folder = checked_workspace(expanded(Path(workspace)))
+        folder = expanded(Path(workspace))
+        if create and not is_workspace(folder):
+            create_workspace(folder)
+        folder = checked_workspace(folder)
         if settings is None:
             flags = {key.replace("__", "."): value for key, value in overrides.items()}
             settings = load_settings(folder, agent=agent, flags=flags).settings
@@ -151,6 +164,7 @@ class Memory:
         """
         self._check_enabled()
         self._check_source(source)
+        paths = _files_of(paths)
         report = self._components.sync.run(
             SyncPolicy(
                 paths=paths,
@@ -168,6 +182,7 @@ class Memory:
         if paths is None and source is None and not found and not self.files():
             notes = [NO_NOTES.format(workspace=self.workspace), *notes]
         if paths is None and source is None:
+            notes += self._components.uncovered_note(INDEX_COUNT_S)
             notes += self._components.unsearched_conversations()
         selection = self._components.embedders.selection
         named = self.settings.provider not in {"auto", "none"} and self.settings.store.vector.enabled
@@ -179,6 +194,13 @@ class Memory:
         if self._components.qmd and source != "sessions":
             notes += _update_notes(self._components.qmd)
         return replace(report, notes=(*report.notes, *notes))
+
+    def uncovered(self) -> Uncovered:
+        """Count the Markdown files of the workspace that are no notes of this memory, unless `include` is set.
+
+        Only names are looked at. `index`, `doctor` and a search without hits mention them.
+        """
+        return self._components.uncovered()
 
     def unsearched_conversations(self) -> tuple[str, ...]:
         """Return notes on conversations of this agent and of OpenClaw that the settings leave out of search.
@@ -340,7 +362,7 @@ class Memory:
         from notewell.embedding.prices import estimate
         from notewell.indexing.preview import Preview  # takes 10 ms that no search should pay
 
-        parts = self._components
+        parts, paths = self._components, _files_of(paths)
         embedder = parts.embedders.selection.embedder
         cost = partial(estimate, embedder, self.settings) if embedder else None
         with parts.index.use() as store:
@@ -384,10 +406,13 @@ class Memory:
     ) -> NoteText:
         """Return lines of one memory file, as it is on disk now; paths outside the memory are refused.
 
-        To a group, what it may not see does not exist.
+        A citation such as `memory/a.md#L8-L10` is read as those lines, unless others are asked for. To a group, what it
+        may not see does not exist.
         """
         self._check_enabled()
         parts = self._seen_by(chat, session)
+        cited = Citation.parse(path)
+        path, (first_line, lines) = cited.path, cited.lines_to_read(first_line, lines)
         if parts.transcripts and parts.transcripts.may_hold(path):
             return read_transcript(parts.transcripts, path, first_line=first_line, lines=lines)
         return read_note(parts.notes, path, first_line=first_line, lines=lines)
@@ -532,6 +557,11 @@ class Memory:
     def _check_source(self, source: SourceName | None) -> None:
         if source == "sessions" and self._components.transcripts is None:
             raise sessions_off()
+
+
+def _files_of(paths: Collection[str] | None) -> Collection[str] | None:
+    """Return the files that paths or citations name."""
+    return None if paths is None else [Citation.parse(path).path for path in paths]
 
 
 def _update_notes(qmd: Qmd) -> list[str]:

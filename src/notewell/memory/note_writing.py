@@ -20,6 +20,8 @@ from notewell.errors import NotesBusyError, NoteUnreadableError, PathRefusedErro
 from notewell.files.no_follow import read_below
 from notewell.memory.note_folder import has_drafts, open_folder
 from notewell.settings.workspace import require_workspace
+from notewell.sources.included import INSTRUCTIONS
+from notewell.sources.note_paths import is_skipped
 from notewell.sources.notes import LARGEST_NOTE_BYTES, NotesSource
 from notewell.store.state_folder import TOP_FOLDER, StateFolder
 from notewell.text.entries import Entry, changed_comments, closed_text, open_code_block
@@ -102,6 +104,7 @@ def append_note(
     text: str | Entry,
     *,
     extra_paths: Sequence[Path] = (),
+    include: Sequence[str] | None = None,
     heading: str = "",
     unless: Callable[[str], bool] | None = None,
     keep_secret: bool = False,
@@ -116,7 +119,9 @@ def append_note(
     now, while no other process can write it: if it returns True, nothing is written and None returned. `locked` says
     that the caller holds `notes_lock` already.
     """
-    notes = NotesSource(workspace, extra_paths)
+    if path.rpartition("/")[2].casefold() in INSTRUCTIONS:
+        raise PathRefusedError(path)  # what is written there is obeyed, not remembered
+    notes = NotesSource(workspace, extra_paths, include=include)
     cleaned = entry_text(text.text if isinstance(text, Entry) else text)
     redacted = redact(cleaned)
     written = cleaned if keep_secret else redacted.text
@@ -137,9 +142,11 @@ def append_note(
     return Appended(stored, first_line, last_line, created, kinds, keep_secret, entry.id if entry else "")
 
 
-def delete_note(workspace: Path, path: str, *, extra_paths: Sequence[Path] = ()) -> None:
+def delete_note(
+    workspace: Path, path: str, *, extra_paths: Sequence[Path] = (), include: Sequence[str] | None = None
+) -> None:
     """Delete a note; one that is gone already is no failure."""
-    base, parts, _ = NotesSource(workspace, extra_paths).place_to_write(path)
+    base, parts, _ = NotesSource(workspace, extra_paths, include=include).place_to_write(path)
     with notes_lock(workspace):
         try:
             with open_folder(base, parts[:-1], create=False) as folder:
@@ -152,13 +159,20 @@ def delete_note(workspace: Path, path: str, *, extra_paths: Sequence[Path] = ())
             raise system_error(error) from error
 
 
-def cut_lines(workspace: Path, path: str, lines: Collection[int], *, extra_paths: Sequence[Path] = ()) -> int:
+def cut_lines(
+    workspace: Path,
+    path: str,
+    lines: Collection[int],
+    *,
+    extra_paths: Sequence[Path] = (),
+    include: Sequence[str] | None = None,
+) -> int:
     """Remove lines from a note, 1-based, and return how many were found.
 
     An entry that loses all its text loses its comment, too. All other bytes stay as they are. Raises NotesBusyError
     when the note keeps changing meanwhile.
     """
-    base, parts, stored = NotesSource(workspace, extra_paths).place_to_write(path)
+    base, parts, stored = NotesSource(workspace, extra_paths, include=include).place_to_write(path)
     with notes_lock(workspace):
         try:
             with open_folder(base, parts[:-1], create=False) as folder:
@@ -179,12 +193,18 @@ def cut_lines(workspace: Path, path: str, lines: Collection[int], *, extra_paths
     raise NotesBusyError(stored)
 
 
-def remove_drafts(workspace: Path, *, extra_paths: Sequence[Path] = ()) -> None:
+def remove_drafts(workspace: Path, *, extra_paths: Sequence[Path] = (), include: Sequence[str] | None = None) -> None:
     """Delete the drafts that killed processes left in every folder where notes are written."""
     base = os.path.realpath(workspace)
     extra = [os.path.realpath(workspace / path) for path in extra_paths]
     tops = [os.path.join(base, "memory"), *(path for path in extra if path.startswith(base + os.sep))]  # noqa: PTH118
-    folders = [base, *(folder for top in tops for folder, _, _ in os.walk(top))]
+    if include:
+        tops.append(base)
+    folders = [base]
+    for top in tops:
+        for folder, below, _ in os.walk(top):
+            folders.append(folder)
+            below[:] = [name for name in below if not is_skipped(name)]
     if not any(map(has_drafts, folders)):
         return
     with notes_lock(workspace):

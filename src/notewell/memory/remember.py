@@ -64,7 +64,7 @@ def remember(
     """Append the text to a note, today's unless one is named, if nothing says the same yet or `force` is given."""
     category, importance = checked_category(category), checked_importance(importance)
     moment = now or datetime.now().astimezone()
-    path = to or daily_note(moment.date())
+    path = Citation.parse(to).path if to else daily_note(moment.date())
     cleaned = entry_text(text)
     without_secrets = redact(cleaned).text  # what is searched for goes to an embedding provider
     entry = cleaned if keep_secret else without_secrets
@@ -85,6 +85,7 @@ def remember(
             path,
             Entry(text, date=moment, author=who, source=source, category=category, importance=importance),
             extra_paths=parts.settings.extra_paths,
+            include=parts.settings.include,
             unless=says_so,
             keep_secret=keep_secret,
             locked=True,
@@ -129,6 +130,7 @@ class NoteWriter:
             path,
             Entry(text, date=when, author=self.parts.agent, source=source),
             extra_paths=self.parts.settings.extra_paths,
+            include=self.parts.settings.include,
             unless=lambda note: mark in note,
         )
         return done is not None
