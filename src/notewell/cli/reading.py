@@ -16,7 +16,7 @@ from notewell.agents.documents import (
 )
 from notewell.agents.rendering import history_lines, list_lines, search_lines, status_lines
 from notewell.cli.options import Chosen, common_options, listener_options, search_options
-from notewell.cli.terminal import print_notes, print_problems
+from notewell.cli.terminal import print_notes, print_problems, terminal_style, word_style
 from notewell.types import Category
 
 if TYPE_CHECKING:
@@ -24,19 +24,12 @@ if TYPE_CHECKING:
     from notewell.sources.privacy import Chat
 
 
-def _bold(text: str) -> str:
-    return click.style(text, bold=True)
-
-
-def _dim(text: str) -> str:
-    return click.style(text, dim=True)
-
-
 @click.command("search", epilog="Example: notewell search 'who looks after the garden?' --limit 3")
 @click.argument("words", nargs=-1, required=True, metavar="QUERY...")
+@click.option("--short", is_flag=True, help="Print one line per result.")
 @search_options
 @common_options
-def search(words: tuple[str, ...], *, chosen: Chosen, **options: Unpack[SearchOptions]) -> None:
+def search(words: tuple[str, ...], *, short: bool, chosen: Chosen, **options: Unpack[SearchOptions]) -> None:
     """Search the memory for QUERY. New and changed notes are indexed first.
 
     QUERY may be several words without quotes.
@@ -47,7 +40,7 @@ def search(words: tuple[str, ...], *, chosen: Chosen, **options: Unpack[SearchOp
         raise click.UsageError(f"--keyword-only contradicts --mode {mode}: leave one of them out.")
     with chosen.memory() as memory:
         answer = memory.search(query, **options)
-    chosen.print(search_document(answer), search_lines(answer, strong=_bold, faint=_dim))
+    chosen.print(search_document(answer), search_lines(answer, **terminal_style(), marked=word_style(), short=short))
     if not chosen.as_json:
         print_notes(answer.notes)
 
@@ -86,7 +79,7 @@ def list_(*, chosen: Chosen, **options: Any) -> int:
     """List remembered entries, notes and conversations, the newest first."""
     with chosen.memory() as memory:
         found = memory.list(**options)
-    chosen.print(list_document(found), list_lines(found, strong=_bold, faint=_dim))
+    chosen.print(list_document(found), list_lines(found, **terminal_style()))
     if not chosen.as_json:
         print_problems(found.problems)
     return 1 if found.problems else 0
@@ -100,7 +93,7 @@ def history(entry: str, *, chat: Chat | None, session: str | None, chosen: Chose
     """Show the remembered entry ENTRY, an id or a citation, with all that it replaced."""
     with chosen.memory() as memory:
         found = memory.history(entry, chat=chat, session=session)
-    chosen.print({"entries": [listed_document(item) for item in found]}, history_lines(found, strong=_bold, faint=_dim))
+    chosen.print({"entries": [listed_document(item) for item in found]}, history_lines(found, **terminal_style()))
 
 
 @click.command("status", epilog="Example: notewell status --json")

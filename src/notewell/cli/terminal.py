@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 
     from notewell import NotewellError, Problem, Progress
     from notewell.agents.documents import Json
+    from notewell.agents.rendering import Style
     from notewell.types import ProgressCallback
 
 QUIET_S = 1.0  # work that takes less shows no progress
@@ -38,6 +42,25 @@ def print_lines(lines: Iterable[str]) -> None:
     """Print lines of data."""
     for line in lines:
         click.echo(line)
+
+
+def terminal_style() -> dict[str, Any]:
+    """Return how text for people is shown: with styles and the width of the terminal, if stdout is one."""
+    if not sys.stdout.isatty():
+        return {}
+    width = shutil.get_terminal_size().columns
+    if os.environ.get("NO_COLOR"):
+        return {"width": width}
+    return {
+        "strong": partial(click.style, bold=True),
+        "faint": partial(click.style, dim=True),
+        "width": width,
+    }
+
+
+def word_style() -> Style | None:
+    """Return how words that match are shown: as `grep` shows them, on a terminal."""
+    return partial(click.style, fg="red", bold=True) if "strong" in terminal_style() else None
 
 
 def print_notes(notes: Iterable[str]) -> None:
