@@ -333,6 +333,17 @@ class Hit:
     entry: str | None = None  # id of the remembered entry that it is; None in other text
     category: Category | None = None  # of that entry
     importance: int | None = None  # of that entry, 1 to 10
+    replaces: tuple[EntryPlace, ...] = ()  # older entries that this one replaced, as far as they are still there
+    replaced_by: EntryPlace | None = None  # the newest entry that stands in the place of this one
+    dated: date | None = None  # the day that it is about: of the entry, of a heading or of the note; None: undated
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPlace:
+    """Where a remembered entry stands."""
+
+    entry: str  # its id
+    citation: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -675,6 +686,7 @@ class KnownAlready:
     text: str
     likeness: float  # share of words in common, 0 to 1
     same: bool  # states the same, so the text was not written again
+    differs: bool = False  # gives the same subject another value, as far as words tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -687,6 +699,7 @@ class Remembered:
     last_line: int | None = None
     citation: str = ""  # path#L5-L7 of the new entry's text, or where it was known
     entry: str = ""  # the short id of the new entry; empty when nothing was written
+    replaced: EntryPlace | None = None  # the older entry that is marked as replaced by it
     known: tuple[KnownAlready, ...] = ()  # the same or similar statements, the most similar first
     redacted: tuple[str, ...] = ()  # kinds of secrets that were redacted
     kept: tuple[str, ...] = ()  # kinds of secrets that were written as they are, because it was asked for

@@ -226,6 +226,7 @@ CALLS = {
         lambda memory: memory.list(by="main", limit=50),
         *(lambda memory, path=path: memory.list(path=path) for path in HIDDEN_PATHS),
     ],
+    "timeline": [*(lambda memory, word=word: memory.timeline(word, min_score=0.0) for word in WORDS)],
     "history": [*(lambda memory, path=path: memory.history(f"{path}#L3") for path in HIDDEN_PATHS)],
     "session_context": [
         lambda memory: memory.session_context(today=date(2026, 11, 3)).report(),
@@ -338,6 +339,7 @@ SURFACES = {
     "command search": [command("search", word, "--json", "--min-score", "0") for word in WORDS],
     "command get": [command("get", path, "--json") for path in HIDDEN_PATHS],
     "command list": [command("list", "--json"), command("list", "--path", "memory/private")],
+    "command timeline": [command("timeline", "harbour", "--json")],
     "command history": [command("history", "MEMORY.md#L3")],
     "command prompt": [command("prompt")],
 }

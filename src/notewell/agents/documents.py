@@ -45,6 +45,13 @@ def search_document(answer: SearchAnswer) -> Json:
     }
 
 
+def timeline_document(answer: SearchAnswer) -> Json:
+    """Return a search answer by date; each hit has its date."""
+    dates = (hit.dated.isoformat() if hit.dated else None for hit in answer.hits)
+    document = search_document(answer)
+    return document | {"hits": [{"date": day} | hit for day, hit in zip(dates, document["hits"], strict=True)]}
+
+
 def fallback_document(fallback: Fallback | None) -> Json | None:
     """Return what was to be used and why it was not; None when nothing fell back."""
     return {"from": fallback.instead_of, "reason": fallback.reason} if fallback else None
@@ -68,6 +75,10 @@ def hit_document(hit: Hit) -> Json:
         document["relevance"] = hit.relevance
     if hit.entry is not None:
         document |= {"entry": hit.entry, "category": hit.category, "importance": hit.importance}
+    if hit.replaces:
+        document["replaces"] = [asdict(place) for place in hit.replaces]
+    if hit.replaced_by:
+        document["replacedBy"] = asdict(hit.replaced_by)
     return document if hit.explanation is None else document | {"explanation": dict(hit.explanation)}
 
 
@@ -132,6 +143,7 @@ def remembered_document(done: Remembered) -> Json:
         "endLine": done.last_line,
         "citation": done.citation,
         "entry": done.entry or None,
+        "replaced": asdict(done.replaced) if done.replaced else None,
         "known": [asdict(known) for known in done.known],
         "redacted": list(done.redacted),
         "kept": list(done.kept),

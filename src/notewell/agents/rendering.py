@@ -67,6 +67,10 @@ def search_lines(
             yield ""
         if hit.category:
             about.append(f"{hit.category}, importance {hit.importance}")
+        if hit.replaces:
+            about.append(f"replaces {', '.join(place.citation for place in hit.replaces)}")
+        if hit.replaced_by:
+            about.append(f"replaced by {hit.replaced_by.citation}")
         yield f"{strong(hit.citation)}  {faint(', '.join(about))}"
         for line in hit.snippet.split("\n"):
             yield from _marked_lines(f"  {line}".rstrip(), answer.query, marked, width)
@@ -74,12 +78,29 @@ def search_lines(
             yield "  " + faint(" ".join(f"{name}={value}" for name, value in hit.explanation.items()))
 
 
+def timeline_lines(
+    answer: SearchAnswer,
+    *,
+    strong: Style = _plain,
+    faint: Style = _plain,
+    marked: Style | None = None,
+    width: int | None = None,
+) -> Iterator[str]:
+    """Yield one line per hit: its day, where it is, and what it says."""
+    if not answer.hits:
+        yield "no hits"
+    for hit in answer.hits:
+        day = f"{hit.dated.isoformat() if hit.dated else 'undated':10}  "
+        room = (width or SHORT_WIDTH) - len(day)
+        yield day + _one_line(hit, answer.query, strong=strong, faint=faint, marked=marked, width=room)
+
+
 def _one_line(hit: Hit, query: str, *, strong: Style, faint: Style, marked: Style | None, width: int | None) -> str:
     """Return a hit in one line: where it is, and the line of it that has the most words of the query."""
     from notewell.search.snippets import ELLIPSIS, matched_spans
 
     lines = [line.strip() for line in hit.snippet.split("\n") if line.strip() not in {"", ELLIPSIS}]
-    best = max(lines, key=lambda line: len(matched_spans(line, query)), default="")
+    best = max(lines, key=lambda line: (len(matched_spans(line, query)), line[:1] != "#"), default="")
     lead = f"{hit.citation}  {hit.score:.2f}  "
     best = _shortened(best, max((width or SHORT_WIDTH) - cell_width(lead), LEAST_TEXT))
     text = "".join(_marked_lines(best, query, marked, None))
@@ -188,7 +209,7 @@ def _standing(item: Listed) -> str:
 
 
 def _shortened(text: str, most: int) -> str:
-    """Return a text in at most so many columns."""
+    """Return a text cut to fit into a number of columns."""
     return text if cell_width(text) <= most else f"{text[: fitting(text, most - 1)].rstrip()}…"
 
 
@@ -294,9 +315,11 @@ def _score(hit: Hit) -> str:
 
 def remembered_lines(done: Remembered) -> Iterator[str]:
     """Yield where a text was written or is already known, and similar entries."""
-    yield f"{done.citation}  {'written' if done.written else 'already known, not written again'}"
+    replaced = f", replaces {done.replaced.citation}" if done.replaced else ""
+    yield f"{done.citation}  {'written' if done.written else 'already known, not written again'}{replaced}"
     for known in done.known:
-        yield f"  {'same' if known.same else 'similar'}: {known.citation}  {known.text}"
+        how = "same" if known.same else "same subject, different value" if known.differs else "similar"
+        yield f"  {how}: {known.citation}  {known.text}"
 
 
 def forget_lines(report: ForgetReport) -> Iterator[str]:

@@ -22,6 +22,7 @@ COMMANDS = {  # name -> function below notewell.cli; its module is imported only
     "search": "reading:search",
     "get": "reading:get",
     "list": "reading:list_",
+    "timeline": "reading:timeline",
     "history": "reading:history",
     "remember": "writing:remember",
     "forget": "writing:forget",

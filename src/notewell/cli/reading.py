@@ -1,4 +1,4 @@
-"""The commands that read the memory: search, get, list, history and status."""
+"""The commands that read the memory: search, get, list, timeline, history and status."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from notewell.agents.documents import (
     note_document,
     search_document,
     status_document,
+    timeline_document,
 )
-from notewell.agents.rendering import history_lines, list_lines, search_lines, status_lines
+from notewell.agents.rendering import history_lines, list_lines, search_lines, status_lines, timeline_lines
 from notewell.cli.options import Chosen, common_options, listener_options, search_options
 from notewell.cli.terminal import print_notes, print_problems, terminal_style, word_style
 from notewell.types import Category
@@ -83,6 +84,19 @@ def list_(*, chosen: Chosen, **options: Any) -> int:
     if not chosen.as_json:
         print_problems(found.problems)
     return 1 if found.problems else 0
+
+
+@click.command("timeline", epilog="Example: notewell timeline the boiler")
+@click.argument("words", nargs=-1, required=True, metavar="TOPIC...")
+@search_options
+@common_options
+def timeline(words: tuple[str, ...], *, chosen: Chosen, **options: Unpack[SearchOptions]) -> None:
+    """Show what a search for TOPIC finds by date, the oldest first. The options are those of `search`."""
+    with chosen.memory() as memory:
+        answer = memory.timeline(" ".join(words), **options)
+    chosen.print(timeline_document(answer), timeline_lines(answer, **terminal_style(), marked=word_style()))
+    if not chosen.as_json:
+        print_notes(answer.notes)
 
 
 @click.command("history", epilog="Example: notewell history k3f9a2qx")

@@ -86,6 +86,7 @@ def init(path: Path, *, answer: bool | None, as_json: bool) -> None:
     "--category", type=click.Choice(get_args(Category)), default="other", show_default=True, help="Kind of entry."
 )
 @click.option("--importance", type=click.IntRange(1, 10), default=5, show_default=True, help="10 matters most.")
+@click.option("--replaces", metavar="ENTRY", help="Older entry that TEXT replaces: its id, or a citation.")
 @click.option("--force", is_flag=True, help="Write the text even if a note already says the same.")
 @click.option("--keep-secret", is_flag=True, help="Write passwords and keys in TEXT as they are.")
 @common_options
@@ -97,6 +98,7 @@ def remember(
     source: str,
     category: Category,
     importance: int,
+    replaces: str | None,
     force: bool,
     keep_secret: bool,
     chosen: Chosen,
@@ -116,6 +118,7 @@ def remember(
             source=source,
             category=category,
             importance=importance,
+            replaces=replaces,
             force=force,
             keep_secret=keep_secret,
         )

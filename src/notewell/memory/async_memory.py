@@ -63,6 +63,7 @@ class AsyncMemory:
     remember = _in_thread(Memory.remember)
     forget = _in_thread(Memory.forget)
     search = _in_thread(Memory.search)
+    timeline = _in_thread(Memory.timeline)
     files = _in_thread(Memory.files)
     get = _in_thread(Memory.get)
     list = _in_thread(Memory.list)

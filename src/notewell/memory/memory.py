@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, Unpack
@@ -28,7 +29,6 @@ from notewell.types import Citation, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-    from datetime import date
 
     from notewell.indexing.watch import Watching
     from notewell.memory.components import Components
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         Verification,
     )
 
+TIMELINE_LIMIT = 20
 INDEX_COUNT_S = 0.5  # that `index` may take to count files that are no notes
 
 
@@ -228,6 +229,7 @@ class Memory:
         importance: int = 5,
         force: bool = False,
         keep_secret: bool = False,
+        replaces: str | None = None,
         chat: Chat | None = None,
     ) -> Remembered:
         """Append `text` to today's note, or to the note `to`, as an entry with an id, author, time and origin.
@@ -235,6 +237,9 @@ class Memory:
         A category and an importance from 1 to 10 are kept with it, and `search(category=...)` finds it by the former.
         What a note says already is pointed out and not written twice, unless `force` is given. Secrets are redacted,
         unless `keep_secret` is given, recalled text is left out, and the next search finds the entry.
+
+        `replaces` is the id or a citation of an older entry: it stays in its note, marked as replaced, and a search
+        shows the new one first.
         """
         from notewell.memory.remember import remember
 
@@ -250,6 +255,7 @@ class Memory:
             importance=importance,
             force=force,
             keep_secret=keep_secret,
+            replaces=replaces,
             audience=parts.audience,
         )
 
@@ -388,6 +394,18 @@ class Memory:
         request = build_request(self.settings, query, options, opened_for=self.audience)
         parts = self._seen_by(options.get("chat"), options.get("session"))
         return parts.answering.search(request, sync=options.get("sync"))
+
+    def timeline(self, topic: str, **options: Unpack[SearchOptions]) -> SearchAnswer:
+        """Return what `search` finds about a topic, by date: the oldest first, hits without a date last.
+
+        The date is that of a remembered entry, of the note, or of the nearest heading that has one. The options are
+        those of `search`; the limit is 20 unless given.
+        """
+        if options.get("limit") is None:
+            options["limit"] = TIMELINE_LIMIT
+        found = self.search(topic, **options)
+        by_date = sorted(found.hits, key=lambda hit: (hit.dated or date.max, hit.replaced_by is None))
+        return replace(found, hits=tuple(by_date))
 
     def files(self, source: SourceName | None = None) -> tuple[str, ...]:
         """Return the paths of the memory's files on disk now, as `search` cites them, or those of one source."""

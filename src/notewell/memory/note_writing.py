@@ -16,7 +16,15 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
 
-from notewell.errors import NotesBusyError, NoteUnreadableError, PathRefusedError, RememberError, system_error
+from notewell.errors import (
+    EntryNotFoundError,
+    NoteNotFoundError,
+    NotesBusyError,
+    NoteUnreadableError,
+    PathRefusedError,
+    RememberError,
+    system_error,
+)
 from notewell.files.no_follow import read_below
 from notewell.memory.note_folder import has_drafts, open_folder
 from notewell.settings.workspace import require_workspace
@@ -24,7 +32,7 @@ from notewell.sources.included import INSTRUCTIONS
 from notewell.sources.note_paths import is_skipped
 from notewell.sources.notes import LARGEST_NOTE_BYTES, NotesSource
 from notewell.store.state_folder import TOP_FOLDER, StateFolder
-from notewell.text.entries import Entry, changed_comments, closed_text, open_code_block
+from notewell.text.entries import Entry, changed_comments, closed_text, find_entries, open_code_block
 from notewell.text.fences import strip_fenced
 from notewell.text.redaction import redact
 from notewell.types import Citation
@@ -191,6 +199,59 @@ def cut_lines(
                 raise
             raise system_error(error) from error
     raise NotesBusyError(stored)
+
+
+def change_note(
+    workspace: Path,
+    path: str,
+    change: Callable[[bytes, str], bytes | None],
+    *,
+    extra_paths: Sequence[Path] = (),
+    include: Sequence[str] | None = None,
+    locked: bool = False,
+) -> str:
+    """Replace the content of a note by what `change` makes of it and its stored path, which is returned.
+
+    `change` is called while no other process writes notes, and again if an editor saved the note meanwhile; None leaves
+    the note as it is. Raises NoteNotFoundError when there is no such note, NotesBusyError when it keeps changing.
+    `locked` says that the caller holds `notes_lock` already.
+    """
+    base, parts, stored = NotesSource(workspace, extra_paths, include=include).place_to_write(path)
+    with nullcontext() if locked else notes_lock(workspace):
+        try:
+            with open_folder(base, parts[:-1], create=False) as folder:
+                folder.remove_drafts()
+                for _ in range(MOST_TRIES):
+                    before = folder.stat(parts[-1])
+                    if before is None:
+                        raise NoteNotFoundError(stored)
+                    raw, info = read_below(base, parts, most_bytes=LARGEST_NOTE_BYTES)
+                    content = change(raw, stored)
+                    if content is None:
+                        return stored
+                    if note_identity(folder.stat(parts[-1])) == note_identity(info):
+                        folder.replace(parts[-1], content, before.st_mode & 0o7777)
+                        return stored
+        except FileNotFoundError as error:
+            raise NoteNotFoundError(stored) from error
+        except OSError as error:
+            raise system_error(error) from error
+    raise NotesBusyError(stored)
+
+
+def marked_as_replaced(raw: bytes, stored: str, old: str, new: str, moment: datetime) -> bytes:
+    """Return a note's content with the comment of the entry `old` saying that `new` replaced it."""
+    encoding, _, _ = _written_in(raw, stored)
+    errors = "surrogateescape" if encoding == "utf-8" else "strict"
+    lines = _LINE.findall(raw.decode(encoding, errors))
+    plain = "\n".join(line.rstrip("\r\n") for line in lines)
+    entry = next((each for each in find_entries(plain).entries if each.id == old), None)
+    if entry is None:
+        raise EntryNotFoundError(old)
+    line = lines[entry.comment_line - 1]
+    ending = line[len(line.rstrip("\r\n")) :]
+    lines[entry.comment_line - 1] = replace(entry, replaced_by=new, replaced_at=moment).comment + ending
+    return "".join(lines).encode(encoding, errors)
 
 
 def remove_drafts(workspace: Path, *, extra_paths: Sequence[Path] = (), include: Sequence[str] | None = None) -> None:

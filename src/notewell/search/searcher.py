@@ -254,6 +254,7 @@ def _hit(chunk: StoredChunk, place: Ranked, shown: Shown, *, explain: bool) -> H
         entry=chunk.label.id if chunk.label else None,
         category=chunk.label.category if chunk.label else None,
         importance=chunk.label.importance if chunk.label else None,
+        dated=days[0] if (days := days_of(chunk)) else None,
     )
 
 
