@@ -27,6 +27,8 @@ def marked(text: str, query: str) -> list[str]:
         pytest.param("The libraries of the town", "library", ["libraries"], id="other forms of a word"),
         pytest.param("we ran the tests", "run the test", ["ran", "tests"], id="irregular forms, no function words"),
         pytest.param("Ticket HARB-214 is closed", "what about harb-214?", ["HARB-214"], id="an identifier"),
+        pytest.param("see docker-compose.yml and DOCKER_HOST", "docker", ["docker", "DOCKER"], id="a part of a name"),
+        pytest.param("it's Dana's tea", "dana", ["Dana's"], id="a possessive"),
         pytest.param("Die Bücher über Züge", "bucher", ["Bücher"], id="accents and case"),
         pytest.param("服务器将在下周进行数据库迁移。", "数据库", ["数据库"], id="Chinese"),
         pytest.param("データベースのバックアップは毎晩", "バックアップ", ["バックアップ"], id="Japanese"),
@@ -91,6 +93,12 @@ def test_short_prints_the_line_that_matches_best(notewell, indexed):
     lines = done.out.splitlines()
     assert len(lines) == len(notewell("search", "guest", "network", "-n", 2, "-w", indexed, "--json").document["hits"])
     assert re.match(r"memory/network\.md#L\S+  0\.\d\d  The guest network is VLAN 30, its name", lines[0])
+
+
+def test_short_shows_what_matches_of_a_long_line():
+    (line,) = search_lines(hit("word " * 60 + "guest wifi " + "word " * 60), short=True, width=80)
+    assert "guest wifi" in line
+    assert cell_width(line) <= 80
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")

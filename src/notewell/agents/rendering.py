@@ -102,7 +102,11 @@ def _one_line(hit: Hit, query: str, *, strong: Style, faint: Style, marked: Styl
     lines = [line.strip() for line in hit.snippet.split("\n") if line.strip() not in {"", ELLIPSIS}]
     best = max(lines, key=lambda line: (len(matched_spans(line, query)), line[:1] != "#"), default="")
     lead = f"{hit.citation}  {hit.score:.2f}  "
-    best = _shortened(best, max((width or SHORT_WIDTH) - cell_width(lead), LEAST_TEXT))
+    room = max((width or SHORT_WIDTH) - cell_width(lead), LEAST_TEXT)
+    spans = matched_spans(best, query)
+    if spans and cell_width(best[: spans[0][1]]) > room:  # what matches is to be seen
+        best = ELLIPSIS + best[max(0, spans[0][0] - room // 3) :]
+    best = _shortened(best, room)
     text = "".join(_marked_lines(best, query, marked, None))
     return f"{strong(hit.citation)}  {faint(f'{hit.score:.2f}')}  {text}"
 

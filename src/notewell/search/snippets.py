@@ -26,6 +26,8 @@ TIE = 1e-9  # sums of the same weights in another order
 
 _WRITTEN = re.compile(r"\w+(?:[-./@:+#'’]\w+)*")  # a word, a name or a number as it is written
 
+_PART = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+
 Needles = list[tuple[str, float]]
 
 
@@ -265,8 +267,12 @@ def matched_spans(text: str, query: str) -> list[tuple[int, int]]:
                 pair = piece[at : at + 2]
                 if pair in wanted or (beginnings and pair.startswith(beginnings)):
                     _add_span(spans, found.start() + at, found.start() + at + (2 if pair in wanted else 1))
-        elif any(part in wanted for word in known for part in (*word.parts, word.whole)):
+        elif any(word.whole in wanted for word in known):
             _add_span(spans, *found.span())
+        else:  # of a name such as `docker-compose.yml` the part that matches
+            for part in _PART.finditer(found[0]):
+                if any(term in wanted for word in words(part[0]) for term in (*word.parts, word.whole)):
+                    _add_span(spans, found.start() + part.start(), found.start() + part.end())
     return spans
 
 
