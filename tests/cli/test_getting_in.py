@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from notewell import Memory
 from notewell.cli import terminal
 from notewell.settings.workspace import TEMPLATE
+from tests.end_to_end.processes.folders import as_plain_user, with_mode
 
 COUNT = 12
 
@@ -118,6 +120,29 @@ def _read(handle: int) -> bytes:
         return os.read(handle, 4096)
     except OSError:  # the other end is closed
         return b""
+
+
+@pytest.mark.slow
+def test_a_folder_that_cannot_be_read_is_named_and_the_rest_works(vault):
+    with with_mode(0, vault / "area-1"):
+        made = as_plain_user("init", vault, "--yes", "--json")
+        assert (made.returncode, json.loads(made.stdout)["found"]) == (0, 8)
+        done = as_plain_user("index", "-w", vault)
+        assert "area-1: cannot be read: Permission denied" in done.stderr
+        assert "9 new" in done.stdout
+    assert json.loads(as_plain_user("index", "-w", vault, "--json").stdout)["added"] == 4
+
+
+@pytest.mark.slow
+def test_a_folder_that_cannot_be_written_is_an_error_and_keeps_its_settings(vault):
+    (vault / "MEMORY.md").write_text("mine\n")
+    (vault / "memory").mkdir()
+    (vault / "notewell.toml").write_text("provider = 'none'\n")
+    with with_mode(0o500, vault):
+        done = as_plain_user("init", vault, "--yes", "--json")
+    assert done.returncode == 1
+    assert "cannot write" in json.loads(done.stdout)["error"]["message"]
+    assert (vault / "notewell.toml").read_text() == "provider = 'none'\n"
 
 
 def test_the_template_is_never_a_hit(notewell, tmp_path):
