@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import threading
 import time
 from contextlib import closing
@@ -181,6 +180,8 @@ class Components:
 def _uncovered_note(workspace: Path, uncovered: Uncovered) -> tuple[str, ...]:
     if not uncovered.count:
         return ()
+    import shlex
+
     are = "is" if uncovered.count == 1 and uncovered.complete else "are"
     command = f"notewell init --yes {shlex.quote(str(workspace))}"
     return (f"{uncovered} here {are} not indexed: run `{command}` (--no: do not ask again)",)
