@@ -726,6 +726,9 @@ def test_every_help_ends_with_an_example_that_runs(notewell, example, monkeypatc
         write_conversations(example, tmp_path, "7f3a")
         transcript = next(tmp_path.rglob("talk.jsonl"))
         (example / "event.json").write_text(json.dumps({"transcript_path": str(transcript)}), encoding="utf-8")
+    if name == "history":
+        note = "We keep PostgreSQL.\n<!-- notewell id=k3f9a2qx category=decision -->\n"
+        (example / "memory/decision.md").write_text(note, encoding="utf-8")
     if name == "config import":
         (tmp_path / ".openclaw").mkdir()
         (tmp_path / ".openclaw" / "openclaw.json").write_text(
