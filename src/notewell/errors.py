@@ -30,8 +30,10 @@
         ├── IndexTooNewError
         ├── IndexMismatchError
         ├── IndexForeignError       exit 1
+        ├── TenantClaimedError      exit 1
         ├── IndexReadOnlyError      exit 1
         ├── IndexBusyError          exit 1
+        ├── StoreUnavailableError   exit 1   the database cannot be reached, or gave up; trying again may help
         └── DiskFullError           exit 1
 
 Each error says what happened, and `hint` says what to do next.
@@ -251,6 +253,19 @@ class IndexForeignError(StoreError):
         )
 
 
+class TenantClaimedError(StoreError):
+    """The tenant in the database holds the notes of another workspace."""
+
+    exit_code = 1
+
+    def __init__(self, tenant: str, owner: str) -> None:
+        super().__init__(
+            f"the tenant {tenant} holds the notes of another workspace (its id is {owner})",
+            hint="choose another store.tenant, or read it with store.follow = true; if this is a copy of that"
+            " workspace, write its id into .notewell/workspace-id",
+        )
+
+
 class IndexReadOnlyError(StoreError):
     """The index would have to be written, but its folder is read-only."""
 
@@ -259,6 +274,12 @@ class IndexReadOnlyError(StoreError):
 
 class IndexBusyError(StoreError):
     """Another process held the index for too long."""
+
+    exit_code = 1
+
+
+class StoreUnavailableError(StoreError):
+    """The database cannot be reached, cut the connection or gave up on a statement; the same may work again."""
 
     exit_code = 1
 

@@ -1,0 +1,268 @@
+"""Knows the indexes of one tenant in the database: claims them, names the one that answers, and locks them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from notewell.errors import IndexBusyError, IndexReadOnlyError, StoreError, TenantClaimedError
+from notewell.store.postgres.connection import Connections
+from notewell.store.postgres.schema import LOCK_CLASS, TENANT_TABLES, Server, prepare_schema
+
+if TYPE_CHECKING:
+    from notewell.store.postgres.connection import Database
+
+_OF_GENERATIONS = [table for table in TENANT_TABLES if not table.startswith("cache_")]
+_LONGEST_SLEEP_S = 0.5  # between two looks at a lock
+_GENERATION = "generation-"
+
+
+class Tenant:
+    """One workspace and one agent in a database. A generation is named by a path, as index files are: `generation-3`.
+
+    Nothing is read or written before the first use. `read_from` is the database that answers, if not the same.
+    """
+
+    def __init__(
+        self,
+        connections: Connections,
+        *,
+        name: str,
+        agent: str,
+        workspace_id: str,
+        follow: bool = False,
+    ) -> None:
+        self.connections = connections
+        self.name = name
+        self.agent = agent
+        self.follow = follow
+        self._workspace_id = workspace_id
+        self._server: Server | None = None
+        self._id: int | None = None
+
+    # --- who and where ---------------------------------------------------------------------------
+
+    @property
+    def shown(self) -> str:
+        """Where the index is, for messages; without a password."""
+        return f"{self.connections.secrets.shown}, tenant {self.name}"
+
+    def server(self, *, create: bool = False) -> Server:
+        """Return what is known of the server, checked once."""
+        if self._server is None:
+            self._server = prepare_schema(self.connections, create=create)
+        return self._server
+
+    def number(self) -> int | None:
+        """Return the number of the tenant; None while there is none."""
+        if self._id is None:
+            try:
+                self.server()
+            except StoreError as error:
+                if "holds no tables" in error.message:
+                    return None
+                raise
+            with self.connections.transaction("BEGIN READ ONLY") as db:
+                self._id = self._found(db)
+        return self._id
+
+    def _found(self, db: Database) -> int | None:
+        db.rows("SELECT set_config('notewell.tenant_name', %s, true)", (self.name,))
+        found: int | None = db.value(
+            "SELECT id FROM notewell.tenants WHERE name = %s AND agent = %s", (self.name, self.agent)
+        )
+        return found
+
+    def forget_number(self) -> None:
+        """Look the tenant up again at its next use: it was dropped."""
+        self._id = None
+
+    def as_set(self) -> str:
+        """Return the statement that makes a transaction one of this tenant's."""
+        return f"SELECT set_config('notewell.tenant', '{self.number()}', true)"
+
+    def writable(self) -> bool:
+        return not self.follow
+
+    def ensure(self) -> None:
+        """Create the tables and the tenant where they are missing; raises when another workspace has the tenant."""
+        if self.follow:
+            raise IndexReadOnlyError(
+                f"this memory follows the tenant {self.name} and does not write it (store.follow = true)",
+                hint="index on a machine that holds the notes",
+            )
+        self.server(create=True)
+        with self.connections.transaction("BEGIN") as db:
+            number = self._found(db)
+            if number is None:
+                db.rows(
+                    "INSERT INTO notewell.tenants (name, agent, workspace) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
+                    (self.name, self.agent, self._workspace_id),
+                )
+                number = self._found(db)
+            if number is None:
+                raise StoreError(
+                    f"the tenant {self.name} cannot be created: the role is bound to other tenants",
+                    hint=f"run as an administrator: SELECT notewell.bind_role('ROLE', '{self.name}', '{self.agent}');",
+                )
+            owner = db.value("SELECT workspace FROM notewell.tenants WHERE id = %s FOR UPDATE", (number,))
+            if not owner:  # prepared by an administrator
+                db.rows("UPDATE notewell.tenants SET workspace = %s WHERE id = %s", (self._workspace_id, number))
+            elif owner != self._workspace_id:
+                raise TenantClaimedError(self.name, owner)
+            db.commit()
+        self._id = number
+
+    # --- generations -----------------------------------------------------------------------------
+
+    def current(self) -> Path | None:
+        """Return the generation that answers, or None when nothing has been indexed."""
+        if self.number() is None:
+            return None
+        with self._reading("SELECT generation FROM notewell.tenants WHERE id = " + str(self._id)) as db:
+            found = db.begun[-1]
+        if not found:
+            self.forget_number()
+            return None
+        return None if found[0][0] is None else _path(found[0][0])
+
+    def next_index_path(self) -> Path:
+        """Begin a generation that no reader sees yet, and return its name."""
+        with self._writing() as db:
+            number: int = db.value(
+                "UPDATE notewell.tenants SET last_generation = last_generation + 1 WHERE id = %s"
+                " RETURNING last_generation",
+                (self._id,),
+            )
+            db.rows("INSERT INTO notewell.generations (tenant, generation) VALUES (%s, %s)", (self._id, number))
+            db.commit()
+        return _path(number)
+
+    def switch_to(self, path: Path) -> None:
+        """Let this generation answer from the next snapshot on."""
+        with self._writing() as db:
+            db.rows("UPDATE notewell.tenants SET generation = %s WHERE id = %s", (generation_of(path), self._id))
+            db.commit()
+
+    def unfinished(self) -> list[Path]:
+        """Return the generations newer than the current one, oldest first: interrupted rebuilds."""
+        current = self.current()
+        newest = generation_of(current) if current else 0
+        return [_path(number) for number in self._generations() if number > newest]
+
+    def holds(self, path: Path) -> bool:
+        """Return whether this is the name of a generation that is there."""
+        return path.name.startswith(_GENERATION) and generation_of(path) in self._generations()
+
+    def set_aside(self, path: Path) -> Path:
+        """Let a generation that is out of step answer no longer; it is deleted with the next that are superseded."""
+        with self._writing() as db:
+            db.rows(
+                "UPDATE notewell.tenants SET generation = NULL WHERE id = %s AND generation = %s",
+                (self._id, generation_of(path)),
+            )
+            db.commit()
+        return path
+
+    def remove_superseded(self) -> None:
+        """Delete the generations that do not answer; snapshots that are open keep theirs."""
+        current = self.current()
+        for number in self._generations():
+            if current is None or number != generation_of(current):
+                self._delete(number)
+
+    def _delete(self, generation: int) -> None:
+        with self._writing() as db:
+            for table in _OF_GENERATIONS:
+                db.rows(
+                    f"DELETE FROM notewell.{table} WHERE tenant = %s AND generation = %s",
+                    (self._id, generation),
+                )
+            db.commit()
+
+    def _generations(self) -> list[int]:
+        if self.number() is None:
+            return []
+        with self._reading() as db:
+            found = db.rows(
+                "SELECT generation FROM notewell.generations WHERE tenant = %s ORDER BY generation", (self._id,)
+            )
+        return [number for (number,) in found]
+
+    def bytes_of(self, path: Path) -> int:
+        """Return about how much a generation takes: what its rows hold."""
+        del path
+        return 0
+
+    def check_room(self, needed_bytes: int, what: str) -> None:
+        """The server alone knows its disks; it says so when one is full."""
+
+    # --- one writer ------------------------------------------------------------------------------
+
+    @contextmanager
+    def write_lock(self, timeout_s: float, *, give_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Be the only writer among all machines, waiting for as long as another one makes progress.
+
+        Raises IndexBusyError once nothing was written for `timeout_s`, or when `give_up` says so. The lock is that of a
+        transaction on a connection of its own, so it works behind a pooler, too, and ends when its holder dies. The
+        transaction holds no snapshot: it keeps nothing from being vacuumed.
+        """
+        number = self.number()
+        if number is None:
+            self.ensure()
+            number = self.number()
+        with self._lock_connection() as db:
+            seen, since, sleep_s = "", time.monotonic(), 0.01
+            while not db.value("SELECT pg_try_advisory_xact_lock(%s, %s)", (LOCK_CLASS, number)):
+                progress = self._last_write()
+                if progress != seen:
+                    seen, since = progress, time.monotonic()
+                if give_up() or time.monotonic() - since >= timeout_s:
+                    raise IndexBusyError(
+                        f"another process is indexing into {self.shown}", hint="try again when it has finished"
+                    )
+                time.sleep(sleep_s)
+                sleep_s = min(2 * sleep_s, _LONGEST_SLEEP_S)
+            yield
+
+    @contextmanager
+    def _lock_connection(self) -> Iterator[Database]:
+        settings = "SET LOCAL idle_in_transaction_session_timeout = 0"
+        with self.connections.transaction("BEGIN", settings) as db:
+            yield db
+
+    def _last_write(self) -> str:
+        with self._reading() as db:
+            return str(
+                db.value(
+                    "SELECT max(vector_generation + last_chunk + dead_generation)::text || max(changed_at)::text"
+                    " FROM notewell.generations WHERE tenant = %s",
+                    (self._id,),
+                )
+            )
+
+    # --- transactions ----------------------------------------------------------------------------
+
+    @contextmanager
+    def _reading(self, *statements: str) -> Iterator[Database]:
+        with self.connections.transaction("BEGIN READ ONLY", self.as_set(), *statements) as db:
+            yield db
+
+    @contextmanager
+    def _writing(self) -> Iterator[Database]:
+        if self.number() is None:
+            self.ensure()
+        with self.connections.transaction("BEGIN", self.as_set()) as db:
+            yield db
+
+
+def _path(generation: int) -> Path:
+    return Path(f"{_GENERATION}{generation}")
+
+
+def generation_of(path: Path) -> int:
+    """Return the number of a generation from its name."""
+    return int(path.name.removeprefix(_GENERATION))
