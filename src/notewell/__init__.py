@@ -44,6 +44,8 @@ from notewell.errors import (
     SessionTooNewError,
     SettingsError,
     StoreError,
+    StoreUnavailableError,
+    TenantClaimedError,
     WorkspaceError,
     WorkspaceNotFoundError,
 )
@@ -152,6 +154,8 @@ __all__ = [
     "SourceCounts",
     "Status",
     "StoreError",
+    "StoreUnavailableError",
+    "TenantClaimedError",
     "VectorState",
     "Verification",
     "WorkspaceError",

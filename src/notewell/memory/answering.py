@@ -22,14 +22,13 @@ if TYPE_CHECKING:
 
     from notewell.embedding.selection import Embedders, Selection
     from notewell.indexing.sync import Sync
+    from notewell.memory.followed import Notes, Transcripts
     from notewell.memory.group_view import GroupQmd, GroupSync
     from notewell.protocols import Embedder, ReadAccess, Snapshot, Vector
     from notewell.search.options import SearchRequest
     from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.settings import Settings
-    from notewell.sources.notes import NotesSource
-    from notewell.sources.transcripts.source import TranscriptSource
     from notewell.types import Counts, IndexReport, SearchMode, SourceName
 
 NO_NOTES = "no notes yet: write MEMORY.md or memory/<topic>.md in {workspace}"
@@ -47,8 +46,8 @@ class Answering:
         workspace: Path,
         settings: Settings,
         index: ReadAccess,
-        notes: NotesSource,
-        transcripts: TranscriptSource | None,
+        notes: Notes,
+        transcripts: Transcripts | None,
         embedders: Embedders,
         sync: Sync | GroupSync,
         unsearched: Callable[[], Iterable[str]],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -26,15 +26,15 @@ from notewell.indexing.sync import LOCK_WAIT_S, Sync
 from notewell.memory.components import open_components, open_qmd
 from notewell.memory.note_writing import cut_lines, delete_note, remove_drafts
 from notewell.search.dates.question import parse_day
-from notewell.settings import STATE_FOLDER, load_settings
+from notewell.settings import load_settings
+from notewell.sources.notes import NotesSource
 from notewell.sources.transcripts.session_ids import session_at
-from notewell.store.state_folder import StateFolder
 from notewell.types import ForgetReport, Forgotten, Problem
 
 if TYPE_CHECKING:
     from notewell.memory.components import Components
+    from notewell.memory.followed import Transcripts
     from notewell.sessions import ConversationStore
-    from notewell.sources.transcripts.source import TranscriptSource
 
 SHORTEST_MATCH = 3  # characters; less would be found on every page
 NOTHING = "no note or conversation contains this"
@@ -88,7 +88,7 @@ def forget(
         chunks=erased.chunks,
         vectors=erased.vectors,
         problems=(*problems, *erased.problems),
-        notes=() if done else (NOTHING,),
+        notes=tuple(filter(None, ("" if done else NOTHING, parts.indexes.leftovers))),
     )
 
 
@@ -234,7 +234,7 @@ class _TargetSearch:
                         shown = path.relative_to(self.parts.folder.path).as_posix()
                         yield Problem(shown, "contains the text and is no file of notewell: delete it yourself")
 
-    def _matching_transcripts(self, transcripts: TranscriptSource) -> Iterator[Problem]:
+    def _matching_transcripts(self, transcripts: Transcripts) -> Iterator[Problem]:
         """Yield the transcripts of other programs that contain the text; they are not ours to edit."""
         for stamp in transcripts.list().files:
             if session_at(stamp.path):
@@ -334,33 +334,35 @@ def _erase_traces(parts: Components) -> _Erased:
     if parts.audience.is_group:
         _erase_traces(parts.whole)
         return _Erased()  # the figures are those of hidden notes as well
-    folder, sync = parts.folder, parts.sync
-    if folder.current() is None and not folder.path.exists():
+    folder, indexes, sync = parts.folder, parts.indexes, parts.sync
+    if indexes.current() is None and not folder.path.exists():
         return _Erased()
     with parts.index.use() as store:
         before = store.embedded_hashes() if store else set()
     # Another process at work has the lock: a run that embeds the text right now ends before anything is erased.
     sync.run(SyncPolicy(embed=False))
-    with folder.write_lock(LOCK_WAIT_S):
+    with indexes.write_lock(LOCK_WAIT_S):
         assert isinstance(sync, Sync)
         with sync.live.use() as live:
             kept = live.embedded_hashes() if live else set()
             if live:
+                indexes.remove_superseded()
                 live.erase_deleted()
         cache = parts.cache
         vectors = cache.keep_only(kept) if cache else 0
         ledger = Ledger(folder.path)
         ledger.forget({digest for record in ledger.records() for digest in record.wanted} - kept)
         ledger.record_failures(JobFailures())  # what a provider said about a text could quote it
-        problems = tuple(_remove_leftovers(folder.path, folder.current()))
+        in_use = {"cache.sqlite", (folder.current() or folder.cache_path).name} if indexes is folder else set()
+        problems = tuple(_remove_leftovers(folder.path, in_use))
+    assert isinstance(parts.notes, NotesSource)
     if (qmd := parts.qmd or open_qmd(parts.settings, parts.workspace, folder, parts.notes)).folder.exists():
         qmd.erase()
     return _Erased(len(before - kept), vectors, problems)
 
 
-def _remove_leftovers(folder: Path, current: Path | None) -> Iterator[Problem]:
+def _remove_leftovers(folder: Path, in_use: Collection[str]) -> Iterator[Problem]:
     """Delete databases that are no longer used: unfinished, replaced or set aside as corrupt, with their logs."""
-    in_use = {"cache.sqlite"} | ({current.name} if current else set())
     for path in sorted(folder.glob("*.sqlite*")):
         owner = path.name
         for suffix in ("-wal", "-shm", ".in-use"):
@@ -377,16 +379,11 @@ def _remove_leftovers(folder: Path, current: Path | None) -> Iterator[Problem]:
 def _erase_for_other_agents(parts: Components) -> list[Problem]:
     """Erase the note from what other agents of this workspace have indexed; their conversations are their own."""
     problems: list[Problem] = []
-    folder = parts.folder.path.parent
-    if folder.name != STATE_FOLDER:  # elsewhere nothing says which folders are agents'
-        return problems
-    for other in sorted(folder.iterdir()):
-        if other == parts.folder.path or StateFolder(other).current() is None:
-            continue
+    for other in sorted({*parts.indexes.agents(), *parts.folder.agents()} - {parts.agent}):
         try:
-            settings = load_settings(parts.workspace, agent=other.name).settings
-            with closing(open_components(parts.workspace, settings, other.name)) as theirs:
+            settings = load_settings(parts.workspace, agent=other).settings
+            with closing(open_components(parts.workspace, settings, other)) as theirs:
                 problems += _erase_traces(theirs).problems
         except NotewellError as error:
-            problems.append(Problem(f"agent {other.name}", f"{error.message}; {error.hint}"))
+            problems.append(Problem(f"agent {other}", f"{error.message}; {error.hint}"))
     return problems

@@ -331,20 +331,25 @@ class PostgresSnapshot:
     # --- chunks ----------------------------------------------------------------------------------
 
     def chunks(self, chunk_ids: Collection[int]) -> Mapping[int, StoredChunk]:
+        return {chunk.id: chunk for chunk in self._chunks("chunks.id = ANY(%s)", list(chunk_ids))}
+
+    def chunks_of(self, source: SourceName, path: str) -> Sequence[StoredChunk]:
+        found = self._chunks("source = %s AND path = %s", source, path)
+        return sorted(found, key=lambda chunk: (chunk.first_line, chunk.last_line, chunk.id))
+
+    def _chunks(self, asked: str, *asked_values: Any) -> list[StoredChunk]:
         condition, values = self._seen_condition
         found = self._rows(
             "SELECT chunks.id, source, path, dated, first_line, last_line, text, context, turn, parts, entry, category,"
             f" importance FROM notewell.chunks{TO_DOCUMENTS}"
-            f" WHERE chunks.tenant = %s AND chunks.generation = %s AND chunks.id = ANY(%s){_and(condition)}",
-            list(chunk_ids),
+            f" WHERE chunks.tenant = %s AND chunks.generation = %s AND {asked}{_and(condition)}",
+            *asked_values,
             *values,
         )
-        return {
-            chunk_id: StoredChunk(
-                chunk_id, source, path, day_of(dated), first, last, text, context, turn, parts, label_of(label)
-            )
+        return [
+            StoredChunk(chunk_id, source, path, day_of(dated), first, last, text, context, turn, parts, label_of(label))
             for chunk_id, source, path, dated, first, last, text, context, turn, parts, *label in found
-        }
+        ]
 
     def messages(self, path: str, turns: Collection[int]) -> Sequence[SpokenLine]:
         condition, values = self._seen_condition

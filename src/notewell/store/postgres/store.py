@@ -17,7 +17,7 @@ from notewell.store.chunk_changes import ChunkChanges, StoredRow, place_of, plan
 from notewell.store.postgres.connection import READING, WRITING, Connections, Database
 from notewell.store.postgres.keyword import DeadChunks, PostingBlocks
 from notewell.store.postgres.snapshot import PostgresSnapshot, replica_note, stored_embedder
-from notewell.store.postgres.tenant import Tenant, generation_of
+from notewell.store.postgres.tenant import FixedId, Tenant, generation_of
 from notewell.store.postgres.totals import TOTALS, Totals
 from notewell.store.postgres.vectors import VectorTable
 from notewell.store.postgres.verification import find_faults
@@ -636,7 +636,7 @@ def open_store(
     vectors: VectorTable | None = None,
 ) -> PostgresStore:
     """Open the index of a tenant, created if it is not there; for programs that use the store by itself."""
-    named = Tenant(Connections(url), name=tenant, agent=agent, workspace_id=workspace_id)
+    named = Tenant(Connections(url), name=tenant, agent=agent, workspace_id=FixedId(workspace_id))
     named.ensure()
     if named.current() is None:
         named.switch_to(named.next_index_path())

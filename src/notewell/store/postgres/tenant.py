@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
-from notewell.errors import IndexBusyError, IndexReadOnlyError, StoreError, TenantClaimedError
+from notewell.errors import (
+    IndexBusyError,
+    IndexReadOnlyError,
+    StoreError,
+    TenantClaimedError,
+    as_store_errors,
+    store_error,
+)
+from notewell.files.atomic import write_atomically
 from notewell.store.postgres.connection import Connections
 from notewell.store.postgres.schema import LOCK_CLASS, TENANT_TABLES, Server, prepare_schema
+from notewell.types import Check
 
 if TYPE_CHECKING:
     from notewell.store.postgres.connection import Database
@@ -18,27 +29,73 @@ if TYPE_CHECKING:
 _OF_GENERATIONS = [table for table in TENANT_TABLES if not table.startswith("cache_")]
 _LONGEST_SLEEP_S = 0.5  # between two looks at a lock
 _GENERATION = "generation-"
+LEFTOVERS = (
+    "the database keeps bytes of what was forgotten until an administrator acts: in dead rows (run VACUUM FULL on the"
+    " tables of the schema notewell), in the write-ahead log and its archive, on replicas, and in base backups"
+)
+_ID = re.compile(r"[\w.-]{8,64}")
+
+
+class WorkspaceId:
+    """The id of a workspace, kept once in a file in it. It names the owner of a tenant, whatever the path is."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._known = ""
+
+    def read(self) -> str:
+        """Return the id; empty while there is none."""
+        if not self._known:
+            try:
+                self._known = self._file.read_text(encoding="utf-8").strip()
+            except (FileNotFoundError, NotADirectoryError):
+                return ""
+            except OSError as error:
+                raise store_error(error, self._file) from error
+            if not _ID.fullmatch(self._known):
+                found, self._known = self._known, ""
+                raise StoreError(f"{self._file} holds no id: {found[:80]!r}", hint="delete the file, or restore it")
+        return self._known
+
+    def created(self) -> str:
+        """Return the id, made up if there is none."""
+        if not self.read():
+            with as_store_errors(self._file), suppress(FileExistsError):  # another process was faster
+                self._file.parent.mkdir(parents=True, exist_ok=True)
+                ignored = self._file.with_name(".gitignore")
+                if not ignored.exists():
+                    ignored.write_text("*\n", encoding="utf-8")
+                write_atomically(self._file, f"{uuid4().hex}\n", draft_prefix=f"{self._file.name}.", overwrite=False)
+        return self.read()
+
+
+class FixedId(WorkspaceId):
+    """An id that a program brings along."""
+
+    def __init__(self, workspace_id: str) -> None:
+        super().__init__(Path())
+        self._known = workspace_id
 
 
 class Tenant:
     """One workspace and one agent in a database. A generation is named by a path, as index files are: `generation-3`.
 
-    Nothing is read or written before the first use. `read_from` is the database that answers, if not the same.
+    Nothing is read or written before the first use. Without a `name` the tenant has that of the workspace's id.
     """
 
     def __init__(
         self,
         connections: Connections,
         *,
-        name: str,
+        name: str = "",
         agent: str,
-        workspace_id: str,
+        workspace_id: WorkspaceId,
         follow: bool = False,
     ) -> None:
         self.connections = connections
-        self.name = name
         self.agent = agent
         self.follow = follow
+        self._name = name
         self._workspace_id = workspace_id
         self._server: Server | None = None
         self._id: int | None = None
@@ -46,9 +103,37 @@ class Tenant:
     # --- who and where ---------------------------------------------------------------------------
 
     @property
+    def name(self) -> str:
+        """The name of the tenant; empty while the workspace has no id."""
+        return self._name or self._workspace_id.read()
+
+    @property
     def shown(self) -> str:
         """Where the index is, for messages; without a password."""
-        return f"{self.connections.secrets.shown}, tenant {self.name}"
+        return f"{self.connections.secrets.shown} (tenant {self.name or 'not named yet'})"
+
+    @property
+    def leftovers(self) -> str:
+        """Say where bytes of a forgotten text may stay: the server writes nothing over at once."""
+        return LEFTOVERS
+
+    def checks(self) -> Iterator[Check]:
+        """Yield what `doctor` says of the server and of this tenant."""
+        try:
+            server = self.server()
+        except StoreError as error:
+            yield Check("database", False, error.message, error.hint, unusable=True)
+            return
+        version, pooler = server.version // 10_000, ", behind a pooler" if self.connections.pooled_by_server else ""
+        standby = ", a standby" if server.is_standby else ""
+        yield Check(
+            "database", True, f"{self.shown}: PostgreSQL {version}, pgvector {server.pgvector}{standby}{pooler}"
+        )
+        if server.bypasses:
+            detail = f"row-level security does not hold for the role {server.role}: it may read every tenant"
+            yield Check("tenants", False, detail, "use a role that is no superuser and has no BYPASSRLS")
+        else:
+            yield Check("tenants", True, f"row-level security holds for the role {server.role}")
 
     def server(self, *, create: bool = False) -> Server:
         """Return what is known of the server, checked once."""
@@ -59,6 +144,8 @@ class Tenant:
     def number(self) -> int | None:
         """Return the number of the tenant; None while there is none."""
         if self._id is None:
+            if not self.name:
+                return None
             try:
                 self.server()
             except StoreError as error:
@@ -87,20 +174,37 @@ class Tenant:
     def writable(self) -> bool:
         return not self.follow
 
+    def read_only_error(self) -> IndexReadOnlyError:
+        """Return why nothing is written from here."""
+        return IndexReadOnlyError(
+            f"this memory only follows the tenant {self.name} (store.follow = true): nothing is written from here",
+            hint="write on a machine that holds the notes; it indexes them for all",
+        )
+
+    def agents(self) -> list[str]:
+        """Return the agents of this workspace that have an index here."""
+        if self.number() is None:
+            return []
+        with self.connections.transaction("BEGIN READ ONLY") as db:
+            db.rows("SELECT set_config('notewell.tenant_name', %s, true)", (self.name,))
+            found = db.rows(
+                "SELECT agent FROM notewell.tenants WHERE name = %s AND generation IS NOT NULL ORDER BY agent",
+                (self.name,),
+            )
+        return [agent for (agent,) in found]
+
     def ensure(self) -> None:
         """Create the tables and the tenant where they are missing; raises when another workspace has the tenant."""
         if self.follow:
-            raise IndexReadOnlyError(
-                f"this memory follows the tenant {self.name} and does not write it (store.follow = true)",
-                hint="index on a machine that holds the notes",
-            )
+            raise self.read_only_error()
+        owner_id = self._workspace_id.created()
         self.server(create=True)
         with self.connections.transaction("BEGIN") as db:
             number = self._found(db)
             if number is None:
                 db.rows(
                     "INSERT INTO notewell.tenants (name, agent, workspace) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
-                    (self.name, self.agent, self._workspace_id),
+                    (self.name, self.agent, owner_id),
                 )
                 number = self._found(db)
             if number is None:
@@ -110,8 +214,8 @@ class Tenant:
                 )
             owner = db.value("SELECT workspace FROM notewell.tenants WHERE id = %s FOR UPDATE", (number,))
             if not owner:  # prepared by an administrator
-                db.rows("UPDATE notewell.tenants SET workspace = %s WHERE id = %s", (self._workspace_id, number))
-            elif owner != self._workspace_id:
+                db.rows("UPDATE notewell.tenants SET workspace = %s WHERE id = %s", (owner_id, number))
+            elif owner != owner_id:
                 raise TenantClaimedError(self.name, owner)
             db.commit()
         self._id = number
@@ -192,13 +296,8 @@ class Tenant:
             )
         return [number for (number,) in found]
 
-    def bytes_of(self, path: Path) -> int:
-        """Return about how much a generation takes: what its rows hold."""
-        del path
-        return 0
-
-    def check_room(self, needed_bytes: int, what: str) -> None:
-        """The server alone knows its disks; it says so when one is full."""
+    def check_room_for_rebuild(self) -> None:
+        """Do nothing: the server alone knows its disks, and says so when one is full."""
 
     # --- one writer ------------------------------------------------------------------------------
 

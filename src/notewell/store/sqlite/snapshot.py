@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -239,20 +239,27 @@ class SqliteSnapshot:
         return self._vector_search().scores(self._db, vector, self._visible(chunk_ids), dimensions=dimensions)
 
     def chunks(self, chunk_ids: Collection[int]) -> Mapping[int, StoredChunk]:
-        found = {}
+        found = self._chunks("chunks.id IN (SELECT value FROM json_each(?))", as_json(chunk_ids))
+        return {chunk.id: chunk for chunk in found}
+
+    def chunks_of(self, source: SourceName, path: str) -> Sequence[StoredChunk]:
+        found = self._chunks("source = ? AND path = ?", source, path)
+        return sorted(found, key=lambda chunk: (chunk.first_line, chunk.last_line, chunk.id))
+
+    def _chunks(self, condition: str, *asked: str) -> Iterator[StoredChunk]:
         seen, values = self._seen("AND")
         for chunk_id, source, path, dated, first_line, last_line, text, context, turn, parts, *label in self._db.rows(
             "SELECT chunks.id, source, path, dated, first_line, last_line, text, context, turn, parts, entry, category,"  # noqa: S608
             " importance FROM chunks"
             " JOIN documents ON documents.id = document_id JOIN chunk_texts ON chunk_id = chunks.id"
-            f" WHERE chunks.id IN (SELECT value FROM json_each(?)){seen}",
-            (as_json(chunk_ids), *values),
+            f" WHERE {condition}{seen}",
+            (*asked, *values),
         ):
             kinds = (type(source), type(path), type(text), type(context))
             numbers = (type(first_line), type(last_line), type(turn), type(parts))
             if kinds != _FOUR_TEXTS or numbers != _FOUR_NUMBERS:
                 raise self._db.corrupt("the record of a chunk")
-            found[chunk_id] = StoredChunk(
+            yield StoredChunk(
                 chunk_id,
                 source,
                 path,
@@ -265,7 +272,6 @@ class SqliteSnapshot:
                 parts,
                 label_of(label),
             )
-        return found
 
     def messages(self, path: str, turns: Collection[int]) -> Sequence[SpokenLine]:
         seen, values = self._seen("AND")
