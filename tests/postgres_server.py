@@ -176,19 +176,35 @@ class PostgresServer:
         return self.url(name, owner)
 
 
-@cache
 def shared_server(version: int = 18) -> PostgresServer:
     """Return the one server of this test process; it is started by its first user."""
+    return _started(version)
+
+
+@cache
+def _started(version: int) -> PostgresServer:
     server = PostgresServer(version)
     server.start()
     atexit.register(server.close)
     return server
 
 
-@cache
 def shared_database(version: int = 18) -> str:
     """Return the URL of a database on the shared server; tests in it use tenants of their own."""
-    return shared_server(version).create_database("memory")
+    return _created(version)
+
+
+@cache
+def _created(version: int) -> str:
+    return _started(version).create_database("memory")
+
+
+def store_settings(engine: str) -> dict[str, str]:
+    """Return the overrides that let a memory of a test be kept in an engine."""
+    if engine == "sqlite":
+        return {}
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    return {"store__url": shared_database()}
 
 
 @contextlib.contextmanager

@@ -5,14 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from notewell.store.postgres import open_store
+from notewell.store.postgres.vectors import VectorTable
 from notewell.testing.samples import DIMENSIONS, IDENTITY, chunks_of, document
 from notewell.types import EVERYTHING, Scope
 from tests.postgres_server import shared_database
-
-pytest.importorskip("psycopg")
-
-from notewell.store.postgres import open_store
-from notewell.store.postgres.vectors import VectorTable
 
 BATCH = 300
 

@@ -29,7 +29,8 @@ CREATE TABLE notewell.tenants (
   UNIQUE (name, agent)
 );
 CREATE TABLE notewell.role_tenants (
-  role text NOT NULL, tenant int NOT NULL REFERENCES notewell.tenants ON DELETE CASCADE, PRIMARY KEY (role, tenant)
+  role text COLLATE "C" NOT NULL,  -- the collation of `current_user`, without which the key would not be used
+  tenant int NOT NULL REFERENCES notewell.tenants ON DELETE CASCADE, PRIMARY KEY (role, tenant)
 );
 CREATE TABLE notewell.generations (
   tenant int NOT NULL, generation int NOT NULL,

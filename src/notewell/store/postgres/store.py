@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from notewell.store.vector_codes import Quantization
 
 PENDING, EMBEDDED, SKIPPED = 0, 1, 2  # states of `chunks.has_vector`
+_ANALYZE_SHARE = 5  # let the server count the rows again once a fifth of them is new
+_FEW_ROWS = 100
 _FLUSHED_TERMS = 1_000_000  # in memory at once: some 100 MB
 _PLACE = "first_line, last_line, turn, parts, entry, category, importance"
 _STORED_ROW = f"id, embedded_hash, context_length, {_PLACE}"  # in the order of `StoredRow`
@@ -76,6 +78,7 @@ class PostgresStore:
         self._closed = False
         self.is_gone = False  # no generation was found: who opened the store should look again
         self._note = ""  # of the latest snapshot, where it was a replica's
+        self._chunks_written = 0  # since the server was last told to count
         self._dead = DeadChunks()
         self._vectors = vectors or VectorTable()
         self._lock = threading.RLock()
@@ -279,6 +282,12 @@ class PostgresStore:
             if writes.totals.vectors:
                 self._vectors.tidy(writes.db, writes.totals)
             writes.postings.tidy(writes.totals, self._dead)
+            # A planner that takes the tables for empty reads all chunks of a tenant to find one. The server counts
+            # again by itself, a minute later; whoever is not the owner is refused with a warning.
+            counted = writes.db.value("SELECT max(reltuples) FROM pg_class WHERE oid = 'notewell.chunks'::regclass")
+            if self._chunks_written * _ANALYZE_SHARE > max(counted, _FEW_ROWS):
+                writes.db.rows("ANALYZE notewell.documents, notewell.chunks, notewell.postings, notewell.vectors")
+        self._chunks_written = 0
 
     def erase_deleted(self) -> None:
         """Rewrite what still names removed chunks; the server keeps old bytes until an administrator acts."""
@@ -313,9 +322,11 @@ class PostgresStore:
             with self._tenant.connections.transaction(WRITING, *script) as db:
                 writes = _Writes(db, self._checked_totals(db.begun[-1]), self._vectors)
                 self._writes = writes
+                before = writes.totals.last_chunk
                 try:
                     yield writes
                     writes.finish()
+                    self._chunks_written += writes.totals.last_chunk - before
                 finally:
                     self._writes = None
 
