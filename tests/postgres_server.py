@@ -74,6 +74,8 @@ def _template(version: int) -> Path:
     program, options = str(binaries(version) / "initdb"), "-A trust -U postgres -E UTF8 --no-sync --locale=C.UTF-8"
     command = [program, *options.split(), "-D", str(folder / "data")]
     subprocess.run(command, check=True, capture_output=True, user=user, cwd="/")
+    access = folder / "data" / "pg_hba.conf"
+    access.write_text(f"host all locked 127.0.0.1/32 scram-sha-256\n{access.read_text()}")  # a role with a password
     return folder / "data"
 
 
@@ -87,7 +89,15 @@ def free_port() -> int:
 class PostgresServer:
     """One server with a folder and a port of its own."""
 
-    def __init__(self, version: int = 18, *, settings: tuple[str, ...] = (), data: Path | None = None) -> None:
+    def __init__(
+        self,
+        version: int = 18,
+        *,
+        settings: tuple[str, ...] = (),
+        data: Path | None = None,
+        largest_file: int | None = None,  # bytes: a disk that is full, without being root
+    ) -> None:
+        self._largest_file = largest_file
         self.version = version
         self.port = free_port()
         self.settings = settings
@@ -114,18 +124,30 @@ class PostgresServer:
         options = [word for setting in (*_SETTINGS, *self.settings) for word in ("-c", setting)]
         program = str(binaries(self.version) / "postgres")
         command = [program, "-D", str(self.folder), "-h", "127.0.0.1", "-p", str(self.port)]
-        log = (self.folder.parent / "log").open("ab")
         end = time.monotonic() + _READY_S
-        while time.monotonic() < end:
-            if self.process is None or self.process.poll() is not None:
-                self.process = subprocess.Popen(
-                    [*command, "-k", "", *options], stdout=log, stderr=log, user=self._user, cwd="/"
-                )
-            if self._answers():
-                log.close()
-                return
-            time.sleep(0.05)
+        with (self.folder.parent / "log").open("ab") as log:
+            while time.monotonic() < end:
+                if self.process is None or self.process.poll() is not None:
+                    self.process = subprocess.Popen(
+                        [*command, "-k", "", *options],
+                        stdout=log,
+                        stderr=log,
+                        user=self._user,
+                        cwd="/",
+                        preexec_fn=self._limit_files if self._largest_file else None,  # noqa: PLW1509
+                    )
+                if self._answers():
+                    return
+                time.sleep(0.05)
         raise RuntimeError((self.folder.parent / "log").read_text(errors="replace")[-2000:])
+
+    def _limit_files(self) -> None:
+        """Limit the size of files; the signal that comes with it must not end the server."""
+        import resource
+
+        assert self._largest_file is not None
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self._largest_file, self._largest_file))
 
     def _answers(self) -> bool:
         import psycopg
@@ -208,9 +230,31 @@ def store_settings(engine: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def own_server(version: int = 18, *, settings: tuple[str, ...] = ()) -> Iterator[PostgresServer]:
+def standby_of(primary: PostgresServer, *, settings: tuple[str, ...] = ()) -> Iterator[PostgresServer]:
+    """Start a server that replicates another one."""
+    parent = Path(tempfile.mkdtemp(prefix="notewell-standby-"))
+    user = _system_user()
+    if user:
+        shutil.chown(parent, user)
+    program = str(binaries(primary.version) / "pg_basebackup")
+    source = ["-h", "127.0.0.1", "-p", str(primary.port), "-U", "postgres", "-D", str(parent / "data")]
+    subprocess.run(
+        [program, *source, "-R", "-X", "stream", "-c", "fast"], check=True, capture_output=True, user=user, cwd="/"
+    )
+    server = PostgresServer(primary.version, settings=settings, data=parent / "data")
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
+
+
+@contextlib.contextmanager
+def own_server(
+    version: int = 18, *, settings: tuple[str, ...] = (), largest_file: int | None = None
+) -> Iterator[PostgresServer]:
     """Start a server for one test, which may kill it."""
-    server = PostgresServer(version, settings=settings)
+    server = PostgresServer(version, settings=settings, largest_file=largest_file)
     try:
         server.start()
         yield server

@@ -279,9 +279,16 @@ class IndexBusyError(StoreError):
 
 
 class StoreUnavailableError(StoreError):
-    """The database cannot be reached, cut the connection or gave up on a statement; the same may work again."""
+    """The database cannot be reached, cut the connection or gave up on a statement; the same may work again.
+
+    `unreached` says that it was tried for some time already.
+    """
 
     exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "", unreached: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.unreached = unreached
 
 
 class DiskFullError(StoreError):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from notewell.errors import IndexBusyError, IndexCorruptError, StoreError, as_store_errors
+from notewell.errors import IndexBusyError, IndexCorruptError, StoreError, StoreUnavailableError, as_store_errors
 from notewell.indexing.background_sync import BackgroundSync, Follower
 from notewell.indexing.embedding_run import EMBEDDER
 from notewell.indexing.indexer import Indexer
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from notewell.types import EmbedderIdentity, FileStamp
 
 LOCK_WAIT_S = 120.0  # for another process that writes nothing meanwhile; a slow model's batch takes less
+GO_ON_S = 60.0  # a database that restarts or fails over is back after seconds; a run takes minutes
+PAUSE_S = 0.2
 IN_PROGRESS = "indexing continues in the background: recent changes may be missing"
 BUSY = "another process is indexing: recent changes may be missing"
 READ_ONLY = "the index is read-only: changes to the notes are not seen"
@@ -81,7 +83,7 @@ class Sync:
         report: IndexReport | None = None
         while True:
             with self._open_batch(embedder, policy) as batch:
-                done = self._update(policy, embedder, batch)
+                done = self._updated(policy, embedder, batch)
                 policy = replace(policy, force=False, repair="")
                 while batch and batch.wait(policy, embedded=done.embedded):
                     done = _merged(done, self._update(policy, embedder, batch))
@@ -260,6 +262,17 @@ class Sync:
                 with self.live.use():  # lets go of an index that was replaced
                     self.indexes.remove_superseded()
         return _with_notes(replace(report, notes=(*notes, *report.notes)), note)
+
+    def _updated(self, policy: SyncPolicy, embedder: Embedder | None, batch: BatchRun | None) -> IndexReport:
+        """Update, and go on where the database was lost on the way: what was committed is not done again."""
+        until = time.monotonic() + GO_ON_S
+        while True:
+            try:
+                return self._update(policy, embedder, batch)
+            except StoreUnavailableError as error:
+                if error.unreached or policy.deadline.passed or time.monotonic() >= until:
+                    raise
+                time.sleep(PAUSE_S)
 
     def _rebuild(self, indexer: Indexer, policy: SyncPolicy, reason: str) -> IndexReport:
         """Build beside the index in use, which answers throughout, then switch.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
-from notewell.errors import BackendError, EmbedderUnavailableError, IndexCorruptError
+from notewell.errors import BackendError, EmbedderUnavailableError, IndexCorruptError, StoreUnavailableError
 from notewell.indexing.spending import SpendingLimit
 from notewell.search.options import NO_KEYWORDS
 from notewell.search.query_embedding import KEYWORDS_ONLY, QueryEmbedding
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from notewell.types import Counts, IndexReport, SearchMode, SourceName
 
 NO_NOTES = "no notes yet: write MEMORY.md or memory/<topic>.md in {workspace}"
+ANSWER_AGAIN_S = 10.0  # a database that restarts or fails over is back after one to four seconds
+PAUSE_S = 0.1
 LOCK_SHARE = 0.75  # of the budget of a search may pass before a database that others lock is given up for writing
 LONGEST_ECHO = 400  # characters of a query that an answer repeats
 NOT_INDEXED = "nothing is indexed yet: run `notewell index`"
@@ -104,11 +107,22 @@ class Answering:
             synced = self._sync.before_search(budget_s, embed=embed) if wanted else None
         with lock_wait_limit(budget_s * (1 - LOCK_SHARE)):
             try:
-                answer = self._answer(request, synced)
+                answer = self._answered(request, synced)
             except IndexCorruptError as error:
                 answer = self._answer(request, self._sync.replace_corrupt(error, budget_s, embed=embed))
         problem = self._sync.follower.problem
         return replace(answer, notes=(*answer.notes, problem)) if problem else answer
+
+    def _answered(self, request: SearchRequest, synced: IndexReport | None) -> SearchAnswer:
+        """Answer, and try again where the database was lost on the way: a snapshot cannot go on elsewhere."""
+        until = time.monotonic() + ANSWER_AGAIN_S
+        while True:
+            try:
+                return self._answer(request, synced)
+            except StoreUnavailableError as error:
+                if error.unreached or time.monotonic() >= until:
+                    raise
+                time.sleep(PAUSE_S)
 
     def _answer(self, request: SearchRequest, synced: IndexReport | None) -> SearchAnswer:
         """Return the hits and the notes; `synced` is the report of the sync before this search, if there was one."""
@@ -121,7 +135,6 @@ class Answering:
                 return SearchAnswer(
                     _echo(request.query), "keyword", (), IndexState(0, 0, 0, stale=True), (*notes, NOT_INDEXED)
                 )
-            notes += store.notes
             with store.reading() as snapshot:
                 counts = snapshot.counts()
                 embedder, told = self._answering_embedder(request, snapshot)
@@ -139,6 +152,7 @@ class Answering:
                     tuning=self._tuning,
                 )
                 held_back = self._held_back(snapshot, embedder) if counts.pending else ""
+            notes += store.notes  # of the snapshot that answered
         notes += [told if vector is not None else "", reason]
         notes += self._notes_on(request, counts, found, held_back or _pending_note(request, counts, vector))
         stale = True if found.missing_files else None if synced is None else not synced.complete or synced.postponed > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import threading
@@ -16,7 +17,7 @@ from psycopg import pq
 from psycopg.abc import Buffer
 from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from notewell.errors import (
     DiskFullError,
@@ -27,6 +28,8 @@ from notewell.errors import (
     StoreUnavailableError,
 )
 from notewell.files.faults import reach
+
+logging.getLogger("psycopg").addHandler(logging.NullHandler())  # else its warnings go to standard error
 
 Row = tuple[Any, ...]
 Bytes = bytes | bytearray | memoryview
@@ -101,11 +104,13 @@ class Connections:
                 raise
 
     def _connection(self, until: float) -> _Connection:
-        pool = self._current_pool()
         while True:
+            pool = self._current_pool()
             left_s = until - time.monotonic()
             try:
-                return pool.getconn(timeout=max(0.01, min(_LOOK_EVERY_S, left_s)))
+                return self._lent_by(pool, max(0.01, min(_LOOK_EVERY_S, left_s)))
+            except PoolClosed:
+                continue  # by another thread: the next pool is open
             except PoolTimeout:
                 failure = self._failure
                 if failure is not None and (left_s <= 0 or not _may_pass(str(failure))):
@@ -116,16 +121,24 @@ class Connections:
                         hint="try again when the searches in progress have finished",
                     ) from None
 
+    def _lent_by(self, pool: ConnectionPool[_Connection], timeout_s: float) -> _Connection:
+        connection = pool.getconn(timeout=timeout_s)
+        connection.lender = pool
+        return connection
+
     def _give_back(self, connection: _Connection) -> None:
         with self._lock:
             pool = self._pool if self._pid == os.getpid() else None
+        if self._pid != os.getpid():
+            return  # forked inside the `with` block: the connection is the parent's
         if not connection.closed and connection.info.transaction_status != pq.TransactionStatus.IDLE:
             try:
                 connection.execute("ROLLBACK")
             except psycopg.Error:
                 connection.close()
-        if pool is not None:
-            pool.putconn(connection)
+        lender = connection.lender
+        if lender is not None and lender is pool:
+            lender.putconn(connection)
         else:
             connection.close()
 
@@ -148,8 +161,8 @@ class Connections:
                 self._pool.open()
             return self._pool
 
-    def connect_failed(self, error: psycopg.Error) -> None:
-        """Keep why a connection could not be made: the pool does not tell."""
+    def connected(self, error: psycopg.Error | None) -> None:
+        """Keep why a connection could not be made, or that one was: the pool does not tell."""
         self._failure = error
 
     def close(self) -> None:
@@ -170,6 +183,7 @@ _inherited: list[Any] = []
 class _Connection(psycopg.Connection[Row]):
     """A connection that knows what is needed to speak of vectors, and whether the server is behind a pooler."""
 
+    lender: ConnectionPool[Any] | None = None
     nearness = ""  # the operator of pgvector for the negative inner product, whatever schema it is in
 
     @classmethod
@@ -178,8 +192,9 @@ class _Connection(psycopg.Connection[Row]):
             reach("database.open")
             connection = super().connect(conninfo, **options)
         except psycopg.Error as error:
-            owner.connect_failed(error)
+            owner.connected(error)
             raise
+        owner.connected(None)
         # A pooler hands out one server connection after the other: what is prepared on one is missing on the next.
         if connection.execute("SELECT pg_backend_pid()").fetchone() != (connection.info.backend_pid,):
             owner.pooled_by_server = True
@@ -346,8 +361,13 @@ class Secrets:
         return text
 
 
+_NO_TRANSACTIONS = "statement pooling|transaction blocks not allowed"  # a pooler that lends for one statement only
+
+
 def is_lost(error: psycopg.Error, connection: psycopg.Connection[Any] | None = None) -> bool:
     """Return whether the connection is gone or the server is not ready: the same may work on another connection."""
+    if re.search(_NO_TRANSACTIONS, str(error)):
+        return False
     if connection is not None and connection.closed:
         return True
     state = error.sqlstate or ""
@@ -382,7 +402,9 @@ def connect_error(error: psycopg.Error, secrets: Secrets) -> StoreError:
     if hint:
         return StoreError(f"cannot connect to {secrets.shown}: {message}", hint=hint)
     return StoreUnavailableError(
-        f"cannot reach {secrets.shown}: {message}", hint="check that the server runs and accepts connections from here"
+        f"cannot reach {secrets.shown}: {message}",
+        hint="check that the server runs and accepts connections from here",
+        unreached=True,
     )
 
 
@@ -400,7 +422,7 @@ _MEANINGS: tuple[tuple[str, str, type[StoreError], str], ...] = (
     ("42501", "", StoreError, "run as the owner of the schema: SELECT notewell.bind_role('ROLE', 'TENANT');"),
     ("42P01", "", IndexCorruptError, "a table is missing: drop the schema notewell, then run `notewell index`"),
     ("42703", "", IndexCorruptError, "a column is missing: drop the schema notewell, then run `notewell index`"),
-    ("", "statement pooling|transaction blocks not allowed", StoreError, "set pool_mode = transaction in the pooler"),
+    ("", _NO_TRANSACTIONS, StoreError, "set pool_mode = transaction in the pooler"),
 )
 
 

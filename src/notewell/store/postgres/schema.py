@@ -192,7 +192,8 @@ SELECT current_setting('server_version_num')::int,
   (SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'vector'),
   (SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = 'notewell'),
   to_regnamespace('notewell') IS NOT NULL, pg_is_in_recovery(), current_database(), current_user,
-  has_database_privilege(current_database(), 'CREATE'), to_regclass('notewell.schema_version') IS NOT NULL,
+  has_database_privilege(current_database(), 'CREATE'),
+  EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace('notewell') AND relname = 'schema_version'),
   (SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace('notewell') AND relkind = 'r'),
   (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user),
   has_schema_privilege(to_regnamespace('notewell')::oid, 'USAGE')
@@ -293,14 +294,19 @@ def _missing(server: Server) -> list[tuple[str, str]]:
 def _migrate(connections: Connections, migrations: Sequence[str] = MIGRATIONS) -> None:
     """Bring the tables to the newest version in one transaction; a second process waits, then finds the work done."""
     with connections.transaction("BEGIN", f"SELECT pg_advisory_xact_lock({LOCK_CLASS}, {MIGRATION_LOCK})") as db:
-        db.rows("CREATE SCHEMA IF NOT EXISTS notewell")
+        # IF NOT EXISTS would ask for the right first; and what to_regnamespace() said before the lock may be cached.
+        if not db.value("SELECT count(*) FROM pg_namespace WHERE nspname = 'notewell'"):
+            db.rows("CREATE SCHEMA notewell")
         db.rows(f"COMMENT ON SCHEMA notewell IS '{MARK}'")
         vector_schema = db.value(
             "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace"
             " WHERE extname = 'vector'"
         )
         version = 0
-        if db.value("SELECT to_regclass('notewell.schema_version') IS NOT NULL"):
+        if db.value(
+            "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+            " WHERE nspname = 'notewell' AND relname = 'schema_version'"
+        ):
             version = db.value("SELECT max(version) FROM notewell.schema_version")
         for number, script in enumerate(migrations[version:], start=version + 1):
             db.script(script.replace("@VECTOR", vector_schema))

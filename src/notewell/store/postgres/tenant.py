@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 _OF_GENERATIONS = [table for table in TENANT_TABLES if not table.startswith("cache_")]
 _LONGEST_SLEEP_S = 0.5  # between two looks at a lock
 _GENERATION = "generation-"
+_NO_IDLE_TIMEOUT = "SET LOCAL idle_in_transaction_session_timeout = 0"
+_PROGRESS = (
+    "SELECT max(vector_generation + last_chunk + dead_generation)::text || max(changed_at)::text"
+    " FROM notewell.generations WHERE tenant = %s"
+)
 LEFTOVERS = (
     "the database keeps bytes of what was forgotten until an administrator acts: in dead rows (run VACUUM FULL on the"
     " tables of the schema notewell), in the write-ahead log and its archive, on replicas, and in base backups"
@@ -313,35 +318,22 @@ class Tenant:
         if number is None:
             self.ensure()
             number = self.number()
-        with self._lock_connection() as db:
-            seen, since, sleep_s = "", time.monotonic(), 0.01
-            while not db.value("SELECT pg_try_advisory_xact_lock(%s, %s)", (LOCK_CLASS, number)):
-                progress = self._last_write()
-                if progress != seen:
-                    seen, since = progress, time.monotonic()
-                if give_up() or time.monotonic() - since >= timeout_s:
-                    raise IndexBusyError(
-                        f"another process is indexing into {self.shown}", hint="try again when it has finished"
-                    )
-                time.sleep(sleep_s)
-                sleep_s = min(2 * sleep_s, _LONGEST_SLEEP_S)
-            yield
-
-    @contextmanager
-    def _lock_connection(self) -> Iterator[Database]:
-        settings = "SET LOCAL idle_in_transaction_session_timeout = 0"
-        with self.connections.transaction("BEGIN", settings) as db:
-            yield db
-
-    def _last_write(self) -> str:
-        with self._reading() as db:
-            return str(
-                db.value(
-                    "SELECT max(vector_generation + last_chunk + dead_generation)::text || max(changed_at)::text"
-                    " FROM notewell.generations WHERE tenant = %s",
-                    (self._id,),
+        seen, since, sleep_s = "", time.monotonic(), 0.01
+        while True:
+            # Who waits holds no connection: behind a pooler there may be few, and the writer needs a second one.
+            with self.connections.transaction("BEGIN", self.as_set(), _NO_IDLE_TIMEOUT) as db:
+                if db.value("SELECT pg_try_advisory_xact_lock(%s, %s)", (LOCK_CLASS, number)):
+                    yield
+                    return
+                progress = str(db.value(_PROGRESS, (number,)))
+            if progress != seen:
+                seen, since = progress, time.monotonic()
+            if give_up() or time.monotonic() - since >= timeout_s:
+                raise IndexBusyError(
+                    f"another process is indexing into {self.shown}", hint="try again when it has finished"
                 )
-            )
+            time.sleep(sleep_s)
+            sleep_s = min(2 * sleep_s, _LONGEST_SLEEP_S)
 
     # --- transactions ----------------------------------------------------------------------------
 
