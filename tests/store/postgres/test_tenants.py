@@ -234,6 +234,21 @@ def test_a_follower_searches_and_reads_from_the_database(workspace, followed, tm
     assert list(elsewhere.rglob("*")) == []
 
 
+def test_a_follower_needs_no_right_to_write(followed, tmp_path, server, url, name):
+    server.execute(f"CREATE ROLE {name} LOGIN")
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("SELECT notewell.bind_role(%s, %s, read_only => true)", (name, name))
+    reader = server.url("memory", name)
+    with Memory.open(tmp_path, **{**followed, "store__url": reader}) as memory:
+        assert memory.search("printer address").hits
+        assert memory.get("memory/network.md").text
+        assert all(check.ok for check in memory.doctor())
+    with psycopg.connect(reader) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute("DELETE FROM notewell.chunks")
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("DELETE FROM notewell.role_tenants WHERE role = %s", (name,))
+
+
 def test_a_follower_sees_what_is_indexed_later(workspace, followed, tmp_path):
     with Memory.open(tmp_path, **followed) as memory:
         assert memory.search("zanzibar").hits == ()
