@@ -88,7 +88,7 @@ def test_surfaces_use_the_public_api_only():
         "sessions",
         "errors",
     }
-    type_only = {"sources.privacy", "search.scoring", "store.sqlite"}  # names in annotations only
+    type_only = {"sources.privacy", "search.scoring", "protocols"}  # names in annotations only
     declared_once = {"search.options"}  # what every surface offers
     of_the_process = {"embedding.http_calls"}  # what only the owner of the process decides
     for path in [*(SOURCE / "cli").rglob("*.py"), *(SOURCE / "mcp").rglob("*.py")]:
@@ -123,10 +123,12 @@ def test_every_module_says_what_it_holds():
         pytest.param("import notewell", {"numpy", "apsw", "click", "onnxruntime"}, id="the package alone"),
         pytest.param(
             "import notewell.memory.memory",
-            {"numpy", "onnxruntime", "tokenizers", "rich", "filelock"},
+            {"numpy", "onnxruntime", "tokenizers", "rich", "filelock", "psycopg"},
             id="the library",
         ),
-        pytest.param("import notewell.cli.reading", {"numpy", "onnxruntime", "rich"}, id="the search command"),
+        pytest.param(
+            "import notewell.cli.reading", {"numpy", "onnxruntime", "rich", "psycopg"}, id="the search command"
+        ),
         pytest.param(
             "import notewell.agents.tools", {"numpy", "apsw", "mcp", "pydantic", "httpx"}, id="the agent tools"
         ),

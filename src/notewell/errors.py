@@ -32,8 +32,10 @@
         ├── IndexTooNewError
         ├── IndexMismatchError
         ├── IndexForeignError       exit 1
+        ├── TenantClaimedError      exit 1
         ├── IndexReadOnlyError      exit 1
         ├── IndexBusyError          exit 1
+        ├── StoreUnavailableError   exit 1   the database cannot be reached, or gave up; trying again may help
         └── DiskFullError           exit 1
 
 Each error says what happened, and `hint` says what to do next.
@@ -272,6 +274,19 @@ class IndexForeignError(StoreError):
         )
 
 
+class TenantClaimedError(StoreError):
+    """The tenant in the database holds the notes of another workspace."""
+
+    exit_code = 1
+
+    def __init__(self, tenant: str, owner: str) -> None:
+        super().__init__(
+            f"the tenant {tenant} holds the notes of another workspace (its id is {owner})",
+            hint="choose another store.tenant, or read it with store.follow = true; if this is a copy of that"
+            " workspace, write its id into .notewell/workspace-id",
+        )
+
+
 class IndexReadOnlyError(StoreError):
     """The index would have to be written, but its folder is read-only."""
 
@@ -282,6 +297,19 @@ class IndexBusyError(StoreError):
     """Another process held the index for too long."""
 
     exit_code = 1
+
+
+class StoreUnavailableError(StoreError):
+    """The database cannot be reached, cut the connection or gave up on a statement; the same may work again.
+
+    `unreached` says that it was tried for some time already.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "", unreached: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.unreached = unreached
 
 
 class DiskFullError(StoreError):

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from notewell.types import (
+    CacheStats,
+    Check,
     ChunkPlace,
     Counts,
     Document,
@@ -36,6 +38,8 @@ if TYPE_CHECKING:  # NumPy costs 0.1 s to import: keyword search must not pay fo
 
     import numpy as np
     from numpy.typing import NDArray
+
+    from notewell.errors import IndexReadOnlyError
 
     Vector = NDArray[np.float32]  # one row, unit length
     Matrix = NDArray[np.float32]  # one unit-length row a text
@@ -237,6 +241,10 @@ class Snapshot(Protocol):
         """Return chunks of the documents in the scope, the latest dated first, those without a date last."""
         ...
 
+    def chunks_of(self, source: SourceName, path: str) -> Sequence[StoredChunk]:
+        """Return the chunks of one document, in order of their lines."""
+        ...
+
     def places(self, chunk_ids: Collection[int]) -> Mapping[int, ChunkPlace]:
         """Return where each chunk stands: in which document, in which message, and as one of how many parts."""
         ...
@@ -385,6 +393,81 @@ class StoreAccess(Protocol):
         ...
 
 
+class Generations(Protocol):
+    """The indexes of one agent: one answers, and a rebuild fills another beside it before it takes its place.
+
+    Each has a path for a name, of a file or within a database.
+    """
+
+    @property
+    def shown(self) -> str:
+        """Where they are, for messages."""
+        ...
+
+    @property
+    def leftovers(self) -> str:
+        """What may keep bytes of a forgotten text until an administrator acts; empty where nothing does."""
+        ...
+
+    def writable(self) -> bool:
+        """Say whether this machine may write them."""
+        ...
+
+    def read_only_error(self) -> IndexReadOnlyError:
+        """Return why it may not."""
+        ...
+
+    def ensure(self) -> None:
+        """Prepare the place they are kept in; raises when it belongs to another workspace."""
+        ...
+
+    def write_lock(
+        self, timeout_s: float, *, give_up: Callable[[], bool] = lambda: False
+    ) -> AbstractContextManager[None]:
+        """Be the only writer, waiting for as long as another one makes progress; raises IndexBusyError."""
+        ...
+
+    def current(self) -> Path | None:
+        """Return the index that answers; None when nothing has been indexed."""
+        ...
+
+    def next_index_path(self) -> Path:
+        """Return a name for another index, which no index had before."""
+        ...
+
+    def switch_to(self, path: Path) -> None:
+        """Let this index answer from now on; after a crash either the old or the new one does."""
+        ...
+
+    def unfinished(self) -> Sequence[Path]:
+        """Return the indexes newer than the one that answers, oldest first: interrupted rebuilds."""
+        ...
+
+    def holds(self, path: Path) -> bool:
+        """Say whether this is one of them."""
+        ...
+
+    def set_aside(self, path: Path) -> Path:
+        """Let an index that cannot be used answer no longer; return under which name it is kept."""
+        ...
+
+    def remove_superseded(self) -> None:
+        """Delete the indexes that do not answer; only for the holder of the write lock."""
+        ...
+
+    def check_room_for_rebuild(self) -> None:
+        """Raise DiskFullError when a second index does not fit."""
+        ...
+
+    def agents(self) -> Sequence[str]:
+        """Return the agents of this workspace that have an index."""
+        ...
+
+    def checks(self) -> Iterable[Check]:
+        """Return what `doctor` says of the place they are kept in."""
+        ...
+
+
 class EmbeddingCache(Protocol):
     """Remembers vectors by embedding space and text hash, across rebuilds, renames and model switches."""
 
@@ -401,3 +484,26 @@ class EmbeddingCache(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class ManagedCache(EmbeddingCache, Protocol):
+    """A cache that belongs to a memory: it counts, grows old and can be cleared."""
+
+    max_entries: int
+    notes: tuple[str, ...]  # what the reader should know, such as that it cannot be written
+
+    def peek_many(self, identity: EmbedderIdentity, hashes: Collection[str]) -> Mapping[str, Vector]:
+        """Return what `get_many` would, without counting as use."""
+        ...
+
+    def prune(self, *, older_than_days: float) -> int:
+        """Delete entries that were not used for that long; return how many."""
+        ...
+
+    def clear(self) -> int:
+        """Delete every entry and all counts; return how many entries there were."""
+        ...
+
+    def stats(self) -> CacheStats:
+        """Return how much the cache holds now."""
+        ...

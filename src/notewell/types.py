@@ -263,6 +263,24 @@ class EmbedderIdentity:
         return f"{self.provider}/{self.model}@{self.key[:12]}:{self.dimensions}"
 
 
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    """How much the cache holds and how useful it was since it was begun or cleared."""
+
+    entries: int
+    bytes: int
+    max_entries: int
+    oldest_use: datetime | None
+    hits: int  # vectors taken from the cache
+    misses: int  # vectors that had to be made, and were put in
+
+    @property
+    def hit_rate(self) -> float | None:
+        """The share of vectors that came from the cache; None before there was any."""
+        total = self.hits + self.misses
+        return self.hits / total if total else None
+
+
 # --- search ------------------------------------------------------------------------------------
 
 

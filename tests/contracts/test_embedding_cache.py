@@ -40,6 +40,18 @@ class TestSqliteCache(CacheContract):
         return SqliteEmbeddingCache(folder / "cache.sqlite", max_entries=100)
 
 
+class TestPostgresCache(CacheContract):
+    """The cache of a tenant in a PostgreSQL database."""
+
+    def open_cache(self, folder):
+        pytest.importorskip("psycopg", reason="psycopg is not installed")
+        from notewell.store.postgres import Connections, FixedId, PostgresEmbeddingCache, Tenant
+        from tests.postgres_server import shared_database
+
+        tenant = Tenant(Connections(shared_database()), name=str(folder), agent="main", workspace_id=FixedId("test"))
+        return PostgresEmbeddingCache(tenant, max_entries=100)
+
+
 @pytest.fixture
 def clock() -> Clock:
     return Clock()

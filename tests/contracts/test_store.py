@@ -19,7 +19,7 @@ from notewell.testing.samples import (
 from notewell.testing.store_search import found
 from notewell.types import EVERYTHING, Chunk, PreparedChunk
 
-from .conftest import needs_sqlite_vec, sqlite_segments, sqlite_vec
+from .conftest import needs_sqlite_vec, postgres, postgres_segments, sqlite_segments, sqlite_vec
 
 
 class TestSegments(StoreContract):
@@ -33,6 +33,18 @@ class TestSqliteVec(StoreContract):
     """The extension sqlite-vec."""
 
     create_store = staticmethod(sqlite_vec)
+
+
+class TestPostgres(StoreContract):
+    """One tenant of a PostgreSQL database."""
+
+    create_store = staticmethod(postgres)
+
+
+class TestPostgresSegments(StoreContract):
+    """A tenant of PostgreSQL with codes for its vectors, as large ones have."""
+
+    create_store = staticmethod(postgres_segments)
 
 
 # --- any token ---------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from notewell.store.state_folder import StateFolder
 from tests.cli.conftest import Outcome
 from tests.end_to_end.processes.folders import as_plain_user, small_disk, with_mode
 from tests.end_to_end.processes.plug_in import install
+from tests.postgres_server import free_port, shared_database
 
 
 @dataclass
@@ -216,6 +217,26 @@ def session_input(world):
     return sessions_call(world, "show", "../chat-1")
 
 
+def store_unavailable(world):
+    pytest.importorskip("psycopg")
+    from notewell.store.postgres import connection
+
+    world.monkeypatch.setattr(connection, "REACH_LIMIT_S", 0.3)
+    url = f"postgresql://agent:sesame@127.0.0.1:{free_port()}/memory"
+    done = world.notewell("search", "tea", "-w", world.workspace, "--set", f"store.url={url}", "--json")
+    assert "sesame" not in done.out + done.err
+    return done
+
+
+def tenant_claimed(world):
+    pytest.importorskip("psycopg")
+    world.monkeypatch.setenv("NOTEWELL_STORE__URL", shared_database())
+    tenant = ("--set", f"store.tenant=claimed-{world.tmp_path.name}")
+    assert world.notewell("index", "-w", world.workspace, *tenant).code == 0
+    (world.tmp_path / "other" / "memory").mkdir(parents=True)
+    return world.notewell("index", "-w", world.tmp_path / "other", *tenant, "--json")
+
+
 def notes_busy(world):
     world.monkeypatch.setitem(notes_lock.__wrapped__.__kwdefaults__, "timeout_s", 0.05)
     with notes_lock(world.workspace):
@@ -277,6 +298,12 @@ PROVOCATIONS = {
         index_foreign, 1, "belongs to the workspace", r"write \{workspace\} into store.path"
     ),
     errors.IndexBusyError: Provocation(index_busy, 1, "another process is indexing", "try again"),
+    errors.StoreUnavailableError: Provocation(
+        store_unavailable, 1, r"cannot reach postgresql://agent@127\.0\.0\.1:\d+/memory", "check that the server runs"
+    ),
+    errors.TenantClaimedError: Provocation(
+        tenant_claimed, 1, "holds the notes of another workspace", "choose another store.tenant"
+    ),
     errors.DiskFullError: Provocation(disk_full, 1, "full|No space left", "free some space"),
 }
 BY_MEMORY_ONLY = {errors.BackendError, errors.IndexMismatchError, errors.RerankerError, errors.StoreError}

@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from notewell import Memory, NoteNotFoundError, PathRefusedError, QueryError
+from tests.postgres_server import store_settings
 
 CHUNKS = 60  # more than the golden workspace has under our chunking
 DAY = "2026-01-05"
@@ -18,11 +19,11 @@ CJK = {
 }
 
 
-@pytest.fixture(scope="module")
-def memory(golden, tmp_path_factory):
-    """The golden workspace, indexed with the vectors that were recorded."""
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def memory(request, golden, tmp_path_factory):
+    """The golden workspace, indexed with the vectors that were recorded, in each storage engine."""
     folder = shutil.copytree(golden / "workspace", tmp_path_factory.mktemp("golden") / "workspace")
-    with Memory.open(folder, provider="hashing") as opened:
+    with Memory.open(folder, provider="hashing", **store_settings(request.param)) as opened:
         opened.index()
         yield opened
 

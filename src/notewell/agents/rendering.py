@@ -287,8 +287,7 @@ def status_lines(status: Status) -> Iterator[str]:
         + (f", {status.pending:,} without a vector" if status.pending else ""),
         "search": status.mode,
         "embedder": f"{embedder} ({status.embedder_reason})",
-        "index": f"{status.state_folder}, {status.index_bytes / 2**20:.1f} MB"
-        + (", read-only" if status.read_only else ""),
+        "index": f"{_place(status)}, {status.index_bytes / 2**20:.1f} MB" + (", read-only" if status.read_only else ""),
         "cache": f"{status.cache.entries:,} vectors, {status.cache.bytes / 2**20:.1f} MB",
         "fresh": "no: notes changed; run `notewell index`" if status.stale else "yes, by size, times and inode",
     }
@@ -303,6 +302,11 @@ def status_lines(status: Status) -> Iterator[str]:
     for name, value in rows.items():
         yield f"{name:10} {value}"
     yield from check_lines(status.checks)
+
+
+def _place(status: Status) -> str:
+    """Return the folder of the index, or the database that holds it."""
+    return status.db_path if status.db_path and "://" in status.db_path else status.state_folder
 
 
 def check_lines(checks: Iterable[Check], *, good: Style = _plain, bad: Style = _plain) -> Iterator[str]:

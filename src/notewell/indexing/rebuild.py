@@ -16,16 +16,13 @@ if TYPE_CHECKING:
 
     from notewell.indexing.indexer import Indexer
     from notewell.indexing.plan import SyncPolicy
-    from notewell.protocols import Embedder, Snapshot, Store, StoreAccess
-    from notewell.store.state_folder import StateFolder
+    from notewell.protocols import Embedder, Generations, Snapshot, Store, StoreAccess
     from notewell.types import IndexReport
 
 PROFILE = "profile"  # meta key: the rules by which the index was built
 BUILDING = "building"  # meta key: "yes" until a rebuild is complete, so that it is never used as an index
 REASON_PROFILE = "the rules for chunking or splitting words have changed"
 REASON_EMBEDDER = "its vectors are from another embedding model"
-ROOM_SHARE = 1.1  # a new index is about as large as the old one; its log comes on top
-ROOM_LOG_BYTES = 4_096_000  # the size at which the log is folded back; that of a small index stays below its own
 MOST_UNREAD = 2  # a new index with less than half of the notes is a failing disk's, not the memory's
 
 
@@ -42,7 +39,7 @@ def rebuild_reason(snapshot: Snapshot, profile: str, embedder: Embedder | None) 
 class Rebuild:
     """Builds one index; the one in use answers throughout and lends its vectors."""
 
-    folder: StateFolder
+    indexes: Generations
     live: StoreAccess
     create_store: Callable[[Path], Store]
     indexer: Indexer
@@ -50,7 +47,7 @@ class Rebuild:
     def run(self, policy: SyncPolicy) -> tuple[Path, IndexReport]:
         """Return a complete, verified index of all files; to repair one, the vectors in use are not trusted."""
         reach("rebuild.begin")
-        self._check_room()
+        self.indexes.check_room_for_rebuild()
         path, store = self._begun_store()
         policy = replace(policy, paths=None, source=None, thresholds=None)
         try:
@@ -98,17 +95,9 @@ class Rebuild:
                 hint="check the disk that holds the notes and their permissions",
             )
 
-    def _check_room(self) -> None:
-        current = self.folder.current()
-        if current is not None:
-            begun = sum(self.folder.bytes_of(path) for path in self.folder.unfinished())
-            size = self.folder.bytes_of(current)
-            needed = int(size * ROOM_SHARE) + min(size, ROOM_LOG_BYTES) - begun
-            self.folder.check_room(needed, "a rebuild")
-
     def _begun_store(self) -> tuple[Path, Store]:
         profile = self.indexer.preparation.profile
-        for path in self.folder.unfinished():
+        for path in self.indexes.unfinished():
             try:
                 store = self.create_store(path)
                 with store.reading() as snapshot:
@@ -118,7 +107,7 @@ class Rebuild:
                 store.close()
             except (StoreError, FileNotFoundError):
                 continue  # remove_superseded() deletes it at the end
-        path = self.folder.next_index_path()
+        path = self.indexes.next_index_path()
         store = self.create_store(path)
         store.write_meta({PROFILE: profile, BUILDING: "yes"})
         return path, store

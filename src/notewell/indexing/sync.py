@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from notewell.errors import IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError, as_store_errors
+from notewell.errors import IndexBusyError, IndexCorruptError, StoreError, StoreUnavailableError, as_store_errors
 from notewell.indexing.background_sync import BackgroundSync, Follower
 from notewell.indexing.embedding_run import EMBEDDER
 from notewell.indexing.indexer import Indexer
@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from notewell.indexing.batch_jobs import BatchRun
     from notewell.indexing.plan import Changes
     from notewell.indexing.preparation import Preparation
-    from notewell.protocols import Embedder, EmbeddingCache, ReadableStore, Source, Store, StoreAccess
+    from notewell.protocols import Embedder, EmbeddingCache, Generations, ReadableStore, Source, Store, StoreAccess
     from notewell.settings import Settings
     from notewell.store.state_folder import StateFolder
     from notewell.types import EmbedderIdentity, FileStamp
 
 LOCK_WAIT_S = 120.0  # for another process that writes nothing meanwhile; a slow model's batch takes less
+GO_ON_S = 60.0  # a database that restarts or fails over is back after seconds; a run takes minutes
+PAUSE_S = 0.2
 IN_PROGRESS = "indexing continues in the background: recent changes may be missing"
 BUSY = "another process is indexing: recent changes may be missing"
 READ_ONLY = "the index is read-only: changes to the notes are not seen"
@@ -46,6 +48,7 @@ class Sync:
         self,
         *,
         folder: StateFolder,
+        indexes: Generations,
         live: StoreAccess,
         create_store: Callable[[Path], Store],
         sources: Sequence[Source],
@@ -55,6 +58,7 @@ class Sync:
         settings: Settings,
     ) -> None:
         self.folder = folder
+        self.indexes = indexes
         self.live = live
         self.sources = sources
         self.preparation = preparation
@@ -72,17 +76,15 @@ class Sync:
 
         If the embedder fails, the fallback embeds. The write lock is released while batch jobs run.
         """
-        if not self.folder.writable():
-            raise IndexReadOnlyError(
-                f"cannot write to {self.folder.path}", hint="set store.path to a folder you can write to"
-            )
+        if not self.indexes.writable():
+            raise self.indexes.read_only_error()
         started = time.monotonic()
         embedder = self._embedders.for_indexing(renew=policy.force) if policy.embed else None
         upgrade = self._embedders.selection.upgrade if embedder else ""
         report: IndexReport | None = None
         while True:
             with self._open_batch(embedder, policy) as batch:
-                done = self._update(policy, embedder, batch)
+                done = self._updated(policy, embedder, batch)
                 policy = replace(policy, force=False, repair="")
                 while batch and batch.wait(policy, embedded=done.embedded):
                     done = _merged(done, self._update(policy, embedder, batch))
@@ -105,6 +107,8 @@ class Sync:
         Never waits for another process or a long run, and never rebuilds. What keeps it from writing is a note in the
         report: the index as it is can still answer.
         """
+        if not self.indexes.writable() and self.indexes is not self.folder:
+            return IndexReport()  # the machines that hold the notes sync them
         started = time.monotonic()
         policy = self._search_policy(embed=embed)
         embedder, changes, up_to_date = self._look(policy)
@@ -112,7 +116,7 @@ class Sync:
             return IndexReport(postponed=changes.plan.postponed)
         if not self.background.join_recent(budget_s):
             return IndexReport(complete=False, notes=(IN_PROGRESS,))
-        if not self.folder.writable():
+        if not self.indexes.writable():
             return IndexReport(complete=False, notes=(READ_ONLY,))
         deadline = Deadline.after(max(0.0, budget_s - (time.monotonic() - started)))
         try:
@@ -131,14 +135,14 @@ class Sync:
 
     def replace_corrupt(self, error: IndexCorruptError, budget_s: float, *, embed: bool) -> IndexReport:
         """Set aside the index that a search found corrupt, unless another process did, and start a new one."""
-        if not self.folder.writable():
+        if not self.indexes.writable():
             raise error
         policy = replace(self._search_policy(embed=embed), deadline=Deadline.after(budget_s), lock_wait_s=budget_s)
         embedder, _, _ = self._look(policy)
         try:
             report = self._update(policy, embedder, corrupt=error)
         except IndexBusyError:
-            if self.folder.current() == error.path:
+            if self.indexes.current() == error.path:
                 raise error from None  # the process at work has not noticed yet
             report = IndexReport(complete=False, notes=(REBUILDING,))
         if not report.complete:
@@ -221,6 +225,8 @@ class Sync:
     ) -> IndexReport:
         """Bring the index up to date under the write lock; a corrupt one is set aside, and a new one started."""
         self.folder.ensure()
+        if self.indexes is not self.folder:
+            self.indexes.ensure()
         limit = SpendingLimit.of(embedder, self._settings) if policy.spending_limit else None
         indexer = Indexer(
             self.sources, self.preparation, embedder, self._cache(), batch, limit, jobs_folder=self.folder.path
@@ -229,9 +235,9 @@ class Sync:
         lock_wait_s = LOCK_WAIT_S if policy.lock_wait_s is None else policy.lock_wait_s
         with (
             as_store_errors(self.folder.path),
-            self.folder.write_lock(lock_wait_s, give_up=lambda: policy.deadline.passed),
+            self.indexes.write_lock(lock_wait_s, give_up=lambda: policy.deadline.passed),
         ):
-            current = self.folder.current()
+            current = self.indexes.current()
             if corrupt and current is not None and corrupt.path in {None, current}:
                 notes.append(self._set_aside(corrupt, current))
             for can_retry in (True, False):
@@ -249,14 +255,25 @@ class Sync:
                             report = fresh.run(_existing(store), policy, changes=changes)
                     break
                 except IndexCorruptError as error:
-                    found = error.path or self.folder.current()
-                    if not can_retry or found is None or found.parent != self.folder.path or not found.exists():
+                    found = error.path or self.indexes.current()
+                    if not can_retry or found is None or not self.indexes.holds(found):
                         raise
                     notes.append(self._set_aside(error, found))
             if policy.may_rebuild and (not reason or note or report.rebuilt):
                 with self.live.use():  # lets go of an index that was replaced
-                    self.folder.remove_superseded()
+                    self.indexes.remove_superseded()
         return _with_notes(replace(report, notes=(*notes, *report.notes)), note)
+
+    def _updated(self, policy: SyncPolicy, embedder: Embedder | None, batch: BatchRun | None) -> IndexReport:
+        """Update, and go on where the database was lost on the way: what was committed is not done again."""
+        until = time.monotonic() + GO_ON_S
+        while True:
+            try:
+                return self._update(policy, embedder, batch)
+            except StoreUnavailableError as error:
+                if error.unreached or policy.deadline.passed or time.monotonic() >= until:
+                    raise
+                time.sleep(PAUSE_S)
 
     def _rebuild(self, indexer: Indexer, policy: SyncPolicy, reason: str) -> IndexReport:
         """Build beside the index in use, which answers throughout, then switch.
@@ -264,15 +281,15 @@ class Sync:
         If the embedder fails on the way and the index in use has the vectors of another one, there is no switch: those
         stay until the new ones are complete.
         """
-        rebuild = Rebuild(self.folder, self.live, self._create_store, indexer)
+        rebuild = Rebuild(self.indexes, self.live, self._create_store, indexer)
         path, report = rebuild.run(policy)
         note = f"rebuilt: {reason}"
         if policy.repair:
-            current = self.folder.current()
+            current = self.indexes.current()
             note = self._set_aside(IndexCorruptError(policy.repair), current) if current else note
         elif (report.jobs or not report.complete) and (built_with := rebuild.other_embedder()):
             return self._without_switch(indexer, policy, report, built_with)
-        self.folder.switch_to(path)
+        self.indexes.switch_to(path)
         return replace(report, rebuilt=True, notes=(note, *report.notes))
 
     def _without_switch(self, indexer: Indexer, policy: SyncPolicy, built: IndexReport, built_with: str) -> IndexReport:
@@ -292,7 +309,7 @@ class Sync:
 
     def _create_or_reason(self, policy: SyncPolicy, embedder: Embedder | None) -> str:
         """Create the index if there is none; else say why it has to be rebuilt."""
-        current = self.folder.current()
+        current = self.indexes.current()
         if current and (policy.force or policy.repair):
             return "requested"
         with self.live.use() as store:
@@ -303,11 +320,11 @@ class Sync:
         with self.live.use() as store:
             if store is not None:
                 return self.rebuild_reason(store, embedder)
-        path = self.folder.next_index_path()
+        path = self.indexes.next_index_path()
         store = self._create_store(path)
         store.write_meta({PROFILE: self.preparation.profile})
         store.close()
-        self.folder.switch_to(path)
+        self.indexes.switch_to(path)
         return ""
 
     def _note_on_switch(self, limit: SpendingLimit | None, embedder: Embedder | None) -> str:
@@ -318,7 +335,7 @@ class Sync:
 
     def _set_aside(self, error: IndexCorruptError, path: Path) -> str:
         self.live.close()  # Windows renames no open file
-        kept = self.folder.set_aside(path)
+        kept = self.indexes.set_aside(path)
         return f"{error.message}; it was kept as {kept.name} and the index is rebuilt from the notes"
 
     def _open_batch(self, embedder: Embedder | None, policy: SyncPolicy) -> BatchRun | nullcontext[None]:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
-from notewell.errors import BackendError, EmbedderUnavailableError, IndexCorruptError, NotewellError
+from notewell.errors import (
+    BackendError,
+    EmbedderUnavailableError,
+    IndexCorruptError,
+    NotewellError,
+    StoreUnavailableError,
+)
 from notewell.indexing.spending import SpendingLimit
 from notewell.search.options import NO_KEYWORDS
 from notewell.search.query_embedding import KEYWORDS_ONLY, QueryEmbedding
@@ -16,7 +23,7 @@ from notewell.search.searcher import Found, find
 from notewell.search.tuning import TUNING
 from notewell.store.sqlite.connection import lock_wait_limit
 from notewell.text.entries import find_entries
-from notewell.types import Fallback, IndexState, SearchAnswer
+from notewell.types import Fallback, IndexReport, IndexState, SearchAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,18 +31,19 @@ if TYPE_CHECKING:
 
     from notewell.embedding.selection import Embedders, Selection
     from notewell.indexing.sync import Sync
+    from notewell.memory.followed import Notes, Transcripts
     from notewell.memory.group_view import GroupQmd, GroupSync
     from notewell.protocols import Embedder, ReadAccess, Snapshot, Vector
     from notewell.search.options import SearchRequest
     from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.settings import Settings
-    from notewell.sources.notes import NotesSource
-    from notewell.sources.transcripts.source import TranscriptSource
     from notewell.text.entries import Entry
-    from notewell.types import Counts, Hit, IndexReport, SearchMode, SourceName
+    from notewell.types import Counts, Hit, SearchMode, SourceName
 
 NO_NOTES = "no notes yet: write MEMORY.md or memory/<topic>.md in {workspace}"
+ANSWER_AGAIN_S = 10.0  # a database that restarts or fails over is back after one to four seconds
+PAUSE_S = 0.1
 LOCK_SHARE = 0.75  # of the budget of a search may pass before a database that others lock is given up for writing
 LONGEST_ECHO = 400  # characters of a query that an answer repeats
 NOT_INDEXED = "nothing is indexed yet: run `notewell index`"
@@ -50,8 +58,8 @@ class Answering:
         workspace: Path,
         settings: Settings,
         index: ReadAccess,
-        notes: NotesSource,
-        transcripts: TranscriptSource | None,
+        notes: Notes,
+        transcripts: Transcripts | None,
         embedders: Embedders,
         sync: Sync | GroupSync,
         unsearched: Callable[[], Iterable[str]],
@@ -107,14 +115,34 @@ class Answering:
         budget_s, embed = settings.search_budget_ms / 1000, request.mode != "keyword"
         wanted = settings.on_search if sync is None else sync
         with lock_wait_limit(budget_s * LOCK_SHARE):
-            synced = self._sync.before_search(budget_s, embed=embed) if wanted else None
+            synced = self._synced(budget_s, embed=embed) if wanted else None
         with lock_wait_limit(budget_s * (1 - LOCK_SHARE)):
             try:
-                answer = self._answer(request, synced)
+                answer = self._answered(request, synced)
             except IndexCorruptError as error:
                 answer = self._answer(request, self._sync.replace_corrupt(error, budget_s, embed=embed))
         problem = self._sync.follower.problem
         return replace(answer, notes=(*answer.notes, problem)) if problem else answer
+
+    def _synced(self, budget_s: float, *, embed: bool) -> IndexReport:
+        """Sync what is new; where a replica can answer, a database that cannot be written is no error."""
+        try:
+            return self._sync.before_search(budget_s, embed=embed)
+        except StoreUnavailableError as error:
+            if not self._settings.store.read_url:
+                raise
+            return IndexReport(complete=False, notes=(f"new notes are not indexed: {error.message}",))
+
+    def _answered(self, request: SearchRequest, synced: IndexReport | None) -> SearchAnswer:
+        """Answer, and try again where the database was lost on the way: a snapshot cannot go on elsewhere."""
+        until = time.monotonic() + ANSWER_AGAIN_S
+        while True:
+            try:
+                return self._answer(request, synced)
+            except StoreUnavailableError as error:
+                if error.unreached or time.monotonic() >= until:
+                    raise
+                time.sleep(PAUSE_S)
 
     def _answer(self, request: SearchRequest, synced: IndexReport | None) -> SearchAnswer:
         """Return the hits and the notes; `synced` is the report of the sync before this search, if there was one."""
@@ -127,7 +155,6 @@ class Answering:
                 return SearchAnswer(
                     _echo(request.query), "keyword", (), IndexState(0, 0, 0, stale=True), (*notes, NOT_INDEXED)
                 )
-            notes += store.notes
             with store.reading() as snapshot:
                 counts = snapshot.counts()
                 embedder, told = self._answering_embedder(request, snapshot)
@@ -146,6 +173,7 @@ class Answering:
                 )
                 hits = self._newest_first(found.hits, request, snapshot)
                 held_back = self._held_back(snapshot, embedder) if counts.pending else ""
+            notes += store.notes  # of the snapshot that answered
         notes += [told if vector is not None else "", reason]
         notes += self._notes_on(request, counts, found, held_back or _pending_note(request, counts, vector))
         stale = True if found.missing_files else None if synced is None else not synced.complete or synced.postponed > 0

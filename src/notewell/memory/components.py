@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -13,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from notewell.embedding.batch.ledger import JobFailures, Ledger
 from notewell.embedding.selection import Embedders
-from notewell.errors import DiskFullError, StoreError
+from notewell.errors import StoreError
 from notewell.files.atomic import DRAFT_SUFFIX
 from notewell.indexing.preparation import Preparation
 from notewell.indexing.sync import Sync
 from notewell.memory.answering import Answering
+from notewell.memory.storage import Storage, open_sqlite_index, open_storage
 from notewell.settings import state_folder
 from notewell.settings.workspace import WorkspaceInUse
 from notewell.sources.included import count_uncovered
@@ -25,17 +25,15 @@ from notewell.sources.notes import NotesSource
 from notewell.sources.privacy import DIRECT, Audience
 from notewell.sources.transcripts import ARCHIVE, CHATS, COMPACTED, CORRUPT, GROUPS, PENDING
 from notewell.sources.transcripts.session_ids import names_of
-from notewell.store.live_index import LiveIndex
-from notewell.store.sqlite import open_index
-from notewell.store.sqlite.cache import SqliteEmbeddingCache
 from notewell.store.state_folder import TOP_FOLDER, StateFolder
 from notewell.types import Uncovered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from notewell.memory.followed import Notes, Transcripts
     from notewell.memory.group_view import GroupSync
-    from notewell.protocols import Embedder, ReadAccess, Source, Store
+    from notewell.protocols import Embedder, Generations, ManagedCache, ReadAccess, Source, StoreAccess
     from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.sessions import ConversationStore
@@ -61,12 +59,12 @@ class Components:
     agent: str
     settings: Settings
     folder: StateFolder
+    storage: Storage
     index: ReadAccess
-    notes: NotesSource
-    transcripts: TranscriptSource | None  # None where the settings leave conversations out
+    notes: Notes
+    transcripts: Transcripts | None  # None where the settings leave conversations out
     sources: tuple[Source, ...]
     embedders: Embedders
-    caches: CacheAccess
     sync: Sync | GroupSync
     answering: Answering
     qmd: Qmd | None  # None where the settings choose the builtin index
@@ -80,9 +78,14 @@ class Components:
         return self.behind or self
 
     @property
-    def cache(self) -> SqliteEmbeddingCache | None:
+    def indexes(self) -> Generations:
+        """Where the indexes of this agent are kept."""
+        return self.storage.indexes
+
+    @property
+    def cache(self) -> ManagedCache | None:
         """The embedding cache, if it is turned on; none for a group, since it counts the texts of all notes."""
-        return None if self.audience.is_group else self.caches.open()
+        return None if self.audience.is_group else self.storage.caches.open()
 
     @property
     def sessions_folder(self) -> Path:
@@ -130,13 +133,16 @@ class Components:
         from notewell.memory.group_view import GroupIndex, GroupQmd, GroupSync, group_scope
 
         whole = self.whole
-        notes = _open_notes(self.workspace, self.settings, audience)
-        transcripts = _open_transcripts(self.settings, self.sessions_folder, audience)
-        sources = _sources(self.settings, notes, transcripts)
         assert isinstance(whole.sync, Sync)
         scope = group_scope(audience.own_transcripts)
-        searched = GroupIndex(whole.sync.live, scope)
-        index = GroupIndex(whole.sync.live, scope, lambda path: whole.notes.exists(path) and not notes.exists(path))
+        searched = index = GroupIndex(self.storage.answering, scope)
+        followed = searched if self.storage.follows else None
+        notes, transcripts = _open_sources(self.workspace, self.settings, self.folder, audience, followed)
+        if not self.storage.follows:
+            index = GroupIndex(
+                self.storage.answering, scope, lambda path: whole.notes.exists(path) and not notes.exists(path)
+            )
+        sources = _sources(self.settings, notes, transcripts)
         sync = GroupSync(whole.sync, index, sources)
         qmd = GroupQmd(whole.qmd, notes) if whole.qmd else None
         return replace(
@@ -167,6 +173,8 @@ class Components:
         """
         if self.settings.include is not None or self.audience.is_group or "memory" not in self.settings.sources:
             return Uncovered(0)
+        if not isinstance(self.notes, NotesSource):  # the files are on another machine
+            return Uncovered(0)
         return count_uncovered(
             os.path.realpath(self.workspace), {root.stored for root in self.notes.roots}, limit_s=limit_s
         )
@@ -181,8 +189,7 @@ class Components:
             self.qmd.close()
         self.sync.background.stop()
         self.sync.follower.stop()
-        self.index.close()
-        self.caches.close()
+        self.storage.close()
         self.embedders.close()
         self.answering.forget_queries()
 
@@ -211,32 +218,6 @@ def _unsearched_own(settings: Settings, sessions_folder: Path) -> tuple[str, ...
     return tuple(unsearched_own(settings, sessions_folder))
 
 
-class CacheAccess:
-    """Opens the embedding cache once there is a state folder for it."""
-
-    def __init__(self, folder: StateFolder, settings: Settings) -> None:
-        self._folder = folder
-        self._settings = settings.cache
-        self._lock = threading.Lock()
-        self._cache: SqliteEmbeddingCache | None = None
-
-    def open(self) -> SqliteEmbeddingCache | None:
-        with self._lock:
-            if self._cache is None and self._settings.enabled and self._folder.path.exists():
-                self._cache = SqliteEmbeddingCache(
-                    self._folder.cache_path,
-                    max_entries=self._settings.max_entries,
-                    max_age_days=self._settings.max_age_days,
-                )
-            return self._cache
-
-    def close(self) -> None:
-        with self._lock:
-            if self._cache:
-                self._cache.close()
-            self._cache = None
-
-
 def sweep_conversations(folder: Path) -> None:
     """Settle what killed processes left in the session store; where there is nothing, it costs a look at names."""
     places = ("", CHATS, GROUPS, f"{ARCHIVE}/{CHATS}", f"{ARCHIVE}/{GROUPS}", COMPACTED, CORRUPT)
@@ -262,31 +243,34 @@ def open_components(
     tuning: Tuning | None = None,
 ) -> Components:
     """Return the parts of one agent's memory; an `embedder` takes the place of the configured one."""
-    notes = _open_notes(workspace, settings, DIRECT)
     folder = StateFolder(
-        state_folder(settings, workspace, agent), workspace, lambda: _holds_same_notes(folder, notes, settings)
+        state_folder(settings, workspace, agent), workspace, lambda: _holds_same_notes(folder, workspace, settings)
     )
     folder.check_owner()
-    index = LiveIndex(folder, lambda path: _open_store(path, folder, settings))
-    transcripts = _open_transcripts(settings, folder.path / SESSIONS_FOLDER, DIRECT)
+    storage = open_storage(settings, workspace, folder, agent)
+    index = storage.answering
+    followed = storage.answering if storage.follows else None
+    notes, transcripts = _open_sources(workspace, settings, folder, DIRECT, followed)
     sources = _sources(settings, notes, transcripts)
-    embedders = Embedders(settings, embedder, lambda: _identity_of_vectors(index))
-    caches = CacheAccess(folder, settings)
+    embedders = Embedders(settings, embedder, lambda: _identity_of_vectors(storage.answering))
     chunking = settings.chunking
     preparation = Preparation(
         chunking.style, chunking.tokens, chunking.overlap, settings.redaction.notes, settings.store.fts.enabled
     )
     sync = Sync(
         folder=folder,
-        live=index,
-        create_store=lambda path: _open_index(path, settings, create=True),
+        indexes=storage.indexes,
+        live=storage.live,
+        create_store=storage.create_store,
         sources=sources,
         preparation=preparation,
         embedders=embedders,
-        cache=caches.open,
+        cache=storage.caches.open,
         settings=settings,
     )
-    qmd = open_qmd(settings, workspace, folder, notes) if settings.backend == "qmd" and notes in sources else None
+    qmd = None
+    if settings.backend == "qmd" and isinstance(notes, NotesSource) and notes in sources:
+        qmd = open_qmd(settings, workspace, folder, notes)
     build_answering = partial(Answering, workspace=workspace, settings=settings, embedders=embedders, tuning=tuning)
     told = _now_and_then(lambda: parts.uncovered_note(SEARCH_COUNT_S))
     parts = Components(
@@ -295,12 +279,12 @@ def open_components(
         agent=agent,
         settings=settings,
         folder=folder,
+        storage=storage,
         index=index,
         notes=notes,
         transcripts=transcripts,
         sources=sources,
         embedders=embedders,
-        caches=caches,
         sync=sync,
         answering=build_answering(
             index=index,
@@ -330,16 +314,17 @@ def _now_and_then(look: Callable[[], tuple[str, ...]]) -> Callable[[], tuple[str
     return told
 
 
-def _holds_same_notes(folder: StateFolder, notes: NotesSource, settings: Settings) -> bool:
+def _holds_same_notes(folder: StateFolder, workspace: Path, settings: Settings) -> bool:
     """Return whether at least half of the indexed notes are here, under the same path and of the same size."""
     path = folder.current()
     if path is None:
         return False
     try:
-        with closing(_open_index(path, settings, read_only=True)) as store, store.reading() as snapshot:
+        with closing(open_sqlite_index(path, settings, read_only=True)) as store, store.reading() as snapshot:
             indexed = {stored: known.stamp.size for (_, stored), known in snapshot.documents("memory").items()}
     except (StoreError, FileNotFoundError):
         return False
+    notes = _open_notes(workspace, settings, DIRECT)
     here = {stamp.path: stamp.size for stamp in notes.list().files}
     same = sum(here.get(stored) == size for stored, size in indexed.items())
     return bool(same) and same * 2 >= len(indexed)
@@ -355,8 +340,21 @@ def _open_notes(workspace: Path, settings: Settings, audience: Audience) -> Note
     )
 
 
-def _sources(settings: Settings, notes: NotesSource, transcripts: TranscriptSource | None) -> tuple[Source, ...]:
-    found = (notes if "memory" in settings.sources else None, transcripts)
+def _open_sources(
+    workspace: Path, settings: Settings, folder: StateFolder, audience: Audience, followed: ReadAccess | None
+) -> tuple[Notes, Transcripts | None]:
+    """Return where notes and conversations come from: files, or the database that is followed."""
+    if followed is None:
+        sessions = _open_transcripts(settings, folder.path / SESSIONS_FOLDER, audience)
+        return _open_notes(workspace, settings, audience), sessions
+    from notewell.memory.followed import FollowedSource
+
+    spoken = FollowedSource(followed, "sessions", audience) if "sessions" in settings.sources else None
+    return FollowedSource(followed, "memory", audience), spoken
+
+
+def _sources(settings: Settings, notes: Notes, transcripts: Transcripts | None) -> tuple[Source, ...]:
+    found: tuple[Source | None, ...] = (notes if "memory" in settings.sources else None, transcripts)
     return tuple(source for source in found if source is not None)
 
 
@@ -381,7 +379,7 @@ def _redacted(text: str) -> str:
     return redact(text).text
 
 
-def _identity_of_vectors(index: LiveIndex) -> EmbedderIdentity | None:
+def _identity_of_vectors(index: StoreAccess) -> EmbedderIdentity | None:
     """Return the identity of the vectors that the index holds, as far as it can be read."""
     try:
         with index.use() as store:
@@ -391,22 +389,3 @@ def _identity_of_vectors(index: LiveIndex) -> EmbedderIdentity | None:
                 return snapshot.embedder() if snapshot.counts().embedded else None
     except StoreError:
         return None
-
-
-def _open_store(path: Path, folder: StateFolder, settings: Settings) -> Store:
-    folder.check_owner()  # two workspaces may have been opened before either had written here
-    try:
-        return _open_index(path, settings, read_only=not folder.writable())
-    except DiskFullError:  # even opening for writing needs some room; searching does not
-        return _open_index(path, settings, read_only=True)
-
-
-def _open_index(path: Path, settings: Settings, *, create: bool = False, read_only: bool = False) -> Store:
-    vector = settings.store.vector
-    return open_index(
-        path,
-        create=create,
-        read_only=read_only,
-        vector_driver=vector.driver,
-        extension_path=vector.extension_path,
-    )

@@ -125,7 +125,7 @@ class _Work:
             chunks=erased.chunks,
             vectors=erased.vectors,
             problems=(*problems, *erased.problems),
-            notes=notes,
+            notes=tuple(filter(None, (*notes, self.parts.indexes.leftovers))),
             for_good=True,
         )
 

@@ -33,8 +33,8 @@ from notewell.types import Citation, ForgetReport, Forgotten, ForgottenLine, Pro
 
 if TYPE_CHECKING:
     from notewell.memory.components import Components
+    from notewell.memory.followed import Transcripts
     from notewell.sessions import ConversationStore
-    from notewell.sources.transcripts.source import TranscriptSource
     from notewell.types import Document
 
 LONGEST_PASSAGE = 200  # characters of a message that are shown around the text
@@ -331,7 +331,7 @@ class TargetSearch:
                         shown = path.relative_to(self.parts.folder.path).as_posix()
                         yield Problem(shown, "contains the text and is no file of notewell: delete it yourself")
 
-    def _matching_transcripts(self, transcripts: TranscriptSource) -> Iterator[Problem]:
+    def _matching_transcripts(self, transcripts: Transcripts) -> Iterator[Problem]:
         """Yield the transcripts of other programs that contain the text; they are not ours to edit."""
         for stamp in transcripts.list().files:
             if session_at(stamp.path):

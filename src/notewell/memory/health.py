@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 from notewell.embedding.selection import FELL_BACK
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
 
     from notewell.memory.components import Components
     from notewell.settings import Settings
-    from notewell.store.sqlite.cache import CacheStats
-    from notewell.types import EmbedderIdentity, Problem, SearchMode, SourceCounts
+    from notewell.types import CacheStats, EmbedderIdentity, Problem, SearchMode, SourceCounts
 
 DOCTOR_COUNT_S = 10.0  # that counting files that are no notes may take
 LOW_DISK_BYTES = 200 * 1024 * 1024  # an index of 10,000 chunks, its rebuild beside it and a cache fit into that
@@ -48,7 +46,9 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         fallback = parts.qmd.fallback()
         mode = mode if fallback else parts.qmd.mode
     in_use = selection.embedder.identity if selection.embedder else None
-    db_path = parts.folder.current()
+    in_file = parts.indexes is parts.folder
+    current = parts.indexes.current()
+    db_path = None if current is None else str(current) if in_file else parts.indexes.shown
     return Status(
         workspace=str(parts.workspace),
         agent=parts.agent,
@@ -63,10 +63,12 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         sources=parts.settings.sources,
         index_bytes=size,
         cache=_cache_state(parts, cache_stats),
-        vector=_vector_state(parts, built_with, opened=db_path is not None, load_error="; ".join(store_notes)),
-        fts=FtsState(enabled=parts.settings.store.fts.enabled, available=has_fts5()),
+        vector=_vector_state(
+            parts, built_with, opened=db_path is not None, load_error="; ".join(store_notes) if in_file else ""
+        ),
+        fts=FtsState(enabled=parts.settings.store.fts.enabled, available=has_fts5() or not in_file),
         batch=_batch_state(parts),
-        read_only=not parts.folder.writable(),
+        read_only=not parts.indexes.writable(),
         stale=stale,
         jobs=parts.jobs(),
         checks=tuple(run_checks(parts)) if deep else (),
@@ -82,7 +84,7 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         provider=in_use.provider if in_use else "none",
         model=in_use.model if in_use else "",
         requested_provider=parts.settings.provider,
-        db_path=str(db_path) if db_path else None,
+        db_path=db_path,
         extra_paths=tuple(map(str, parts.settings.extra_paths)),
         source_counts=tuple(source_counts),
     )
@@ -98,11 +100,12 @@ def _vector_state(
     parts: Components, built_with: EmbedderIdentity | None, *, opened: bool, load_error: str
 ) -> VectorState:
     settings = parts.settings.store.vector
-    loaded = opened or settings.driver == "segments"  # opening an index loads sqlite-vec
+    driver = settings.driver if parts.indexes is parts.folder else "pgvector"
+    loaded = opened or driver != "sqlite-vec"  # opening an index loads sqlite-vec
     return VectorState(
         enabled=settings.enabled,
         available=settings.enabled and not load_error if loaded else None,
-        driver=settings.driver,
+        driver=driver,
         extension_path=settings.extension_path,
         load_error=load_error,
         dims=built_with.dimensions if built_with else None,
@@ -128,7 +131,7 @@ def _batch_state(parts: Components) -> BatchState:
 def run_checks(parts: Components) -> Iterator[Check]:
     """Yield one check after the other; a check that fails says what to do."""
     yield from _check_notes(parts)
-    yield _check_folder(parts)
+    yield from parts.indexes.checks()
     yield from _check_index(parts)
     yield _check_embedder(parts)
     yield from _check_vector_search(parts)
@@ -214,16 +217,6 @@ def _unreadable_conversations(parts: Components) -> list[Problem]:
             suspects = [path for (_, path), known in snapshot.documents("sessions").items() if not known.stamp.mtime_ns]
             positions = {path: snapshot.cursor("sessions", path) for path in suspects}
     return list(parts.transcripts.unreadable(positions))
-
-
-def _check_folder(parts: Components) -> Check:
-    path = parts.folder.path
-    if not parts.folder.writable():
-        return Check("folder", False, f"{path} is read-only: searching works, indexing does not", "set store.path")
-    nearest = next(folder for folder in (path, *path.parents) if folder.exists())
-    free = shutil.disk_usage(nearest).free
-    hint = "" if free > LOW_DISK_BYTES else "free some space: a rebuild needs room for a second index"
-    return Check("folder", free > LOW_DISK_BYTES, f"{path}, {free // 2**20:,} MB free", hint)
 
 
 def _check_index(parts: Components) -> Iterator[Check]:
@@ -312,10 +305,11 @@ def _check_vector_search(parts: Components) -> Iterator[Check]:
     except NotewellError as error:
         yield Check("nearest", False, error.message, error.hint or "run `notewell index --force`")
         return
-    if notes:
-        yield Check("nearest", False, "; ".join(notes), 'repair it, or set store.vector.driver = "segments"')
+    if notes and parts.indexes is parts.folder:
+        hint = 'repair it, or set store.vector.driver = "segments"'
+        yield Check("nearest", False, "; ".join(notes), hint)
         return
-    driver = parts.settings.store.vector.driver
+    driver = parts.settings.store.vector.driver if parts.indexes is parts.folder else "pgvector"
     detail = f"{driver}: {identity.dimensions} dimensions" if found else f"{driver}: finds nothing"
     yield Check("nearest", bool(found), detail, "" if found else "run `notewell index --force`")
 

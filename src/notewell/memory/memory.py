@@ -34,12 +34,11 @@ if TYPE_CHECKING:
 
     from notewell.indexing.watch import Watching
     from notewell.memory.components import Components
-    from notewell.protocols import Embedder
+    from notewell.protocols import Embedder, ManagedCache
     from notewell.search.options import SearchOptions
     from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.sessions import ConversationStore, Flushed
-    from notewell.store.sqlite.cache import SqliteEmbeddingCache
     from notewell.types import (
         Category,
         Check,
@@ -169,7 +168,7 @@ class Memory:
         `batch` embeds through the provider's batch jobs, which is cheaper and takes longer; `wait=False` leaves the
         vectors to a later call. Without them `remote.batch` decides.
         """
-        self._check_enabled()
+        self._check_writes()
         self._check_source(source)
         self._empty_trash()
         paths = _files_of(paths)
@@ -222,7 +221,7 @@ class Memory:
 
         Embedding that would cost more than `cost.confirm_above_usd` is left to `index`.
         """
-        self._check_enabled()
+        self._check_writes()
         self._empty_trash()
         return self._components.sync.run(replace(BACKGROUND, paths=paths))
 
@@ -251,7 +250,7 @@ class Memory:
         """
         from notewell.memory.remember import remember
 
-        self._check_enabled()
+        self._check_writes()
         parts = self._seen_by(chat, None)
         return remember(
             parts,
@@ -293,7 +292,7 @@ class Memory:
         """
         from notewell.memory.forget import forget
 
-        self._check_enabled()
+        self._check_writes()
         self._components.sync.background.stop()
         return forget(
             self._components,
@@ -324,7 +323,7 @@ class Memory:
         """
         from notewell.memory.undo import undo
 
-        self._check_enabled()
+        self._check_writes()
         return undo(self._components, trash_id)
 
     def on_transcript_update(self, path: str | Path) -> bool:
@@ -333,7 +332,7 @@ class Memory:
         `path` is the file, or its path as `search` gives it. Returns at once: False when conversations are not part of
         this memory. The thresholds are `sync.sessions`; the next search reports what went wrong.
         """
-        self._check_enabled()
+        self._check_writes()
         transcripts = self._components.transcripts
         if transcripts is None:
             return False
@@ -350,6 +349,8 @@ class Memory:
 
         Of a memory that was opened for a group it holds that group's conversation only.
         """
+        if self._components.storage.follows:
+            raise self._components.indexes.read_only_error()
         with self._lock:
             if self._conversations is None:
                 self._conversations = self._components.conversations()
@@ -370,7 +371,7 @@ class Memory:
         """
         from notewell.memory.remember import flush_session
 
-        self._check_enabled()
+        self._check_writes()
         return flush_session(self._components, self.conversations, session_id, summarize=summarize, keep_last=keep_last)
 
     def begin_session(self) -> None:
@@ -378,7 +379,7 @@ class Memory:
 
         The next search reports what went wrong.
         """
-        if self.settings.enabled and self.settings.sync.on_session_start and self._components.folder.writable():
+        if self.settings.enabled and self.settings.sync.on_session_start and self._components.indexes.writable():
             self._components.sync.background.request()
         if self.settings.enabled and self._components.qmd:
             self._components.qmd.start()
@@ -393,7 +394,7 @@ class Memory:
         A thread does it, until `stop()` of what is returned, the end of its `with` block, or `close()`. `on_sync` is
         called in that thread with the report of each run, or with the error that ended it.
         """
-        self._check_enabled()
+        self._check_writes()
         from notewell.indexing.watch import watch_workspace
 
         watching = watch_workspace(
@@ -581,7 +582,7 @@ class Memory:
         return verify(self._components)
 
     @property
-    def cache(self) -> SqliteEmbeddingCache | None:
+    def cache(self) -> ManagedCache | None:
         """The embedding cache, if it is turned on."""
         return self._components.cache
 
@@ -632,6 +633,12 @@ class Memory:
     def _check_enabled(self) -> None:
         if not self.settings.enabled:
             raise MemoryDisabledError
+
+    def _check_writes(self) -> None:
+        """Raise where nothing may be written: memory is off, or the notes are on other machines."""
+        self._check_enabled()
+        if self._components.storage.follows:
+            raise self._components.indexes.read_only_error()
 
     def _check_source(self, source: SourceName | None) -> None:
         if source == "sessions" and self._components.transcripts is None:

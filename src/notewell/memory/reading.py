@@ -10,14 +10,13 @@ from notewell.errors import NoteNotFoundError, NoteUnreadableError, QueryError
 from notewell.types import NoteText
 
 if TYPE_CHECKING:
-    from notewell.sources.notes import NotesSource
-    from notewell.sources.transcripts.source import TranscriptSource
+    from notewell.memory.followed import Notes, Transcripts
 
 DEFAULT_LINES = 120
 MOST_CHARS = 12_000  # about 3,000 tokens
 
 
-def read_note(notes: NotesSource, path: str, *, first_line: int = 1, lines: int | None = None) -> NoteText:
+def read_note(notes: Notes, path: str, *, first_line: int = 1, lines: int | None = None) -> NoteText:
     """Return up to `lines` lines from `first_line` on, whole lines while they fit into the character limit."""
     _check_range(first_line, lines)
     try:
@@ -34,9 +33,7 @@ def read_note(notes: NotesSource, path: str, *, first_line: int = 1, lines: int 
     return _text_of(document.stamp.path, wanted, first_line, more_below=more_below, asked=lines)
 
 
-def read_transcript(
-    transcripts: TranscriptSource, path: str, *, first_line: int = 1, lines: int | None = None
-) -> NoteText:
+def read_transcript(transcripts: Transcripts, path: str, *, first_line: int = 1, lines: int | None = None) -> NoteText:
     """Return lines of a transcript as text, one message a line; lines without a message are empty."""
     _check_range(first_line, lines)
     stamp = transcripts.stamp_of(path)

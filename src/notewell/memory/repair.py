@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from notewell.errors import IndexCorruptError, IndexReadOnlyError, NotewellError, StoreError
+from notewell.errors import IndexCorruptError, NotewellError, StoreError
 from notewell.indexing.indexer import Indexer
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.verification import Comparison
@@ -36,8 +36,8 @@ def repair(parts: Components) -> tuple[Check, ...]:
 
     What was done comes first, as checks that pass. The files are never touched.
     """
-    if not parts.folder.writable():
-        raise IndexReadOnlyError(f"cannot write to {parts.folder.path}", hint="set store.path")
+    if not parts.indexes.writable():
+        raise parts.indexes.read_only_error()
     names = [f"a folder was in the way of a file; it is kept as {name}" for name in parts.folder.set_folders_aside()]
     done = [*names, *_repaired_index(parts), *_repaired_cache(parts)]
     return (*(Check("repaired", True, what) for what in done), *run_checks(parts))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import date
     from pathlib import Path
 
-    from notewell.sources.notes import NotesSource
+    from notewell.memory.followed import Notes
     from notewell.sources.privacy import Audience
 
 CURATED = ("MEMORY.md", "memory.md")
@@ -28,7 +28,7 @@ _BETWEEN = "\n\n"
 
 
 def session_context(
-    notes: NotesSource, workspace: Path, *, audience: Audience, cited: bool, max_chars: int, today: date
+    notes: Notes, workspace: Path, *, audience: Audience, cited: bool, max_chars: int, today: date
 ) -> SessionContext:
     """Return those notes that the audience may see, fenced, in `max_chars` characters, and what became of each file.
 
@@ -114,7 +114,7 @@ class _Note:
         return f"{self.path}#L{first}-L{first + count - 1}" if cited else self.path
 
 
-def _read(notes: NotesSource, path: str, audience: Audience, *, keep_end: bool) -> _Note | None:
+def _read(notes: Notes, path: str, audience: Audience, *, keep_end: bool) -> _Note | None:
     try:
         document = notes.read(notes.stamp_of(path))
     except (NoteNotFoundError, PathRefusedError, FileNotFoundError):  # refused: a folder or a link of that name

@@ -13,8 +13,8 @@ from notewell.errors import NotewellError
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import BACKGROUND, LOCK_WAIT_S, Sync
 from notewell.memory.components import open_components, open_qmd
-from notewell.settings import STATE_FOLDER, load_settings
-from notewell.store.state_folder import StateFolder
+from notewell.settings import load_settings
+from notewell.sources.notes import NotesSource
 from notewell.types import Problem
 
 if TYPE_CHECKING:
@@ -39,33 +39,35 @@ def erase_traces(parts: Components) -> Erased:
     if parts.audience.is_group:
         erase_traces(parts.whole)
         return Erased()  # the figures are those of hidden notes as well
-    folder, sync = parts.folder, parts.sync
-    if folder.current() is None and not folder.path.exists():
+    folder, indexes, sync = parts.folder, parts.indexes, parts.sync
+    if indexes.current() is None and not folder.path.exists():
         return Erased()
     with parts.index.use() as store:
         before = store.embedded_hashes() if store else set()
     # Another process at work has the lock: a run that embeds the text right now ends before anything is erased.
     sync.run(SyncPolicy(embed=False))
-    with folder.write_lock(LOCK_WAIT_S):
+    with indexes.write_lock(LOCK_WAIT_S):
         assert isinstance(sync, Sync)
         with sync.live.use() as live:
             kept = live.embedded_hashes() if live else set()
             if live:
+                indexes.remove_superseded()
                 live.erase_deleted()
         cache = parts.cache
         vectors = cache.keep_only(kept) if cache else 0
         ledger = Ledger(folder.path)
         ledger.forget({digest for record in ledger.records() for digest in record.wanted} - kept)
         ledger.record_failures(JobFailures())  # what a provider said about a text could quote it
-        problems = tuple(_remove_leftovers(folder.path, folder.current()))
+        in_use = {"cache.sqlite", (folder.current() or folder.cache_path).name} if indexes is folder else set()
+        problems = tuple(_remove_leftovers(folder.path, in_use))
+    assert isinstance(parts.notes, NotesSource)
     if (qmd := parts.qmd or open_qmd(parts.settings, parts.workspace, folder, parts.notes)).folder.exists():
         qmd.erase()
     return Erased(len(before - kept), vectors, problems)
 
 
-def _remove_leftovers(folder: Path, current: Path | None) -> Iterator[Problem]:
+def _remove_leftovers(folder: Path, in_use: Collection[str]) -> Iterator[Problem]:
     """Delete databases that are no longer used: unfinished, replaced or set aside as corrupt, with their logs."""
-    in_use = {"cache.sqlite"} | ({current.name} if current else set())
     for path in sorted(folder.glob("*.sqlite*")):
         owner = path.name
         for suffix in ("-wal", "-shm", ".in-use"):
@@ -91,7 +93,7 @@ def take_from_index(parts: Components, paths: Collection[str]) -> tuple[str, ...
     """
 
     def sync(its: Components) -> tuple[Problem, ...]:
-        if its.folder.current() is not None:
+        if its.indexes.current() is not None:
             its.sync.run(replace(BACKGROUND, paths=paths))
             if its.qmd:
                 its.qmd.update()
@@ -110,16 +112,11 @@ def take_from_index(parts: Components, paths: Collection[str]) -> tuple[str, ...
 def _for_other_agents(parts: Components, work: Callable[[Components], Iterable[Problem]]) -> list[Problem]:
     """Do some work for every other agent that has an index of this workspace."""
     problems: list[Problem] = []
-    folder = parts.folder.path.parent
-    if folder.name != STATE_FOLDER or not folder.is_dir():  # elsewhere nothing says which folders are agents'
-        return problems
-    for other in sorted(folder.iterdir()):
-        if other == parts.folder.path or StateFolder(other).current() is None:
-            continue
+    for other in sorted({*parts.indexes.agents(), *parts.folder.agents()} - {parts.agent}):
         try:
-            settings = load_settings(parts.workspace, agent=other.name).settings
-            with closing(open_components(parts.workspace, settings, other.name)) as theirs:
+            settings = load_settings(parts.workspace, agent=other).settings
+            with closing(open_components(parts.workspace, settings, other)) as theirs:
                 problems += work(theirs)
         except NotewellError as error:
-            problems.append(Problem(f"index of agent {other.name}", f"{error.message}; {error.hint}"))
+            problems.append(Problem(f"index of agent {other}", f"{error.message}; {error.hint}"))
     return problems

@@ -112,7 +112,35 @@ class FtsSettings:
 class StoreSettings:
     """Where and how the index is stored."""
 
-    driver: Literal["sqlite"] = option("sqlite", "The storage engine; there is only one", choices=("sqlite",))
+    driver: Literal["sqlite"] = option(
+        "sqlite", "The storage engine where `store.url` is empty; there is only one", choices=("sqlite",)
+    )
+    url: str = option(
+        "",
+        "A PostgreSQL database that holds the index in place of a file, such as "
+        "`postgresql://agent@db.example/memory`; many machines may share it. Needs the extra `postgres`",
+        pattern=r"(postgres(ql)?://\S*)?",
+        form="a URL that starts with postgresql://",
+        secret=True,
+    )
+    read_url: str = option(
+        "",
+        "A replica of that database, for searches; answers say how far it may be behind",
+        pattern=r"(postgres(ql)?://\S*)?",
+        form="a URL that starts with postgresql://",
+        secret=True,
+    )
+    tenant: str = option(
+        "",
+        "The name of this workspace's memory in the database; each agent of it has its own. Empty is an id that is "
+        "kept in `.notewell/workspace-id`",
+        pattern=r"([\w.-]{1,64})?",
+        form="1 to 64 letters, digits, dots, dashes and underscores",
+    )
+    follow: bool = option(
+        False,
+        "Search and read the tenant in the database on a machine that does not hold the notes; nothing is written",
+    )
     path: str = option(
         "",
         "The folder for index and caches; may hold `{agent}` and `{workspace}`. Empty is `.notewell/{agent}` in the "

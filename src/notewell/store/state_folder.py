@@ -17,6 +17,7 @@ from notewell.errors import (
     DiskFullError,
     IndexBusyError,
     IndexForeignError,
+    IndexReadOnlyError,
     StoreError,
     as_store_errors,
     store_error,
@@ -24,6 +25,7 @@ from notewell.errors import (
 from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.files.faults import reach
 from notewell.settings.workspace import require_workspace
+from notewell.types import Check
 
 if sys.platform != "win32":
     import fcntl
@@ -35,6 +37,9 @@ _SIDE_FILES = ("-wal", "-shm")  # a database in WAL mode; they go wherever the d
 _CORRUPT = ".corrupt-"
 _MARK_SUFFIX = ".in-use"
 _DRAFT_PREFIX = "CURRENT."
+LOW_DISK_BYTES = 200 * 1024 * 1024  # an index of 10,000 chunks, its rebuild beside it and a cache fit into that
+ROOM_SHARE = 1.1  # a new index is about as large as the old one; its log comes on top
+ROOM_LOG_BYTES = 4_096_000  # the size at which the log is folded back; that of a small index stays below its own
 KEPT_CORRUPT = 3  # enough to find out what happened; a failing disk must not fill up with copies
 LOOK_EVERY_S = 1.0  # how often a waiting writer checks whether the other one makes progress
 
@@ -107,6 +112,28 @@ class StateFolder:
                 write_atomically(self._owner, mark, draft_prefix=_DRAFT_PREFIX, overwrite=owner is not None)
             self.check_owner()
 
+    @property
+    def shown(self) -> str:
+        return str(self.path)
+
+    @property
+    def leftovers(self) -> str:
+        return ""
+
+    def checks(self) -> tuple[Check, ...]:
+        """Return one check: whether the folder is writable and has room."""
+        if not self.writable():
+            detail = f"{self.path} is read-only: searching works, indexing does not"
+            return (Check("folder", False, detail, "set store.path"),)
+        nearest = next(folder for folder in (self.path, *self.path.parents) if folder.exists())
+        free = shutil.disk_usage(nearest).free
+        hint = "" if free > LOW_DISK_BYTES else "free some space: a rebuild needs room for a second index"
+        return (Check("folder", free > LOW_DISK_BYTES, f"{self.path}, {free // 2**20:,} MB free", hint),)
+
+    def read_only_error(self) -> IndexReadOnlyError:
+        """Return why nothing can be written here."""
+        return IndexReadOnlyError(f"cannot write to {self.path}", hint="set store.path to a folder you can write to")
+
     def writable(self) -> bool:
         """Say whether files can be created here, or the folder itself where it does not exist yet."""
         nearest = next((folder for folder in (self.path, *self.path.parents) if folder.exists()), None)
@@ -138,6 +165,17 @@ class StateFolder:
         found = _INDEX_NAME.fullmatch(current.name) if current else None
         newest = int(found[1]) if found else 0
         return [path for number, path in self._numbered() if number > newest and path != current]
+
+    def holds(self, path: Path) -> bool:
+        """Say whether this is an index of this folder that is still there."""
+        return path.parent == self.path and path.exists()
+
+    def agents(self) -> list[str]:
+        """Return the agents of this workspace that have an index; elsewhere nothing says which folders are agents'."""
+        top = self.path.parent
+        if top.name != TOP_FOLDER:
+            return [self.path.name] if self.current() else []
+        return sorted(folder.name for folder in top.iterdir() if StateFolder(folder).current())
 
     def _numbered(self) -> list[tuple[int, Path]]:
         found = [(match, name) for name in self._names() if (match := _INDEX_NAME.fullmatch(name))]
@@ -202,12 +240,17 @@ class StateFolder:
                 total += path.with_name(path.name + suffix).stat().st_size
         return total
 
-    def check_room(self, needed_bytes: int, what: str) -> None:
-        """Raise DiskFullError when that much space is not free where the index is kept."""
+    def check_room_for_rebuild(self) -> None:
+        """Raise DiskFullError when the space for a second index is not free."""
+        current = self.current()
+        if current is None:
+            return
+        begun, size = sum(map(self.bytes_of, self.unfinished())), self.bytes_of(current)
+        needed_bytes = int(size * ROOM_SHARE) + min(size, ROOM_LOG_BYTES) - begun
         free = shutil.disk_usage(self.path).free
         if free < needed_bytes:
             raise DiskFullError(
-                f"{self.path}: {what} needs about {needed_bytes / 1e6:,.1f} MB and {free / 1e6:,.1f} MB are free",
+                f"{self.path}: a rebuild needs about {needed_bytes / 1e6:,.1f} MB and {free / 1e6:,.1f} MB are free",
                 hint="free some space; the index in use goes on answering",
             )
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Quantization = Literal["bits", "int8"]
 _WIDE_ROWS = 256  # 0.4 MB at 384 dimensions: stays in the second-level cache
+REFIT_GROWTH = 4  # the mean of a quarter of the vectors is still close to that of all
 QUERY_BITS = 4  # recall@24 of 1,000 candidates among 100,000: .986 with plain Hamming distance, 1.0 with 4 bits
 
 

@@ -68,6 +68,17 @@ class StoreContract(StoreSearchContract, GrowingDocumentsContract):
         assert (chunk.text, chunk.context, chunk.dated) == ("Tea\nis ready", "Kitchen", date(2026, 1, 2))
         assert (chunk.turn, chunk.parts) == (0, 1)
 
+    def test_the_chunks_of_a_document_come_in_order_of_their_lines(self, store: Store) -> None:
+        store.put_document(document("memory/other.md"), chunks_of("elsewhere"), {})
+        store.put_document(document(), [prepared("below", line=9), prepared("above", line=2)], {})
+        store.put_document(document(), [prepared("below", line=9), prepared("above", line=2), prepared("top")], {})
+        with store.reading() as snapshot:
+            assert [chunk.text for chunk in snapshot.chunks_of("memory", "memory/a.md")] == ["top", "above", "below"]
+            assert list(snapshot.chunks_of("sessions", "memory/a.md")) == []
+        store.touch_documents([document("memory/other.md")._replace(private=True)])
+        with store.reading_within(TEAM) as snapshot:
+            assert list(snapshot.chunks_of("memory", "memory/other.md")) == []
+
     def test_a_chunk_knows_its_message_and_the_parts_of_it(self, store: Store) -> None:
         talk = [
             prepared("one", turn=1),

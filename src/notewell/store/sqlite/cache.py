@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -16,7 +15,7 @@ from notewell.errors import IndexCorruptError, IndexReadOnlyError, StoreError
 from notewell.store.sqlite.connection import Database, Row, as_json, create_empty, open_for_reading, open_for_writing
 from notewell.store.sqlite.pool import ConnectionPool
 from notewell.store.state_folder import StateFolder, set_aside_database
-from notewell.types import EmbedderIdentity
+from notewell.types import CacheStats, EmbedderIdentity
 
 if TYPE_CHECKING:
     from notewell.protocols import Vector
@@ -47,24 +46,6 @@ _FOUND = (
     " AND text_hash IN (SELECT unhex(value) FROM json_each(?))"
 )
 _DAY_S = 86_400  # a use is noted once a day, so that reading hardly ever writes
-
-
-@dataclass(frozen=True, slots=True)
-class CacheStats:
-    """How much the cache holds and how useful it was since it was begun or cleared."""
-
-    entries: int
-    bytes: int
-    max_entries: int
-    oldest_use: datetime | None
-    hits: int  # vectors taken from the cache
-    misses: int  # vectors that had to be made, and were put in
-
-    @property
-    def hit_rate(self) -> float | None:
-        """The share of vectors that came from the cache; None before there was any."""
-        total = self.hits + self.misses
-        return self.hits / total if total else None
 
 
 class SqliteEmbeddingCache:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
-from datetime import date
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any
 
+from notewell.store import scopes
 from notewell.store.chunk_changes import ChunkChanges, StoredRow, place_of, plan_chunks
+from notewell.store.scopes import Dialect
 from notewell.store.sqlite.connection import Database, as_json
 from notewell.types import FileStamp, PreparedChunk, Scope, SourceName, StoredDocument
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     InsertChunks = Callable[[Database, SourceName, int, Sequence[PreparedChunk], Mapping[str, Vector]], None]
     RemoveChunks = Callable[[Database, Sequence[int]], None]
 
-ALL_SOURCES: frozenset[str] = frozenset(get_args(SourceName))
 _LISTED = "IN (SELECT value FROM json_each(?))"
 # In the order of `StoredRow`.
 _STORED_ROW = "id, embedded_hash, context_length, first_line, last_line, turn, parts, entry, category, importance"
@@ -183,55 +182,21 @@ class SqliteRewrite:
 
 # --- scopes --------------------------------------------------------------------------------------
 
+SQLITE = Dialect(mark="?", listed=_LISTED, as_list=as_json)
+
 
 def without_idle_filters(db: Database, scope: Scope) -> Scope:
     """Drop filters that exclude nothing, because checking them costs more than the search itself."""
-    if (
-        scope.public_only
-        and not scope.without
-        and not db.rows("SELECT 1 FROM documents WHERE private = 1 OR source = 'sessions' LIMIT 1")
-    ):
-        scope = replace(scope, public_only=False)
-    if scope.undated and (scope.since or scope.until):
-        days = ((scope.since or date.min).toordinal(), (scope.until or date.max).toordinal())
-        if not db.rows("SELECT 1 FROM documents WHERE dated < ? OR dated > ? LIMIT 1", days):
-            scope = replace(scope, since=None, until=None)
-    if scope.sources is None:
-        return scope
-    excluded = sorted(ALL_SOURCES - scope.sources)
-    marks = ", ".join("?" * len(excluded))
-    if db.rows(f"SELECT 1 FROM documents WHERE source IN ({marks}) LIMIT 1", excluded):  # noqa: S608
-        return scope
-    return replace(scope, sources=None)
+    return scopes.without_idle_filters(
+        scope,
+        SQLITE,
+        lambda condition, values: bool(db.rows(f"SELECT 1 FROM documents WHERE {condition} LIMIT 1", values)),  # noqa: S608
+    )
 
 
-def scope_condition(scope: Scope) -> tuple[str, list[str | int]]:
+def scope_condition(scope: Scope) -> tuple[str, list[Any]]:
     """Return the SQL condition a chunk and its document must meet, and its values; empty when every chunk does."""
-    conditions: list[str] = []
-    values: list[str | int] = []
-    if scope.sources is not None:
-        conditions.append(f"documents.source IN ({', '.join('?' * len(scope.sources))})")
-        values.extend(sorted(scope.sources))
-    evergreen = "documents.dated IS NULL OR " if scope.undated else ""
-    if scope.since is not None:
-        conditions.append(f"({evergreen}documents.dated >= ?)")
-        values.append(scope.since.toordinal())
-    if scope.until is not None:
-        conditions.append(f"({evergreen}documents.dated <= ?)")
-        values.append(scope.until.toordinal())
-    if scope.public_only:
-        own = sorted(scope.own_transcripts)
-        marks = ", ".join("?" * len(own))
-        listed = f" OR (documents.source = 'sessions' AND documents.path IN ({marks}))" if own else ""
-        conditions.append(f"((documents.private = 0 AND documents.source <> 'sessions'){listed})")
-        values.extend(own)
-        if scope.without:
-            conditions.append(f"NOT (documents.source = 'memory' AND documents.path {_LISTED})")
-            values.append(as_json(scope.without))
-    if scope.category is not None:
-        conditions.append("chunks.category = ?")
-        values.append(scope.category)
-    return " AND ".join(conditions), values
+    return scopes.scope_condition(scope, SQLITE)
 
 
 def chunk_ids_in(db: Database, scope: Scope) -> list[int]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
+from notewell.store.bm25 import CONTEXT_WEIGHT, storable
 from notewell.store.sqlite.connection import Database, Row, as_json
 from notewell.store.sqlite.documents import scope_condition
 from notewell.types import EVERYTHING, Match, Scope, Term
 
-CONTEXT_WEIGHT = 0.5  # a word of the heading trail or path counts half of one in the text
 _BM25 = f"-bm25(terms, 1.0, {CONTEXT_WEIGHT})"  # FTS5 gives better matches smaller numbers
 
 _LISTED = "SELECT value FROM json_each(?)"
@@ -25,16 +25,11 @@ def match_expression(terms: Sequence[Term]) -> str | None:
 
 
 def _phrase(term: Term) -> str:
-    cleaned = _storable(" ".join(term.tokens))
+    cleaned = storable(" ".join(term.tokens))
     if not cleaned.split():
         return ""
     words = cleaned.replace('"', '""')
     return f'"{words}" *' if term.prefix else f'"{words}"'
-
-
-def _storable(text: str) -> str:
-    # FTS5 stops reading a query at NUL, and SQLite cannot hold half of a surrogate pair.
-    return text.replace("\0", " ").encode("utf-8", "replace").decode()
 
 
 def keyword_matches(
@@ -90,11 +85,6 @@ def _possible(db: Database, found: list[Row]) -> list[Row]:
     raise db.corrupt("the length of a text")
 
 
-def rarity(rows: int, holding: int) -> float:
-    """Return how much FTS5 weighs a term by the number of rows that contain it, as its bm25() computes it."""
-    return max(math.log((rows - holding + 0.5) / (holding + 0.5)), 1e-6)
-
-
 def terms_beginning(db: Database, prefix: str, *, lengths: range, limit: int) -> list[str]:
     """Return indexed terms that begin with `prefix`, in order, whose length is in `lengths`."""
     if not prefix or not lengths or limit < 1:
@@ -103,7 +93,7 @@ def terms_beginning(db: Database, prefix: str, *, lengths: range, limit: int) ->
     found = db.rows(
         "SELECT term FROM vocabulary WHERE term >= ?1 AND term < ?1 || char(0x10FFFF)"
         " AND length(term) BETWEEN ?2 AND ?3 LIMIT ?4",
-        (_storable(prefix), lengths.start, lengths.stop - 1, limit),
+        (storable(prefix), lengths.start, lengths.stop - 1, limit),
     )
     return [term for (term,) in found]
 

@@ -19,8 +19,8 @@ import numpy as np
 from notewell.store.sqlite.connection import Database, as_json
 from notewell.store.sqlite.documents import chunk_ids_in
 from notewell.store.sqlite.vector_search import every_vector
-from notewell.store.vector_codes import Codec, Quantization, codec_of
-from notewell.store.vectors import Estimated, best_ids, unpack
+from notewell.store.vector_codes import REFIT_GROWTH, Codec, Quantization, codec_of
+from notewell.store.vectors import Estimated, best_ids, candidates_wanted, unpack
 from notewell.types import Scope, SourceName
 
 if TYPE_CHECKING:
@@ -30,11 +30,7 @@ if TYPE_CHECKING:
     from notewell.store.vector_codes import Codes, ReadyCodes
 
 EXACT_LIMIT = 2048  # 3 MB in memory and 0.2 ms a query at 384 dimensions: codes would save nothing
-CANDIDATES_PER_RESULT = 2  # 400 for 200: recall@24 is 1.0 among 100,000, and of each more the exact row must be read
-_FEWEST_CANDIDATES = 400  # the same candidates for every limit up to 200, so that the best k begin the best k + n
-_USUAL_DIMENSIONS = 384  # of the measurement above; the bits of shorter vectors say less, so more rows are read
 _EXACT_SPARE = 32  # without codes only the rounding of close calls is left to the exact rows
-_REFIT_GROWTH = 4  # the mean of a quarter of the vectors is still close to that of all
 _ID_BYTES = 8
 _NO_CHUNK = bytes(_ID_BYTES)  # chunk ids start at 1, so 0 marks a free slot
 
@@ -79,7 +75,7 @@ class SegmentIndex:
 
     def tidy(self, db: Database) -> None:
         fitted_on = db.value("SELECT fitted_on FROM vector_codec")
-        if fitted_on is not None and _count(db) >= _REFIT_GROWTH * fitted_on:
+        if fitted_on is not None and _count(db) >= REFIT_GROWTH * fitted_on:
             self.rebuild(db)
 
     def candidates(self, db: Database, vector: Vector, *, limit: int, scope: Scope) -> NDArray[np.int64]:
@@ -87,8 +83,7 @@ class SegmentIndex:
         exact = codec is None or _count(db) <= EXACT_LIMIT
         wanted = limit + _EXACT_SPARE
         if not exact:
-            scarcity = max(1.0, _USUAL_DIMENSIONS / len(vector))
-            wanted = round(scarcity * max(limit * CANDIDATES_PER_RESULT, _FEWEST_CANDIDATES))
+            wanted = candidates_wanted(limit, len(vector))
         permitted = None
         if scope.picks_documents or (exact and scope.sources is not None):
             permitted = np.array(chunk_ids_in(db, scope), np.int64)

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
-from datetime import date
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from notewell.errors import IndexCorruptError, StoreError
+from notewell.errors import StoreError
+from notewell.store import bm25
+from notewell.store.scopes import META_FOR_ALL, without_hidden
 from notewell.store.sqlite import keyword
 from notewell.store.sqlite.connection import Database, as_json
 from notewell.store.sqlite.documents import scope_condition, without_idle_filters
-from notewell.text.entries import CATEGORIES, checked_category
+from notewell.store.stored_values import best_first, day_of, embedder_of, label_of
 from notewell.types import (
     EVERYTHING,
     ChunkPlace,
     Counts,
     EmbedderIdentity,
     EntryChunk,
-    EntryLabel,
     FileStamp,
     Match,
     Scope,
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from notewell.protocols import Vector
     from notewell.store.sqlite.vector_search import VectorSearch
 
-META_FOR_ALL = frozenset({"profile", "building", "workspace"})  # the rest may say how much is private
 MOST_RESCORED = 2_000  # chunks found by a keyword search for a group: their scores are computed again
 LEAST_TERMS = 200  # looked at for a group, because some may be of hidden documents only
 
@@ -121,18 +118,14 @@ class SqliteSnapshot:
             embedded=whole.embedded - vectors,
         )
 
-    def _seen(self, joined_by: str) -> tuple[str, list[str | int]]:
+    def _seen(self, joined_by: str) -> tuple[str, list[Any]]:
         """Return the SQL condition that hides documents, and its values; both empty when none is hidden."""
         condition, values = scope_condition(self._within)
         return (f" {joined_by} {condition}", values) if condition else ("", [])
 
     def _narrowed(self, scope: Scope) -> Scope:
         """Return the scope without what is hidden."""
-        if self._within.public_only:
-            own = self._within.own_transcripts
-            own = own & scope.own_transcripts if scope.public_only else own
-            scope = replace(scope, public_only=True, own_transcripts=own, without=self._within.without)
-        return without_idle_filters(self._db, scope)
+        return without_idle_filters(self._db, without_hidden(scope, self._within))
 
     def _visible(self, chunk_ids: Collection[int]) -> Collection[int]:
         """Return those of the chunks that are not hidden."""
@@ -168,7 +161,7 @@ class SqliteSnapshot:
                 (
                     new(FileStamp, (name, path, size, mtime_ns, ctime, inode)),
                     content_hash,
-                    None if dated is None else _day(dated),
+                    None if dated is None else day_of(dated),
                     private == 1,
                 ),
             )
@@ -209,7 +202,7 @@ class SqliteSnapshot:
         most = max(limit, MOST_RESCORED) if limit > 0 else limit
         found = keyword.keyword_matches(self._db, terms, limit=most, scope=scope, led_by=led_by, also=also)
         scores = self.keyword_scores(terms, [match.chunk_id for match in found])
-        ranked = sorted((Match(match.chunk_id, scores[match.chunk_id]) for match in found), key=_best_first)
+        ranked = sorted((Match(match.chunk_id, scores[match.chunk_id]) for match in found), key=best_first)
         wanted = set(also)
         return [match for place, match in enumerate(ranked) if place < limit or match.chunk_id in wanted]
 
@@ -224,7 +217,7 @@ class SqliteSnapshot:
         everywhere = keyword.document_frequencies(self._db, terms, at_most=rows)
         here = self.document_frequencies(terms, at_most=rows)
         for term, in_all, in_seen in zip(terms, everywhere, here, strict=True):
-            share = keyword.rarity(within, in_seen) / keyword.rarity(rows, in_all)
+            share = bm25.rarity(within, in_seen) / bm25.rarity(rows, in_all)
             for chunk_id, score in keyword.keyword_scores(self._db, [term], seen).items():
                 scores[chunk_id] = scores.get(chunk_id, 0.0) + score * share
         return {chunk_id: float(f"{score:.9g}") for chunk_id, score in scores.items()}  # equal ones stay equal
@@ -247,23 +240,39 @@ class SqliteSnapshot:
         return self._vector_search().scores(self._db, vector, self._visible(chunk_ids), dimensions=dimensions)
 
     def chunks(self, chunk_ids: Collection[int]) -> Mapping[int, StoredChunk]:
-        found = {}
+        found = self._chunks("chunks.id IN (SELECT value FROM json_each(?))", as_json(chunk_ids))
+        return {chunk.id: chunk for chunk in found}
+
+    def chunks_of(self, source: SourceName, path: str) -> Sequence[StoredChunk]:
+        found = self._chunks("source = ? AND path = ?", source, path)
+        return sorted(found, key=lambda chunk: (chunk.first_line, chunk.last_line, chunk.id))
+
+    def _chunks(self, condition: str, *asked: str) -> Iterator[StoredChunk]:
         seen, values = self._seen("AND")
         for chunk_id, source, path, dated, first_line, last_line, text, context, turn, parts, *label in self._db.rows(
             "SELECT chunks.id, source, path, dated, first_line, last_line, text, context, turn, parts, entry, category,"  # noqa: S608
             " importance FROM chunks"
             " JOIN documents ON documents.id = document_id JOIN chunk_texts ON chunk_id = chunks.id"
-            f" WHERE chunks.id IN (SELECT value FROM json_each(?)){seen}",
-            (as_json(chunk_ids), *values),
+            f" WHERE {condition}{seen}",
+            (*asked, *values),
         ):
             kinds = (type(source), type(path), type(text), type(context))
             numbers = (type(first_line), type(last_line), type(turn), type(parts))
             if kinds != _FOUR_TEXTS or numbers != _FOUR_NUMBERS:
                 raise self._db.corrupt("the record of a chunk")
-            found[chunk_id] = StoredChunk(
-                chunk_id, source, path, _day(dated), first_line, last_line, text, context, turn, parts, _label(label)
+            yield StoredChunk(
+                chunk_id,
+                source,
+                path,
+                day_of(dated),
+                first_line,
+                last_line,
+                text,
+                context,
+                turn,
+                parts,
+                label_of(label),
             )
-        return found
 
     def entries(self, ids: Collection[str] | None = None) -> Sequence[EntryChunk]:
         among = "" if ids is None else " AND entry IN (SELECT value FROM json_each(?))"
@@ -330,36 +339,13 @@ class SqliteSnapshot:
         return bool(self._db.value("SELECT vectors FROM totals"))  # counting those that wait takes a scan of them
 
 
-def _best_first(match: Match) -> tuple[float, int]:
-    return -match.score, match.chunk_id
-
-
 def stored_embedder(db: Database) -> EmbedderIdentity | None:
     """Return the identity that `set_embedder` recorded."""
-    recorded = db.value("SELECT value FROM meta WHERE key = 'embedder'")
-    if recorded is None:
-        return None
     try:
-        return EmbedderIdentity(**json.loads(recorded))
+        return embedder_of(db.value("SELECT value FROM meta WHERE key = 'embedder'"))
     except (TypeError, ValueError) as error:
         raise db.corrupt("the record of its embedder") from error
 
 
 # SQLite returns what it finds in a corrupt page, so types are checked; all at once, fifty times in every search.
 _FOUR_TEXTS, _FOUR_NUMBERS = (str,) * 4, (int,) * 4
-
-
-def _day(number: int | None) -> date | None:
-    try:
-        return None if number is None else date.fromordinal(number)
-    except (OverflowError, TypeError, ValueError) as error:
-        raise IndexCorruptError(f"a date in the index is corrupt: {number!r}") from error
-
-
-def _label(stored: Sequence[str | int | None]) -> EntryLabel | None:
-    if stored[0] is None:
-        return None
-    entry, category, importance = stored
-    if type(entry) is not str or category not in CATEGORIES or type(importance) is not int:
-        raise IndexCorruptError(f"the label of an entry in the index is corrupt: {stored!r}")
-    return EntryLabel(entry, checked_category(category), importance)

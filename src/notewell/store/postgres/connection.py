@@ -1,0 +1,475 @@
+"""Connects to PostgreSQL, runs statements in transactions, and translates its errors into ours."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import psycopg
+from psycopg import pq
+from psycopg.abc import Buffer
+from psycopg.adapt import Dumper
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from notewell.errors import (
+    DiskFullError,
+    IndexBusyError,
+    IndexCorruptError,
+    IndexReadOnlyError,
+    StoreError,
+    StoreUnavailableError,
+)
+from notewell.files.faults import reach
+
+logging.getLogger("psycopg").addHandler(logging.NullHandler())  # else its warnings go to standard error
+
+Row = tuple[Any, ...]
+Bytes = bytes | bytearray | memoryview
+
+REACH_LIMIT_S = 15.0  # a failover to a standby took 3.3 seconds, a restart after a crash 1.4
+LOCK_TIMEOUT_S = 30  # of a row that another writer holds: it writes for milliseconds, longer means a stuck process
+MOST_CONNECTIONS = 16  # of one process; further threads wait
+_CONNECT_TIMEOUT_S = 5  # unless the URL says otherwise; a host that is down must leave time for the next
+_LOOK_EVERY_S = 0.2  # while waiting for a connection: an error that waiting does not cure is raised at once
+_IDLE_S = 300.0
+READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+WRITING = f"BEGIN; SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'"
+
+
+class Connections:
+    """The connections of this process to one database; a forked child opens its own."""
+
+    def __init__(self, url: str) -> None:
+        self.secrets = Secrets(url)
+        try:
+            parts = conninfo_to_dict(url)
+        except psycopg.Error as error:
+            raise StoreError(
+                f"store.url is not a PostgreSQL URL: {self.secrets.hide(str(error)).strip()}",
+                hint="write it as postgresql://user@host:5432/database",
+            ) from None  # the URL is in the message
+        parts.setdefault("connect_timeout", str(_CONNECT_TIMEOUT_S))
+        parts.setdefault("application_name", "notewell")
+        self._conninfo = make_conninfo("", **parts)
+        self._lock = threading.Lock()
+        self._pool: ConnectionPool[_Connection] | None = None
+        self._pid = os.getpid()
+        self._failure: psycopg.Error | None = None  # of the latest attempt to connect
+        self.pooled_by_server = False  # a pooler such as pgbouncer is in between
+
+    def __repr__(self) -> str:
+        return f"Connections({self.secrets.shown!r})"
+
+    @contextmanager
+    def transaction(self, begin: str, *statements: str) -> Iterator[Database]:
+        """Lend a connection in a transaction of its own, which is undone unless `commit` is called.
+
+        The statements that begin it, all in one message, are tried again with another connection while the database
+        cannot be reached: nothing is lost with them.
+        """
+        connection, results = self._begun("; ".join((begin, *statements)))
+        database = Database(connection, self, results)
+        try:
+            yield database
+        finally:
+            self._give_back(connection)
+
+    def _begun(self, script: str) -> tuple[_Connection, list[list[Row]]]:
+        until = time.monotonic() + REACH_LIMIT_S
+        while True:
+            connection = self._connection(until)
+            try:
+                reach("database.begin")
+                return connection, connection.run_script(script)
+            except psycopg.Error as error:
+                lost = is_lost(error, connection)
+                self._give_back(connection)
+                if not lost or time.monotonic() >= until:
+                    raise self.translated(error) from error
+                with self._lock:
+                    pool = self._pool
+                if pool is not None:
+                    pool.check()  # its other connections are probably cut, too
+                time.sleep(0.05)
+            except BaseException:
+                self._give_back(connection)
+                raise
+
+    def _connection(self, until: float) -> _Connection:
+        while True:
+            pool = self._current_pool()
+            left_s = until - time.monotonic()
+            try:
+                return self._lent_by(pool, max(0.01, min(_LOOK_EVERY_S, left_s)))
+            except PoolClosed:
+                continue  # by another thread: the next pool is open
+            except PoolTimeout:
+                failure = self._failure
+                if failure is not None and (left_s <= 0 or not _may_pass(str(failure))):
+                    raise connect_error(failure, self.secrets) from None
+                if left_s <= 0:
+                    raise IndexBusyError(
+                        f"all {MOST_CONNECTIONS} connections to {self.secrets.shown} are in use",
+                        hint="try again when the searches in progress have finished",
+                    ) from None
+
+    def _lent_by(self, pool: ConnectionPool[_Connection], timeout_s: float) -> _Connection:
+        connection = pool.getconn(timeout=timeout_s)
+        connection.lender = pool
+        return connection
+
+    def _give_back(self, connection: _Connection) -> None:
+        with self._lock:
+            pool = self._pool if self._pid == os.getpid() else None
+        if self._pid != os.getpid():
+            return  # forked inside the `with` block: the connection is the parent's
+        if not connection.closed and connection.info.transaction_status != pq.TransactionStatus.IDLE:
+            try:
+                connection.execute("ROLLBACK")
+            except psycopg.Error:
+                connection.close()
+        lender = connection.lender
+        if lender is not None and lender is pool:
+            lender.putconn(connection)
+        else:
+            connection.close()
+
+    def _current_pool(self) -> ConnectionPool[_Connection]:
+        with self._lock:
+            if self._pool is None or self._pid != os.getpid():
+                if self._pool is not None:
+                    _inherited.append(self._pool)  # closing the parent's connections would end them for the parent
+                self._pid = os.getpid()
+                self._pool = ConnectionPool(
+                    self._conninfo,
+                    connection_class=_Connection,
+                    kwargs={"autocommit": True, "owner": self},
+                    min_size=0,
+                    max_size=MOST_CONNECTIONS,
+                    max_idle=_IDLE_S,
+                    reconnect_timeout=0,  # we try again ourselves, and know why it failed
+                    open=False,
+                )
+                self._pool.open()
+            return self._pool
+
+    def connected(self, error: psycopg.Error | None) -> None:
+        """Keep why a connection could not be made, or that one was: the pool does not tell."""
+        self._failure = error
+
+    def close(self) -> None:
+        """Close what is open; what is lent is closed when it comes back, and the next use connects again."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None and self._pid == os.getpid():
+            pool.close(timeout=1.0)
+
+    def translated(self, error: psycopg.Error) -> StoreError:
+        """Return our error for one of PostgreSQL."""
+        return translated(error, self.secrets)
+
+
+_inherited: list[Any] = []
+
+
+class _Connection(psycopg.Connection[Row]):
+    """A connection that knows what is needed to speak of vectors, and whether the server is behind a pooler."""
+
+    lender: ConnectionPool[Any] | None = None
+    nearness = ""  # the operator of pgvector for the negative inner product, whatever schema it is in
+
+    @classmethod
+    def connect(cls, conninfo: str = "", *, owner: Connections, **options: Any) -> _Connection:  # type: ignore[override]
+        try:
+            reach("database.open")
+            connection = super().connect(conninfo, **options)
+        except psycopg.Error as error:
+            owner.connected(error)
+            raise
+        owner.connected(None)
+        connection.adapters.register_dumper(ByteArrays, _array_dumper(_BYTEA_ARRAY, _BYTEA))
+        connection.adapters.register_dumper(Texts, _array_dumper(_TEXT_ARRAY, _TEXT))
+        # A pooler hands out one server connection after the other: what is prepared on one is missing on the next.
+        if connection.execute("SELECT pg_backend_pid()").fetchone() != (connection.info.backend_pid,):
+            owner.pooled_by_server = True
+            connection.prepare_threshold = None
+        return connection
+
+    def learn_vectors(self) -> None:
+        """Look up the types of pgvector, which differ from database to database."""
+        if self.nearness:
+            return
+        found = self.execute(
+            "SELECT quote_ident(n.nspname), t.oid, t.typarray FROM pg_extension e"
+            " JOIN pg_namespace n ON n.oid = e.extnamespace JOIN pg_type t ON t.typnamespace = n.oid"
+            " WHERE e.extname = 'vector' AND t.typname = 'halfvec'"
+        ).fetchone()
+        if found is None:
+            raise StoreError("the database has no pgvector any more", hint="run: CREATE EXTENSION vector;")
+        schema, oid, array_oid = found
+        self.adapters.register_dumper(HalfVector, _dumper(oid))
+        self.adapters.register_dumper(HalfVectors, _dumper(array_oid, element=oid))
+        self.nearness = f"OPERATOR({schema}.<#>)"
+
+    def run_script(self, script: str) -> list[list[Row]]:
+        """Run several statements in one message and return the rows of each that has any."""
+        cursor = self.execute(script, prepare=False)
+        results = []
+        while True:
+            if cursor.description is not None:
+                results.append(cursor.fetchall())
+            if not cursor.nextset():
+                return results
+
+
+class Database:
+    """A transaction on one connection. Statements are run to their end, so every error shows where it happened."""
+
+    def __init__(self, connection: _Connection, owner: Connections, begun: list[list[Row]]) -> None:
+        self._connection = connection
+        self._owner = owner
+        self.begun = begun  # the rows of the statements that began the transaction
+
+    def rows(self, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[Row]:
+        """Run one statement and return all of its rows."""
+        try:
+            cursor = self._connection.execute(sql, values or None, binary=True)
+            return cursor.fetchall() if cursor.description is not None else []
+        except psycopg.Error as error:
+            raise self._owner.translated(error) from error
+        except UnicodeEncodeError as error:
+            raise StoreError("a path holds half of a surrogate pair", hint="rename that file") from error
+
+    def value(self, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> Any:
+        """Return the first column of the first row, or None when there is no row."""
+        found = self.rows(sql, values)
+        return found[0][0] if found else None
+
+    def count(self, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> int:
+        """Run one statement and return how many rows it changed."""
+        try:
+            return self._connection.execute(sql, values or None).rowcount
+        except psycopg.Error as error:
+            raise self._owner.translated(error) from error
+
+    def script(self, statements: str) -> None:
+        """Run several statements without values."""
+        try:
+            self._connection.run_script(statements)
+        except psycopg.Error as error:
+            raise self._owner.translated(error) from error
+
+    def learn_vectors(self) -> None:
+        """Make vectors usable as values on this connection."""
+        try:
+            self._connection.learn_vectors()
+        except psycopg.Error as error:
+            raise self._owner.translated(error) from error
+
+    @property
+    def nearness(self) -> str:
+        """The operator that orders vectors, nearest first; known after `learn_vectors`."""
+        return self._connection.nearness
+
+    def commit(self) -> None:
+        """Keep what was written."""
+        reach("database.commit")
+        self.rows("COMMIT")
+
+    def rollback(self) -> None:
+        """Undo what was written; also where the connection is gone, and the server does it."""
+        if not self._connection.closed:
+            self.rows("ROLLBACK")
+
+
+# --- vectors as values ---------------------------------------------------------------------------
+
+
+class HalfVector:
+    """One vector as pgvector's `halfvec`."""
+
+    def __init__(self, vector: np.ndarray[Any, Any]) -> None:
+        self.matrix = vector[None, :]
+
+
+class HalfVectors:
+    """The rows of a matrix as an array of pgvector's `halfvec`."""
+
+    def __init__(self, matrix: np.ndarray[Any, Any]) -> None:
+        self.matrix = matrix
+
+
+def _dumper(type_oid: int, element: int = 0) -> type[Dumper]:
+    class VectorDumper(Dumper):
+        format = pq.Format.BINARY
+        oid = type_oid
+
+        def dump(self, obj: HalfVector | HalfVectors) -> Buffer:
+            rows, dimensions = obj.matrix.shape
+            wire = np.empty((rows, 2 * dimensions + 4), np.uint8)  # how many dimensions, two bytes unused, the numbers
+            wire[:, :4] = np.array([dimensions, 0], ">u2").view(np.uint8)
+            wire[:, 4:] = np.ascontiguousarray(obj.matrix.astype(">f2")).view(np.uint8)
+            if not element:
+                return wire.tobytes()
+            head = np.array([1, 0, element, rows, 1] if rows else [0, 0, element], ">i4").tobytes()
+            sized = np.empty((rows, wire.shape[1] + 4), np.uint8)
+            sized[:, :4] = np.array([wire.shape[1]], ">i4").view(np.uint8)
+            sized[:, 4:] = wire
+            return head + sized.tobytes()
+
+    return VectorDumper
+
+
+class ByteArrays:
+    """Many byte strings, or texts in UTF-8, as one array: psycopg would write each as text, and escape it."""
+
+    def __init__(self, items: Sequence[bytes]) -> None:
+        self.items = items
+
+
+class Texts(ByteArrays):
+    """Many texts as one array."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        super().__init__([text.encode() for text in texts])
+
+
+def _array_dumper(array_oid: int, element_oid: int) -> type[Dumper]:
+    class ArrayDumper(Dumper):
+        format = pq.Format.BINARY
+        oid = array_oid
+
+        def dump(self, obj: ByteArrays) -> Buffer:
+            items = obj.items
+            if not items:
+                return np.array([0, 0, element_oid], ">i4").tobytes()
+            sizes = np.array([len(item) for item in items], ">i4").tobytes()
+            parts: list[bytes] = [b""] * (2 * len(items))
+            parts[0::2] = [sizes[start : start + 4] for start in range(0, len(sizes), 4)]
+            parts[1::2] = items
+            return np.array([1, 0, element_oid, len(items), 1], ">i4").tobytes() + b"".join(parts)
+
+    return ArrayDumper
+
+
+_BYTEA_ARRAY, _BYTEA, _TEXT_ARRAY, _TEXT = 1001, 17, 1009, 25  # the same in every database
+
+
+def half_rows(values: Sequence[Bytes]) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Return vectors that came back from the server as rows; raises ValueError when they are not of one length."""
+    if not values:
+        return np.empty((0, 0), np.float32)
+    wire = np.frombuffer(b"".join(values), np.uint8).reshape(len(values), -1)
+    return np.ascontiguousarray(wire[:, 4:]).view(">f2").astype(np.float32)
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+class Secrets:
+    """What of a URL may be shown, and what must not be."""
+
+    def __init__(self, url: str) -> None:
+        found = re.match(
+            r"(?P<scheme>\w+://)(?:(?P<user>[^:@/]*)(?::(?P<password>.*))?@)?(?P<rest>[^@]*)$", url, re.DOTALL
+        )
+        passwords = re.findall(r"(?:password|sslpassword|passfile)\s*=\s*'?([^&'\s]+)", url)
+        if found and found["password"]:
+            from urllib.parse import unquote
+
+            passwords += [found["password"], unquote(found["password"])]
+        self._passwords = sorted(filter(None, set(passwords)), key=len, reverse=True)
+        where = re.split(r"[?#]", found["rest"])[0] if found else ""
+        user = f"{found['user']}@" if found and found["user"] else ""
+        self.shown = f"postgresql://{user}{where}" if found else "the database in store.url"
+
+    def hide(self, text: str) -> str:
+        """Return the text without passwords."""
+        for password in self._passwords:
+            text = text.replace(password, "***")
+        return text
+
+
+_NO_TRANSACTIONS = "statement pooling|transaction blocks not allowed"  # a pooler that lends for one statement only
+
+
+def is_lost(error: psycopg.Error, connection: psycopg.Connection[Any] | None = None) -> bool:
+    """Return whether the connection is gone or the server is not ready: the same may work on another connection."""
+    if re.search(_NO_TRANSACTIONS, str(error)):
+        return False
+    if connection is not None and connection.closed:
+        return True
+    state = error.sqlstate or ""
+    return isinstance(error, psycopg.OperationalError) and (state[:2] == "08" or state[:3] == "57P")
+
+
+# What waiting does not cure; the server's own words, since libpq tells no code for a refused connection.
+_REFUSED: tuple[tuple[str, str], ...] = (
+    ("password authentication failed", "check the password in store.url, or set PGPASSWORD or a passfile"),
+    ("no password supplied", "put a password into store.url, or set PGPASSWORD or a passfile"),
+    (r"database \".*\" does not exist", "create it: CREATE DATABASE name;"),
+    (r"role \".*\" does not exist", "create it: CREATE ROLE name LOGIN PASSWORD '...';"),
+    (r"permission denied for database", "run as its owner: GRANT CONNECT ON DATABASE name TO role;"),
+    (r"no pg_hba\.conf entry", "allow this host and user in pg_hba.conf, or use sslmode=require"),
+    (r"is not permitted to log in", "run: ALTER ROLE name LOGIN;"),
+    (r"no such user|no such database", "add it to the pooler's configuration"),
+    (r"server does not support SSL|SSL error|certificate", "check sslmode and the certificates in store.url"),
+    (r"could not translate host name|Name or service not known|failed to resolve", "check the host in store.url"),
+    (r"invalid (port|integer|connection option|sslmode)|invalid .* value", "check store.url"),
+    (r"unsupported startup parameter", "set ignore_startup_parameters in the pooler, or leave the option out"),
+)
+
+
+def _may_pass(message: str) -> bool:
+    return not any(re.search(pattern, message, re.IGNORECASE) for pattern, _ in _REFUSED)
+
+
+def connect_error(error: psycopg.Error, secrets: Secrets) -> StoreError:
+    """Return our error for a connection that could not be made."""
+    message = secrets.hide(" ".join(str(error).split()))
+    hint = next((hint for pattern, hint in _REFUSED if re.search(pattern, message, re.IGNORECASE)), "")
+    if hint:
+        return StoreError(f"cannot connect to {secrets.shown}: {message}", hint=hint)
+    return StoreUnavailableError(
+        f"cannot reach {secrets.shown}: {message}",
+        hint="check that the server runs and accepts connections from here",
+        unreached=True,
+    )
+
+
+_FULL = "the database server has no room left; what was written before is intact"
+_AGAIN = "try again; raise statement_timeout for this role if it happens often"
+# What a failed statement means: by the beginning of its code, or by the server's words. The first that fits counts.
+_MEANINGS: tuple[tuple[str, str, type[StoreError], str], ...] = (
+    ("53300", "", StoreUnavailableError, "raise max_connections, or put a pooler in front of the server"),
+    ("53", "", DiskFullError, _FULL),
+    ("", "File too large|No space left", DiskFullError, _FULL),  # XX000 where a limit of the system ends a file
+    ("55P03", "", IndexBusyError, "another process is writing the index; try again when it has finished"),
+    ("25006", "", IndexReadOnlyError, "store.url must name the primary server, not a standby"),
+    ("57014", "", StoreUnavailableError, _AGAIN),
+    ("40", "", StoreUnavailableError, _AGAIN),  # a deadlock, or a replica that had to give up the snapshot
+    ("42501", "", StoreError, "run as the owner of the schema: SELECT notewell.bind_role('ROLE', 'TENANT');"),
+    ("42P01", "", IndexCorruptError, "a table is missing: drop the schema notewell, then run `notewell index`"),
+    ("42703", "", IndexCorruptError, "a column is missing: drop the schema notewell, then run `notewell index`"),
+    ("", _NO_TRANSACTIONS, StoreError, "set pool_mode = transaction in the pooler"),
+)
+
+
+def translated(error: psycopg.Error, secrets: Secrets) -> StoreError:
+    """Return our error for a statement that failed."""
+    message = secrets.hide(" ".join((error.diag.message_primary or str(error)).split()))
+    what, state = f"{secrets.shown}: {message}", error.sqlstate or ""
+    for code, words, meaning, hint in _MEANINGS:
+        if state.startswith(code) and re.search(words, message):
+            return meaning(what, hint=hint)
+    if isinstance(error, psycopg.OperationalError):
+        return StoreUnavailableError(what, hint="try again: the connection to the database was lost")
+    return StoreError(what, hint="check the log of the database server")

@@ -1,0 +1,322 @@
+"""Creates, upgrades and checks the tables in a PostgreSQL database, and says in SQL what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from notewell.errors import IndexTooNewError, StoreError
+
+if TYPE_CHECKING:
+    from notewell.store.postgres.connection import Connections, Database
+
+LEAST_SERVER = 160000
+LEAST_PGVECTOR = (0, 8)
+LOCK_CLASS = 0x6E77656C  # "nwel" in ASCII: the first number of our advisory locks; the second is the tenant
+MIGRATION_LOCK = 0  # no tenant has this number
+MARK = "tables of notewell"  # the comment on our schema, by which we know it
+
+# Every table carries its tenant first: in each key, and for row-level security. A generation is one index of a tenant;
+# one answers, a rebuild fills another beside it. Only B-trees: GIN is not used under row-level security.
+FIRST_SCHEMA = """
+CREATE TABLE notewell.schema_version (version int NOT NULL);
+INSERT INTO notewell.schema_version VALUES (0);
+CREATE TABLE notewell.tenants (
+  id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL, agent text NOT NULL,
+  workspace text NOT NULL,  -- the id of the workspace whose notes these are
+  generation int,  -- the one that answers
+  last_generation int NOT NULL DEFAULT 0, created_at timestamptz NOT NULL DEFAULT now(),
+  UNIQUE (name, agent)
+);
+CREATE TABLE notewell.role_tenants (
+  role text COLLATE "C" NOT NULL,  -- the collation of `current_user`, without which the key would not be used
+  tenant int NOT NULL REFERENCES notewell.tenants ON DELETE CASCADE, PRIMARY KEY (role, tenant)
+);
+CREATE TABLE notewell.generations (
+  tenant int NOT NULL, generation int NOT NULL,
+  documents int NOT NULL DEFAULT 0, chunks int NOT NULL DEFAULT 0, vectors int NOT NULL DEFAULT 0,
+  skipped int NOT NULL DEFAULT 0,  -- chunks that wait for no vector
+  terms bigint NOT NULL DEFAULT 0,  -- of all chunks together
+  last_document int NOT NULL DEFAULT 0, last_chunk int NOT NULL DEFAULT 0,
+  vector_generation bigint NOT NULL DEFAULT 0,  -- grows with every change of vectors; names what readers may cache
+  dead_generation bigint NOT NULL DEFAULT 0, dead int NOT NULL DEFAULT 0,  -- removed chunks that postings still hold
+  changed_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (tenant, generation)
+);
+CREATE TABLE notewell.meta (
+  tenant int NOT NULL, generation int NOT NULL, key text COLLATE "C" NOT NULL, value text NOT NULL,
+  PRIMARY KEY (tenant, generation, key)
+);
+CREATE TABLE notewell.documents (
+  tenant int NOT NULL, generation int NOT NULL, id int NOT NULL, source text COLLATE "C" NOT NULL,
+  path text COLLATE "C" NOT NULL, size bigint NOT NULL, mtime_ns bigint NOT NULL, ctime_ns bigint NOT NULL,
+  inode bigint NOT NULL, content_hash text NOT NULL, dated int,  -- proleptic day number; NULL is evergreen
+  private smallint NOT NULL,  -- 1: not for groups
+  cursor text,  -- of those that grow at their end
+  PRIMARY KEY (tenant, generation, id), UNIQUE (tenant, generation, source, path)
+);
+CREATE TABLE notewell.chunks (
+  tenant int NOT NULL, generation int NOT NULL, id int NOT NULL,  -- never reused: readers cache by it
+  document int NOT NULL, first_line int NOT NULL, last_line int NOT NULL, turn int NOT NULL, parts int NOT NULL,
+  has_vector smallint NOT NULL, importance smallint, context_length int NOT NULL, terms int NOT NULL,
+  embedded_hash bytea NOT NULL, entry text, category text, context text NOT NULL, text text NOT NULL,
+  PRIMARY KEY (tenant, generation, id)
+);
+CREATE INDEX chunks_of_document ON notewell.chunks (tenant, generation, document, turn);
+CREATE INDEX chunks_by_hash ON notewell.chunks (tenant, generation, embedded_hash);
+CREATE INDEX chunks_pending ON notewell.chunks (tenant, generation, id) WHERE has_vector = 0;
+CREATE INDEX chunks_by_category ON notewell.chunks (tenant, generation, category) WHERE category IS NOT NULL;
+CREATE TABLE notewell.postings (
+  tenant int NOT NULL, generation int NOT NULL, term text COLLATE "C" NOT NULL, block int NOT NULL, count int NOT NULL,
+  data bytea NOT NULL, positions bytea NOT NULL,
+  PRIMARY KEY (tenant, generation, term, block)
+);
+CREATE INDEX postings_by_block ON notewell.postings (tenant, generation, block);
+CREATE TABLE notewell.posting_batches (  -- the chunks whose blocks begin with the same one
+  tenant int NOT NULL, generation int NOT NULL, first int NOT NULL, last int NOT NULL, chunks int NOT NULL,
+  PRIMARY KEY (tenant, generation, first)
+);
+ALTER TABLE notewell.postings ALTER data SET STORAGE EXTERNAL, ALTER positions SET STORAGE EXTERNAL;
+CREATE TABLE notewell.dead_chunks (
+  tenant int NOT NULL, generation int NOT NULL, block int NOT NULL, ids bytea NOT NULL,  -- 32-bit numbers
+  PRIMARY KEY (tenant, generation, block)
+);
+CREATE TABLE notewell.vectors (
+  tenant int NOT NULL, generation int NOT NULL, chunk int NOT NULL, source text COLLATE "C" NOT NULL,
+  embedding @VECTOR.halfvec NOT NULL,
+  PRIMARY KEY (tenant, generation, chunk)
+);
+CREATE TABLE notewell.vector_codecs (
+  tenant int NOT NULL, generation int NOT NULL, name text NOT NULL, mean bytea NOT NULL, fitted_on int NOT NULL,
+  last_chunk int NOT NULL,  -- vectors of later chunks are in no segment yet
+  PRIMARY KEY (tenant, generation)
+);
+CREATE TABLE notewell.vector_segments (
+  tenant int NOT NULL, generation int NOT NULL, segment int NOT NULL, version bigint NOT NULL, used int NOT NULL,
+  ids bytea NOT NULL, sources bytea NOT NULL, codes bytea NOT NULL,
+  PRIMARY KEY (tenant, generation, segment)
+);
+ALTER TABLE notewell.vector_segments ALTER ids SET STORAGE EXTERNAL, ALTER sources SET STORAGE EXTERNAL,
+  ALTER codes SET STORAGE EXTERNAL;
+CREATE TABLE notewell.cache_spaces (
+  tenant int NOT NULL, id int GENERATED ALWAYS AS IDENTITY, provider text NOT NULL, model text NOT NULL,
+  key text NOT NULL, dimensions int NOT NULL, PRIMARY KEY (tenant, id),
+  UNIQUE (tenant, provider, model, key, dimensions)
+);
+CREATE TABLE notewell.cache_entries (
+  tenant int NOT NULL, space int NOT NULL, text_hash bytea NOT NULL, vector bytea NOT NULL,  -- float16
+  used_at bigint NOT NULL,  -- seconds since 1970
+  PRIMARY KEY (tenant, space, text_hash)
+);
+ALTER TABLE notewell.cache_entries ALTER vector SET STORAGE EXTERNAL;
+CREATE INDEX cache_entries_by_use ON notewell.cache_entries (tenant, used_at);
+CREATE TABLE notewell.cache_counters (
+  tenant int NOT NULL, name text NOT NULL, value bigint NOT NULL, PRIMARY KEY (tenant, name)
+);
+"""
+TENANT_TABLES = (
+    *("generations", "meta", "documents", "chunks", "postings", "posting_batches", "dead_chunks"),
+    *("vectors", "vector_codecs", "vector_segments", "cache_spaces", "cache_entries", "cache_counters"),
+)
+TABLES = frozenset({"schema_version", "tenants", "role_tenants", *TENANT_TABLES})
+
+# The tenant is set in each transaction, which shows and takes rows of that tenant only. Whoever can run SQL can set any
+# tenant: the second policy binds roles to tenants, whatever they set. It restricts, so no other policy can widen it.
+# A role that is bound stays so if it becomes another with SET ROLE, and the other way round.
+_BOUND = "SELECT tenant FROM notewell.role_tenants WHERE role IN (current_user, session_user)"
+_POLICIES = """
+ALTER TABLE notewell.@TABLE ENABLE ROW LEVEL SECURITY;
+ALTER TABLE notewell.@TABLE FORCE ROW LEVEL SECURITY;
+CREATE POLICY one_tenant ON notewell.@TABLE USING (@SET);
+CREATE POLICY bound_roles ON notewell.@TABLE AS RESTRICTIVE USING (
+  (SELECT NOT EXISTS (@BOUND)) OR @COLUMN IN (@BOUND)
+);
+"""
+_SET_ID = "nullif(current_setting('notewell.tenant', true), '')::int"
+_SET_NAME = "name = current_setting('notewell.tenant_name', true)"
+# For administrators: they need no knowledge of the tables.
+FUNCTIONS = """
+CREATE FUNCTION notewell.bind_role(role text, tenant text, agent text DEFAULT 'main', read_only bool DEFAULT false)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+DECLARE number int;
+BEGIN
+  PERFORM set_config('notewell.tenant_name', bind_role.tenant, true);
+  SELECT t.id INTO number FROM notewell.tenants t WHERE t.name = bind_role.tenant AND t.agent = bind_role.agent;
+  IF number IS NULL THEN
+    PERFORM set_config('notewell.tenant', '', true);
+    INSERT INTO notewell.tenants (name, agent, workspace) VALUES (bind_role.tenant, bind_role.agent, '')
+      RETURNING id INTO number;
+  END IF;
+  EXECUTE format('GRANT USAGE ON SCHEMA notewell TO %I', bind_role.role);
+  EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA notewell TO %I', bind_role.role);
+  IF NOT bind_role.read_only THEN
+    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON @TABLES TO %I', bind_role.role);
+    EXECUTE format('GRANT UPDATE (workspace, generation, last_generation) ON notewell.tenants TO %I', bind_role.role);
+  END IF;
+  INSERT INTO notewell.role_tenants VALUES (bind_role.role, number) ON CONFLICT DO NOTHING;
+  PERFORM set_config('notewell.tenant_name', '', true);
+END $$;
+CREATE FUNCTION notewell.drop_tenant(tenant text, agent text DEFAULT 'main') RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+DECLARE number int; name text;
+BEGIN
+  PERFORM set_config('notewell.tenant_name', drop_tenant.tenant, true);
+  SELECT t.id INTO number FROM notewell.tenants t WHERE t.name = drop_tenant.tenant AND t.agent = drop_tenant.agent;
+  IF number IS NULL THEN RAISE EXCEPTION 'there is no tenant % of the agent %', tenant, agent; END IF;
+  PERFORM set_config('notewell.tenant', number::text, true);
+  PERFORM pg_advisory_xact_lock(@LOCK, number);
+  FOREACH name IN ARRAY ARRAY[@NAMES] LOOP
+    EXECUTE format('DELETE FROM notewell.%I WHERE tenant = $1', name) USING number;
+  END LOOP;
+  DELETE FROM notewell.tenants t WHERE t.id = number;
+END $$;
+REVOKE ALL ON FUNCTION notewell.bind_role, notewell.drop_tenant FROM PUBLIC;
+"""
+
+
+def _first_migration() -> str:
+    policies = [_policies(table, f"tenant = ({_SET_ID})", "tenant") for table in TENANT_TABLES]
+    by_name_or_id = f"{_SET_NAME} OR id = ({_SET_ID})"
+    functions = (
+        FUNCTIONS.replace("@TABLES", ", ".join(f"notewell.{table}" for table in TENANT_TABLES))
+        .replace("@NAMES", ", ".join(f"'{table}'" for table in TENANT_TABLES))
+        .replace("@LOCK", str(LOCK_CLASS))
+    )
+    return "".join((FIRST_SCHEMA, *policies, _policies("tenants", by_name_or_id, "id"), functions))
+
+
+def _policies(table: str, is_set: str, column: str) -> str:
+    script = _POLICIES.replace("@TABLE", table).replace("@SET", is_set).replace("@COLUMN", column)
+    return script.replace("@BOUND", _BOUND)
+
+
+# The script at position n makes version n + 1 of version n.
+MIGRATIONS: tuple[str, ...] = (_first_migration(),)
+
+_LOOK = """
+SELECT current_setting('server_version_num')::int,
+  (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
+  (SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'vector'),
+  (SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = 'notewell'),
+  to_regnamespace('notewell') IS NOT NULL, pg_is_in_recovery(), current_database(), current_user,
+  has_database_privilege(current_database(), 'CREATE'),
+  EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace('notewell') AND relname = 'schema_version'),
+  (SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace('notewell') AND relkind = 'r'),
+  (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user),
+  has_schema_privilege(to_regnamespace('notewell')::oid, 'USAGE')
+"""
+
+
+class Server:
+    """What the checks found out about the server."""
+
+    def __init__(self, row: Sequence[object]) -> None:
+        (version, self.pgvector, self.vector_schema, self.mark, self.has_schema, self.is_standby, self.database,
+         self.role, self.may_create, self.has_version, self.tables, self.bypasses,
+         self.may_use) = row  # fmt: skip
+        self.version = int(str(version))
+
+
+def prepare_schema(connections: Connections, *, create: bool) -> Server:
+    """Check the server, and create or upgrade our tables; raises StoreError with the SQL for whatever is missing."""
+    server, version = _looked(connections)
+    if server.pgvector is None and create and not server.is_standby and _create_extension(connections):
+        server, version = _looked(connections)
+    if not _is_ready(server, version, connections):
+        if server.is_standby or not create:
+            raise StoreError(
+                f"{connections.secrets.shown} holds no tables of notewell yet",
+                hint="run `notewell index` where the notes are, with store.url naming the primary server",
+            )
+        _migrate(connections)
+        server, _ = _looked(connections)
+    return server
+
+
+def _looked(connections: Connections) -> tuple[Server, int | None]:
+    with connections.transaction("BEGIN READ ONLY", _LOOK) as db:
+        server = Server(db.begun[-1][0])
+        return server, _version(db, server)
+
+
+def _create_extension(connections: Connections) -> bool:
+    """Return whether pgvector could be created; on many servers only an administrator may."""
+    try:
+        with connections.transaction("BEGIN", f"SELECT pg_advisory_xact_lock({LOCK_CLASS}, {MIGRATION_LOCK})") as db:
+            db.rows("CREATE EXTENSION IF NOT EXISTS vector")
+            db.commit()
+    except StoreError:
+        return False
+    return True
+
+
+def _version(db: Database, server: Server) -> int | None:
+    if not server.has_schema or not server.may_use or not server.has_version:
+        return None
+    version: int = db.value("SELECT max(version) FROM notewell.schema_version")
+    return version
+
+
+def _is_ready(server: Server, version: int | None, connections: Connections) -> bool:
+    """Return whether the tables are there; raises for what cannot become ours."""
+    missing = _missing(server)
+    if missing:
+        sql = "; ".join(what for what, _ in missing)
+        hint = f"run as an administrator: {' '.join(fix for _, fix in missing)}"
+        raise StoreError(f"{connections.secrets.shown} cannot hold a memory: {sql}", hint=hint)
+    if server.has_schema and not server.may_use:
+        raise StoreError(
+            f"the role {server.role} may not use the schema notewell",
+            hint=f"run as its owner: SELECT notewell.bind_role('{server.role}', 'TENANT');",
+        )
+    if server.has_schema and server.mark != MARK and server.tables:
+        raise StoreError(
+            f"the database {server.database} has a schema notewell with tables that are not ours",
+            hint="choose another database; nothing was changed",
+        )
+    if version is not None and version > len(MIGRATIONS):
+        raise IndexTooNewError(
+            f"{connections.secrets.shown} was written by a newer release"
+            f" (schema {version}, this one knows {len(MIGRATIONS)})",
+            hint="upgrade notewell",
+        )
+    return version == len(MIGRATIONS)
+
+
+def _missing(server: Server) -> list[tuple[str, str]]:
+    """Return what the server lacks, each with the SQL or the step that provides it."""
+    found = []
+    if server.version < LEAST_SERVER:
+        found.append((f"it is PostgreSQL {server.version // 10_000}, and 16 is the oldest that works", "upgrade it."))
+    if server.pgvector is None:
+        found.append(("the extension pgvector is missing", "CREATE EXTENSION vector;"))
+    elif tuple(int(part) for part in str(server.pgvector).split(".")[:2]) < LEAST_PGVECTOR:
+        found.append((f"its pgvector is {server.pgvector}, and 0.8 is the oldest", "ALTER EXTENSION vector UPDATE;"))
+    if not server.has_schema and not server.may_create:
+        fix = f'CREATE SCHEMA notewell AUTHORIZATION "{server.role}";'
+        found.append((f"the role {server.role} may not create a schema", fix))
+    return found
+
+
+def _migrate(connections: Connections, migrations: Sequence[str] = MIGRATIONS) -> None:
+    """Bring the tables to the newest version in one transaction; a second process waits, then finds the work done."""
+    with connections.transaction("BEGIN", f"SELECT pg_advisory_xact_lock({LOCK_CLASS}, {MIGRATION_LOCK})") as db:
+        # IF NOT EXISTS would ask for the right first; and what to_regnamespace() said before the lock may be cached.
+        if not db.value("SELECT count(*) FROM pg_namespace WHERE nspname = 'notewell'"):
+            db.rows("CREATE SCHEMA notewell")
+        db.rows(f"COMMENT ON SCHEMA notewell IS '{MARK}'")
+        vector_schema = db.value(
+            "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace"
+            " WHERE extname = 'vector'"
+        )
+        version = 0
+        if db.value(
+            "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+            " WHERE nspname = 'notewell' AND relname = 'schema_version'"
+        ):
+            version = db.value("SELECT max(version) FROM notewell.schema_version")
+        for number, script in enumerate(migrations[version:], start=version + 1):
+            db.script(script.replace("@VECTOR", vector_schema))
+            db.rows("UPDATE notewell.schema_version SET version = %s", (number,))
+        db.commit()

@@ -1,0 +1,359 @@
+"""Knows the indexes of one tenant in the database: claims them, names the one that answers, and locks them."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from notewell.errors import (
+    IndexBusyError,
+    IndexReadOnlyError,
+    StoreError,
+    TenantClaimedError,
+    as_store_errors,
+    store_error,
+)
+from notewell.files.atomic import write_atomically
+from notewell.store.postgres.connection import Connections
+from notewell.store.postgres.schema import LOCK_CLASS, TENANT_TABLES, Server, prepare_schema
+from notewell.types import Check
+
+if TYPE_CHECKING:
+    from notewell.store.postgres.connection import Database
+
+_OF_GENERATIONS = [table for table in TENANT_TABLES if not table.startswith("cache_")]
+_LONGEST_SLEEP_S = 0.5  # between two looks at a lock
+_GENERATION = "generation-"
+_NO_IDLE_TIMEOUT = "SET LOCAL idle_in_transaction_session_timeout = 0"
+_PROGRESS = (
+    "SELECT max(vector_generation + last_chunk + dead_generation)::text || max(changed_at)::text"
+    " FROM notewell.generations WHERE tenant = %s"
+)
+LEFTOVERS = (
+    "the database keeps bytes of what was forgotten until an administrator acts: in dead rows (run VACUUM FULL on the"
+    " tables of the schema notewell), in the write-ahead log and its archive, on replicas, and in base backups"
+)
+_ID = re.compile(r"[\w.-]{8,64}")
+
+
+class WorkspaceId:
+    """The id of a workspace, kept once in a file in it. It names the owner of a tenant, whatever the path is."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._known = ""
+
+    def read(self) -> str:
+        """Return the id; empty while there is none."""
+        if not self._known:
+            try:
+                self._known = self._file.read_text(encoding="utf-8").strip()
+            except (FileNotFoundError, NotADirectoryError):
+                return ""
+            except OSError as error:
+                raise store_error(error, self._file) from error
+            if not _ID.fullmatch(self._known):
+                found, self._known = self._known, ""
+                raise StoreError(f"{self._file} holds no id: {found[:80]!r}", hint="delete the file, or restore it")
+        return self._known
+
+    def created(self) -> str:
+        """Return the id, made up if there is none."""
+        if not self.read():
+            with as_store_errors(self._file), suppress(FileExistsError):  # another process was faster
+                self._file.parent.mkdir(parents=True, exist_ok=True)
+                ignored = self._file.with_name(".gitignore")
+                if not ignored.exists():
+                    ignored.write_text("*\n", encoding="utf-8")
+                write_atomically(self._file, f"{uuid4().hex}\n", draft_prefix=f"{self._file.name}.", overwrite=False)
+        return self.read()
+
+
+class FixedId(WorkspaceId):
+    """An id that a program brings along."""
+
+    def __init__(self, workspace_id: str) -> None:
+        super().__init__(Path())
+        self._known = workspace_id
+
+
+class Tenant:
+    """One workspace and one agent in a database. A generation is named by a path, as index files are: `generation-3`.
+
+    Nothing is read or written before the first use. Without a `name` the tenant has that of the workspace's id.
+    """
+
+    def __init__(
+        self,
+        connections: Connections,
+        *,
+        name: str = "",
+        agent: str,
+        workspace_id: WorkspaceId,
+        follow: bool = False,
+    ) -> None:
+        self.connections = connections
+        self.agent = agent
+        self.follow = follow
+        self._name = name
+        self._workspace_id = workspace_id
+        self._server: Server | None = None
+        self._id: int | None = None
+
+    # --- who and where ---------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The name of the tenant; empty while the workspace has no id."""
+        return self._name or self._workspace_id.read()
+
+    @property
+    def shown(self) -> str:
+        """Where the index is, for messages; without a password."""
+        return f"{self.connections.secrets.shown} (tenant {self.name or 'not named yet'})"
+
+    @property
+    def leftovers(self) -> str:
+        """Say where bytes of a forgotten text may stay: the server writes nothing over at once."""
+        return LEFTOVERS
+
+    def checks(self) -> Iterator[Check]:
+        """Yield what `doctor` says of the server and of this tenant."""
+        try:
+            server = self.server()
+        except StoreError as error:
+            yield Check("database", False, error.message, error.hint, unusable=True)
+            return
+        version, pooler = server.version // 10_000, ", behind a pooler" if self.connections.pooled_by_server else ""
+        standby = ", a standby" if server.is_standby else ""
+        yield Check(
+            "database", True, f"{self.shown}: PostgreSQL {version}, pgvector {server.pgvector}{standby}{pooler}"
+        )
+        if server.bypasses:
+            detail = f"row-level security does not hold for the role {server.role}: it may read every tenant"
+            yield Check("tenants", False, detail, "use a role that is no superuser and has no BYPASSRLS")
+        else:
+            yield Check("tenants", True, f"row-level security holds for the role {server.role}")
+
+    def server(self, *, create: bool = False) -> Server:
+        """Return what is known of the server, checked once."""
+        if self._server is None:
+            self._server = prepare_schema(self.connections, create=create)
+        return self._server
+
+    def number(self) -> int | None:
+        """Return the number of the tenant; None while there is none."""
+        if self._id is None:
+            if not self.name:
+                return None
+            try:
+                self.server()
+            except StoreError as error:
+                if "holds no tables" in error.message:
+                    return None
+                raise
+            with self.connections.transaction("BEGIN READ ONLY") as db:
+                self._id = self._found(db)
+        return self._id
+
+    def _found(self, db: Database) -> int | None:
+        db.rows("SELECT set_config('notewell.tenant_name', %s, true)", (self.name,))
+        found: int | None = db.value(
+            "SELECT id FROM notewell.tenants WHERE name = %s AND agent = %s", (self.name, self.agent)
+        )
+        return found
+
+    def forget_number(self) -> None:
+        """Look the tenant up again at its next use: it was dropped."""
+        self._id = None
+
+    def as_set(self) -> str:
+        """Return the statement that makes a transaction one of this tenant's."""
+        return f"SELECT set_config('notewell.tenant', '{self.number()}', true)"
+
+    def writable(self) -> bool:
+        return not self.follow
+
+    def read_only_error(self) -> IndexReadOnlyError:
+        """Return why nothing is written from here."""
+        return IndexReadOnlyError(
+            f"this memory only follows the tenant {self.name} (store.follow = true): nothing is written from here",
+            hint="write on a machine that holds the notes; it indexes them for all",
+        )
+
+    def agents(self) -> list[str]:
+        """Return the agents of this workspace that have an index here."""
+        if self.number() is None:
+            return []
+        with self.connections.transaction("BEGIN READ ONLY") as db:
+            db.rows("SELECT set_config('notewell.tenant_name', %s, true)", (self.name,))
+            found = db.rows(
+                "SELECT agent FROM notewell.tenants WHERE name = %s AND generation IS NOT NULL ORDER BY agent",
+                (self.name,),
+            )
+        return [agent for (agent,) in found]
+
+    def ensure(self) -> None:
+        """Create the tables and the tenant where they are missing; raises when another workspace has the tenant."""
+        if self.follow:
+            raise self.read_only_error()
+        owner_id = self._workspace_id.created()
+        self.server(create=True)
+        with self.connections.transaction("BEGIN") as db:
+            number = self._found(db)
+            if number is None:
+                db.rows(
+                    "INSERT INTO notewell.tenants (name, agent, workspace) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
+                    (self.name, self.agent, owner_id),
+                )
+                number = self._found(db)
+            if number is None:
+                raise StoreError(
+                    f"the tenant {self.name} cannot be created: the role is bound to other tenants",
+                    hint=f"run as an administrator: SELECT notewell.bind_role('ROLE', '{self.name}', '{self.agent}');",
+                )
+            owner = db.value("SELECT workspace FROM notewell.tenants WHERE id = %s FOR UPDATE", (number,))
+            if not owner:  # prepared by an administrator
+                db.rows("UPDATE notewell.tenants SET workspace = %s WHERE id = %s", (owner_id, number))
+            elif owner != owner_id:
+                raise TenantClaimedError(self.name, owner)
+            db.commit()
+        self._id = number
+
+    # --- generations -----------------------------------------------------------------------------
+
+    def current(self) -> Path | None:
+        """Return the generation that answers, or None when nothing has been indexed."""
+        if self.number() is None:
+            return None
+        with self._reading("SELECT generation FROM notewell.tenants WHERE id = " + str(self._id)) as db:
+            found = db.begun[-1]
+        if not found:
+            self.forget_number()
+            return None
+        return None if found[0][0] is None else _path(found[0][0])
+
+    def next_index_path(self) -> Path:
+        """Begin a generation that no reader sees yet, and return its name."""
+        with self._writing() as db:
+            number: int = db.value(
+                "UPDATE notewell.tenants SET last_generation = last_generation + 1 WHERE id = %s"
+                " RETURNING last_generation",
+                (self._id,),
+            )
+            db.rows("INSERT INTO notewell.generations (tenant, generation) VALUES (%s, %s)", (self._id, number))
+            db.commit()
+        return _path(number)
+
+    def switch_to(self, path: Path) -> None:
+        """Let this generation answer from the next snapshot on."""
+        with self._writing() as db:
+            db.rows("UPDATE notewell.tenants SET generation = %s WHERE id = %s", (generation_of(path), self._id))
+            db.commit()
+
+    def unfinished(self) -> list[Path]:
+        """Return the generations newer than the current one, oldest first: interrupted rebuilds."""
+        current = self.current()
+        newest = generation_of(current) if current else 0
+        return [_path(number) for number in self._generations() if number > newest]
+
+    def holds(self, path: Path) -> bool:
+        """Return whether this is the name of a generation that is there."""
+        return path.name.startswith(_GENERATION) and generation_of(path) in self._generations()
+
+    def set_aside(self, path: Path) -> Path:
+        """Let a generation that is out of step answer no longer; it is deleted with the next that are superseded."""
+        with self._writing() as db:
+            db.rows(
+                "UPDATE notewell.tenants SET generation = NULL WHERE id = %s AND generation = %s",
+                (self._id, generation_of(path)),
+            )
+            db.commit()
+        return path
+
+    def remove_superseded(self) -> None:
+        """Delete the generations that do not answer; snapshots that are open keep theirs."""
+        current = self.current()
+        for number in self._generations():
+            if current is None or number != generation_of(current):
+                self._delete(number)
+
+    def _delete(self, generation: int) -> None:
+        with self._writing() as db:
+            for table in _OF_GENERATIONS:
+                db.rows(
+                    f"DELETE FROM notewell.{table} WHERE tenant = %s AND generation = %s",
+                    (self._id, generation),
+                )
+            db.commit()
+
+    def _generations(self) -> list[int]:
+        if self.number() is None:
+            return []
+        with self._reading() as db:
+            found = db.rows(
+                "SELECT generation FROM notewell.generations WHERE tenant = %s ORDER BY generation", (self._id,)
+            )
+        return [number for (number,) in found]
+
+    def check_room_for_rebuild(self) -> None:
+        """Do nothing: the server alone knows its disks, and says so when one is full."""
+
+    # --- one writer ------------------------------------------------------------------------------
+
+    @contextmanager
+    def write_lock(self, timeout_s: float, *, give_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Be the only writer among all machines, waiting for as long as another one makes progress.
+
+        Raises IndexBusyError once nothing was written for `timeout_s`, or when `give_up` says so. The lock is that of a
+        transaction on a connection of its own, so it works behind a pooler, too, and ends when its holder dies. The
+        transaction holds no snapshot: it keeps nothing from being vacuumed.
+        """
+        number = self.number()
+        if number is None:
+            self.ensure()
+            number = self.number()
+        seen, since, sleep_s = "", time.monotonic(), 0.01
+        while True:
+            # Who waits holds no connection: behind a pooler there may be few, and the writer needs a second one.
+            with self.connections.transaction("BEGIN", self.as_set(), _NO_IDLE_TIMEOUT) as db:
+                if db.value("SELECT pg_try_advisory_xact_lock(%s, %s)", (LOCK_CLASS, number)):
+                    yield
+                    return
+                progress = str(db.value(_PROGRESS, (number,)))
+            if progress != seen:
+                seen, since = progress, time.monotonic()
+            if give_up() or time.monotonic() - since >= timeout_s:
+                raise IndexBusyError(
+                    f"another process is indexing into {self.shown}", hint="try again when it has finished"
+                )
+            time.sleep(sleep_s)
+            sleep_s = min(2 * sleep_s, _LONGEST_SLEEP_S)
+
+    # --- transactions ----------------------------------------------------------------------------
+
+    @contextmanager
+    def _reading(self, *statements: str) -> Iterator[Database]:
+        with self.connections.transaction("BEGIN READ ONLY", self.as_set(), *statements) as db:
+            yield db
+
+    @contextmanager
+    def _writing(self) -> Iterator[Database]:
+        if self.number() is None:
+            self.ensure()
+        with self.connections.transaction("BEGIN", self.as_set()) as db:
+            yield db
+
+
+def _path(generation: int) -> Path:
+    return Path(f"{_GENERATION}{generation}")
+
+
+def generation_of(path: Path) -> int:
+    """Return the number of a generation from its name."""
+    return int(path.name.removeprefix(_GENERATION))
