@@ -9,9 +9,9 @@ from notewell.search.dates.filters import days_of, names_days
 from notewell.search.ordering import Ranked, missing_chunk, put_in_order, with_chunks
 from notewell.search.query import KeywordQuery, keyword_query
 from notewell.search.scoring import Scale, Scored, function_word_scores, score_all, with_neighbours
-from notewell.search.snippets import Shown, cite, joined_groups, shown_of
+from notewell.search.snippets import Shown, joined_groups, shown_of
 from notewell.search.tuning import TUNING
-from notewell.types import Candidate, Hit
+from notewell.types import Candidate, Citation, Hit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -245,7 +245,7 @@ def _hit(chunk: StoredChunk, place: Ranked, shown: Shown, *, explain: bool) -> H
         score=round(place.score, 4),
         snippet=shown.snippet,
         source=chunk.source,
-        citation=cite(chunk.path, shown.first_line, shown.last_line),
+        citation=str(Citation(chunk.path, shown.first_line, shown.last_line)),
         found_by=_found_by(candidate),
         vector_score=None if candidate.cosine is None else round(candidate.cosine, 4),
         text_score=None if candidate.bm25 is None else round(place.scored.text_part, 4),
@@ -254,6 +254,7 @@ def _hit(chunk: StoredChunk, place: Ranked, shown: Shown, *, explain: bool) -> H
         entry=chunk.label.id if chunk.label else None,
         category=chunk.label.category if chunk.label else None,
         importance=chunk.label.importance if chunk.label else None,
+        dated=days[0] if (days := days_of(chunk)) else None,
     )
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
+import stat
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from notewell.errors import SettingsError, WorkspaceError, WorkspaceNotFoundError
+from notewell.files.atomic import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from notewell.settings.model import Settings
 
@@ -19,7 +23,8 @@ WORKSPACE_FILE = "notewell.toml"
 STATE_FOLDER = ".notewell"
 MARKS = ("MEMORY.md", "memory.md", WORKSPACE_FILE, STATE_FOLDER, "memory")  # any of them makes a folder a workspace
 
-STARTER = """\
+EVERY_NOTE = "**/*.md"  # of `include`: all Markdown files of a workspace
+TEMPLATE = """\
 # Memory
 
 Facts that stay true: people, preferences, decisions. One line each; details go to `memory/<topic>.md`,
@@ -41,12 +46,17 @@ def find_workspace(named: str | Path | None, *, environ: Mapping[str, str], star
         return checked_workspace(expanded(Path(chosen)))
     start = _current_folder() if start is None else start
     for folder in (start, *start.parents):
-        if any(_exists(folder / mark) for mark in MARKS):
+        if is_workspace(folder):
             return checked_workspace(folder)
     raise WorkspaceNotFoundError(
         f"no workspace here: neither {start} nor any folder above it holds MEMORY.md or memory/",
         hint="create one with `notewell init`, or name one with --workspace PATH",
     )
+
+
+def is_workspace(path: Path) -> bool:
+    """Say whether a folder holds anything that makes it a workspace."""
+    return any(_exists(path / mark) for mark in MARKS)
 
 
 def create_workspace(path: Path) -> list[Path]:
@@ -58,13 +68,28 @@ def create_workspace(path: Path) -> list[Path]:
                 folder.mkdir(parents=True)
                 created.append(folder)
         if not any((path / name).exists() for name in ("MEMORY.md", "memory.md")):
-            (path / "MEMORY.md").write_text(STARTER, encoding="utf-8", newline="\n")
+            (path / "MEMORY.md").write_text(TEMPLATE, encoding="utf-8", newline="\n")
             created.append(path / "MEMORY.md")
     except OSError as error:
         raise WorkspaceError(
             f"cannot create a workspace in {path}: {error.strerror}", hint="choose a folder that you can write to"
         ) from error
     return created
+
+
+def write_include(folder: Path, patterns: Sequence[str]) -> Path:
+    """Put the setting `include`, which it does not have yet, into the file of a workspace; all else stays as it is."""
+    file = folder / WORKSPACE_FILE
+    line = f"include = {json.dumps(list(patterns), ensure_ascii=False)}\n"
+    try:
+        old = file.read_text(encoding="utf-8-sig") if file.exists() else ""
+        defaults = re.search(r"^[ \t]*\[[ \t]*defaults[ \t]*\].*\n?", old, re.MULTILINE)
+        at = defaults.end() if defaults else 0  # a file has its settings there, or at its top
+        lead = "\n" if defaults and not defaults[0].endswith("\n") else ""
+        write_atomically(file, f"{old[:at]}{lead}{line}{old[at:]}")
+    except OSError as error:
+        raise WorkspaceError(f"cannot write {file}: {error.strerror}", hint=f"add to it: {line.strip()}") from error
+    return file
 
 
 def checked_workspace(path: Path) -> Path:
@@ -82,13 +107,70 @@ def checked_workspace(path: Path) -> Path:
         raise WorkspaceError(f"cannot read {path}: {reason}", hint="check the path and its permissions") from error
 
 
+class WorkspaceInUse:
+    """The folder of an open memory: tells when it is gone, also when an empty folder has taken its place.
+
+    A folder that is another one but holds notes or an index is taken for the workspace restored.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._state = os.path.join(path, STATE_FOLDER)  # noqa: PTH118 - `require` runs in every call of a memory
+        self._folder = _identity(path)
+        self._had_state = os.path.isdir(self._state)  # noqa: PTH112
+        self._had_marks = self._had_state or not set(MARKS).isdisjoint(self._names())
+        for name in (os.fspath(path), os.path.realpath(path)):
+            _in_use[name] = self
+
+    def require(self) -> None:
+        """Raise WorkspaceError when the folder is gone, or empty where notes and index were."""
+        folder = _identity(self.path)
+        if folder is None:
+            raise _gone(self.path)
+        has_state = os.path.isdir(self._state)  # noqa: PTH112
+        if folder == self._folder and has_state >= self._had_state:
+            self._had_state = has_state
+            self._had_marks = self._had_marks or has_state
+            return
+        names = self._names()
+        is_same = folder == self._folder or not self._had_marks
+        if not (names if is_same else names.intersection(MARKS)):
+            raise _gone(self.path, ", and a folder without notes is in its place")
+        self._folder, self._had_state = folder, has_state
+
+    def _names(self) -> set[str]:
+        try:
+            return set(os.listdir(self.path))  # noqa: PTH208
+        except OSError:
+            return set()
+
+
+_in_use: WeakValueDictionary[str, WorkspaceInUse] = WeakValueDictionary()
+
+
 def require_workspace(path: Path) -> None:
     """Raise WorkspaceError when the workspace that is in use is no longer in its place."""
-    if not os.path.isdir(path):  # noqa: PTH112 - every call of a memory asks this
-        raise WorkspaceError(
-            f"the workspace {path} is gone: it was moved, deleted or unmounted",
-            hint="put it back, or start again with --workspace and its new path",
-        )
+    place = _in_use.get(os.fspath(path))
+    if place is not None:
+        place.require()
+    elif _identity(path) is None:
+        raise _gone(path)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells one folder from another of the same name; None where there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except (OSError, ValueError):
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None
+
+
+def _gone(path: Path, instead: str = "") -> WorkspaceError:
+    return WorkspaceError(
+        f"the workspace {path} is gone: it was moved, deleted or unmounted{instead}",
+        hint="put it back, or start again with --workspace and its new path",
+    )
 
 
 def expanded(path: Path) -> Path:
