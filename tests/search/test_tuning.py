@@ -33,7 +33,6 @@ REASONS = {
     "options.py": {
         0.35: "default threshold; a setting",
         6: "default limit; a setting",
-        200: "candidates a side at most; OpenClaw's cap",
     },
     "ordering.py": {
         0.5: "what is left after a half-life; a reranker that gives all texts the same score",
