@@ -65,6 +65,7 @@ from notewell.types import (
     IndexReport,
     IndexState,
     KnownAlready,
+    Migration,
     NoteText,
     Price,
     Problem,
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from notewell.embedding.local.download import download_model
     from notewell.memory.async_memory import AsyncMemory
     from notewell.memory.memory import Memory
+    from notewell.memory.migration import migrate_index
     from notewell.memory.shared import close_shared_memories, shared_memory
     from notewell.search.options import SearchOptions
     from notewell.sessions import ConversationStore
@@ -126,6 +128,7 @@ __all__ = [
     "LanceMemory",
     "Memory",
     "MemoryDisabledError",
+    "Migration",
     "NoteNotFoundError",
     "NoteText",
     "NoteUnreadableError",
@@ -163,6 +166,7 @@ __all__ = [
     "__version__",
     "close_shared_memories",
     "download_model",
+    "migrate_index",
     "shared_memory",
 ]
 
@@ -178,6 +182,7 @@ _HOMES = {
     "Settings": "notewell.settings",
     "close_shared_memories": "notewell.memory.shared",
     "shared_memory": "notewell.memory.shared",
+    "migrate_index": "notewell.memory.migration",
     "download_model": "notewell.embedding.local.download",
 }
 

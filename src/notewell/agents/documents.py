@@ -22,7 +22,8 @@ if TYPE_CHECKING:
         SearchAnswer,
         SessionContext,
         Status,
-        Verification,
+        Migration,
+    Verification,
     )
 
 Json = dict[str, Any]
@@ -129,6 +130,11 @@ def checks_document(checks: Iterable[Check]) -> Json:
 def verification_document(found: Verification) -> Json:
     """Return whether the index matches the files, and how they differ."""
     return {"equal": found.equal, **camel_case(asdict(found))}
+
+
+def migration_document(found: Migration) -> Json:
+    """Return what was copied into another storage engine."""
+    return camel_case(asdict(found))
 
 
 def forget_document(report: ForgetReport) -> Json:
