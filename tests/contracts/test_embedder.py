@@ -36,6 +36,18 @@ def open_onnx_folder(place: Path) -> Embedder:
     return OnnxFolderEmbedder(write_sentence_folder(place / "tiny"))
 
 
+def open_exported(place: Path) -> Embedder:
+    from tests.embedding.local.exported_model import write_exported_folder  # skips where onnx is missing
+
+    return OnnxFolderEmbedder(write_exported_folder(place / "exported"))
+
+
+def open_memory_model(_: Path) -> Embedder:
+    from tests.embedding.local.exported_model import shipped_folder  # skips where it is not installed
+
+    return OnnxFolderEmbedder(shipped_folder())
+
+
 def open_gguf(place: Path) -> Embedder:
     if importlib.util.find_spec("llama_cpp") is None:
         pytest.skip("llama-cpp-python is not installed (the extra `gguf`)")
@@ -69,6 +81,8 @@ OPENERS = {
     "granite": open_granite,
     "hashing": lambda _: HashingEmbedder(),
     "onnx folder": open_onnx_folder,
+    "exported": open_exported,
+    "notewell-memory": open_memory_model,
     "gguf": open_gguf,
 }
 
@@ -87,6 +101,14 @@ class TestHashing(EmbedderContract):
 
 class TestOnnxFolder(EmbedderContract):
     open_embedder = staticmethod(OPENERS["onnx folder"])
+
+
+class TestExported(EmbedderContract):
+    open_embedder = staticmethod(OPENERS["exported"])
+
+
+class TestMemoryModel(EmbedderContract):
+    open_embedder = staticmethod(OPENERS["notewell-memory"])
 
 
 class TestGguf(EmbedderContract):

@@ -11,7 +11,7 @@ import pytest
 
 from notewell.embedding import local
 from notewell.embedding.hashing import HashingEmbedder
-from notewell.embedding.local.models import open_local
+from notewell.embedding.local.models import memory_model_folder, open_local
 from notewell.embedding.selection import BUILT_IN, ENTRY_POINT_GROUP, select_embedder
 from notewell.errors import EmbedderUnavailableError
 from notewell.settings import LocalSettings, Settings
@@ -31,7 +31,8 @@ def without_onnxruntime(monkeypatch):
 def test_auto_takes_the_local_model(pack):
     selection = select_embedder(asking_for("auto"))
     assert selection.embedder is not None
-    assert selection.embedder.identity.model == "granite-embedding-30m-english"
+    expected = "notewell-memory" if memory_model_folder() else "granite-embedding-30m-english"
+    assert selection.embedder.identity.model == expected
     assert "local" in selection.reason
 
 

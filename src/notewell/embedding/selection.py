@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from notewell.embedding.local.models import named_model
+from notewell.embedding.local.models import PACKAGED_MODELS, default_packaged_model, named_model
 from notewell.errors import EmbedderError, EmbedderUnavailableError, NotewellError
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ class Selection:
     reason: str
     hint: str = ""
     fell_back: bool = False  # the embedder is the fallback, `reason` says why
+    newer_model: str = ""  # what a new index would be embedded with; this one keeps the model that it was built with
 
     @property
     def warning(self) -> str:
@@ -85,14 +86,27 @@ class Selection:
         mode = "" if self.embedder else "keyword search only: "
         return f"{mode}{self.reason}" + (f"; {self.hint}" if self.hint else "")
 
+    @property
+    def upgrade(self) -> str:
+        """How to get the vectors of a newer default model; empty when there is none."""
+        if not self.newer_model or self.embedder is None:
+            return ""
+        return (
+            f"this index keeps the vectors of {self.embedder.identity.model}; new ones use {self.newer_model}, which "
+            "supports more languages: run `notewell index --force` to re-embed this one"
+        )
 
-def select_embedder(settings: Settings) -> Selection:
+
+def select_embedder(settings: Settings, *, built_with: str = "") -> Selection:
     """Return the embedder that the settings ask for, or their fallback.
 
     `auto` takes the local model, else the first remote provider whose key is in the environment, and does without
     vectors if there is neither. A provider that was named and cannot run raises EmbedderUnavailableError, unless the
-    fallback can.
+    fallback can. What was `built_with` a packaged model keeps it, even if the default is another one by now: that is no
+    reason to embed everything again without being asked to.
     """
+    if earlier := _earlier_default(settings, built_with):
+        return earlier
     if settings.provider == _NONE:
         return Selection(None, "provider is none")
     if settings.provider == _AUTO:
@@ -102,6 +116,19 @@ def select_embedder(settings: Settings) -> Selection:
     except EmbedderUnavailableError as error:
         return _fall_back(settings, settings.provider, error)
     return Selection(embedder, f"provider is {settings.provider}")
+
+
+def _earlier_default(settings: Settings, built_with: str) -> Selection | None:
+    default = default_packaged_model(settings)
+    for name in PACKAGED_MODELS if default else ():
+        if name != default and built_with.startswith(f"local/{name}@"):
+            try:
+                embedder = open_provider("local", replace(settings, provider="local", model=name))
+            except EmbedderUnavailableError:
+                return None
+            if str(embedder.identity) == built_with:
+                return Selection(embedder, "the index was built with it", newer_model=default)
+    return None
 
 
 def _select_automatically(settings: Settings) -> Selection:
@@ -225,11 +252,17 @@ class Embedders:
                 self._selection = self._settled(self._select())
             return self._selection
 
-    def for_indexing(self) -> Embedder | None:
-        """Return the embedder asked for; one that failed before gets another chance."""
+    def for_indexing(self, *, renew: bool = False) -> Embedder | None:
+        """Return the embedder asked for; one that failed before gets another chance.
+
+        `renew` takes the default model even if the index was built with an earlier one.
+        """
         with self._lock:
             if self._valid_until is not None:
                 self._drop()
+            if renew and self.selection.newer_model:
+                self._drop()
+                self._selection = self._settled(self._select(renew=True))
             return self.selection.embedder
 
     def fall_back(self, problem: str) -> Embedder | None:
@@ -291,13 +324,14 @@ class Embedders:
         if dropped and dropped.embedder:
             dropped.embedder.close()
 
-    def _select(self) -> Selection:
+    def _select(self, *, renew: bool = False) -> Selection:
         if self._given:
             return self._given
         if not self._settings.store.vector.enabled:
             return Selection(None, "vectors are turned off (store.vector.enabled)")
         try:
-            return select_embedder(self._settings)
+            stored = None if renew else self._stored()
+            return select_embedder(self._settings, built_with=str(stored) if stored else "")
         except EmbedderUnavailableError as error:
             return Selection(None, error.message, error.hint)
 

@@ -79,7 +79,8 @@ class Sync:
         if not self.indexes.writable():
             raise self.indexes.read_only_error()
         started = time.monotonic()
-        embedder = self._embedders.for_indexing() if policy.embed else None
+        embedder = self._embedders.for_indexing(renew=policy.force) if policy.embed else None
+        upgrade = self._embedders.selection.upgrade if embedder else ""
         report: IndexReport | None = None
         while True:
             with self._open_batch(embedder, policy) as batch:
@@ -98,7 +99,7 @@ class Sync:
             with self.live.use() as store:
                 if store is not None:
                     self._embedders.remember_fallback(store)
-        return replace(report, seconds=time.monotonic() - started)
+        return _with_notes(replace(report, seconds=time.monotonic() - started), upgrade)
 
     def before_search(self, budget_s: float, *, embed: bool) -> IndexReport:
         """Index what is new for `budget_s` at most; the rest is left to the background sync.

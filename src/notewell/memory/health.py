@@ -178,6 +178,8 @@ def _notes(parts: Components, counts: Counts, built_with: EmbedderIdentity | Non
         yield selection.warning
     if selection.embedder is None:
         return
+    if selection.upgrade:
+        yield selection.upgrade
     if built_with and built_with != selection.embedder.identity and counts.embedded:
         yield f"{_switching(parts, built_with, selection.embedder.identity)}: run `notewell index`"
     elif counts.pending:

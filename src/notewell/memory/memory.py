@@ -340,7 +340,7 @@ class Memory:
         from notewell.indexing.preview import Preview  # takes 10 ms that no search should pay
 
         parts = self._components
-        embedder = parts.embedders.selection.embedder
+        embedder = parts.embedders.for_indexing(renew=force)
         cost = partial(estimate, embedder, self.settings) if embedder else None
         with parts.index.use() as store:
             reason = ("requested" if force else parts.sync.rebuild_reason(store, embedder)) if store else ""

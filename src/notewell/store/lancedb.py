@@ -330,7 +330,7 @@ class LanceMemory:
 
     def _check_fit(self, table: Any, vector: Sequence[float], *, embedded: bool) -> None:
         dimensions = _dimensions_of(table)
-        made_by = (table.schema.metadata or {}).get(_EMBEDDER, b"").decode()
+        made_by = _made_by(table)
         if embedded and made_by and made_by != str(self._chosen_embedder().identity):
             raise IndexMismatchError(made_by, str(self._chosen_embedder().identity))
         if len(vector) != dimensions:
@@ -345,7 +345,8 @@ class LanceMemory:
         if self._embedder is None:
             from notewell.embedding.selection import select_embedder
 
-            selection = select_embedder(self._settings)
+            table = self._open_table()
+            selection = select_embedder(self._settings, built_with="" if table is None else _made_by(table))
             if selection.embedder is None:
                 raise EmbedderUnavailableError(
                     f"there is no embedding provider for the text: {selection.reason}",
@@ -375,6 +376,12 @@ def _checked_vector(vector: Any) -> tuple[float, ...]:
             "the vector holds NaN or infinity", hint="check the model that made it; nothing was stored"
         )
     return tuple(row.tolist())
+
+
+def _made_by(table: Any) -> str:
+    """Return the identity of the embedder of a table's vectors; empty when they were given."""
+    identity: bytes = (table.schema.metadata or {}).get(_EMBEDDER, b"")
+    return identity.decode()
 
 
 def _dimensions_of(table: Any) -> int:

@@ -1,7 +1,8 @@
 """Packs which chunks hold a term into blocks of bytes, and finds and scores chunks in them with NumPy.
 
-A block holds the postings of one term among 8192 neighbouring chunk ids: for each chunk its place in the block, how
-often it holds the term and how long it is, and apart from that at which positions. Chunks are only ever appended.
+A block holds the postings of one term in the chunks that were written together: for each chunk its id, how often it
+holds the term and how long it is, and apart from that at which positions. Blocks of neighbouring chunks, joined end to
+end, are one block.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int64]
     Numbers = NDArray[np.float64]
 
-BLOCK = 8192  # chunk ids a block: one of a term in every chunk is 48 KB, and few searches read more than 13 of it
+FULL_BLOCK = 8192  # chunks: of a term in each of them 64 KB, and few searches read more than 13 of these
+POSTING = np.dtype([("id", "<u4"), ("frequency", "<u2"), ("length", "<u2")])
 _LARGEST = 0xFFFF
 # A position takes 14 bits; the others say that it is in the heading trail, and that it is the last of its chunk.
 _IN_CONTEXT, _LAST, _POSITION = 0x8000, 0x4000, 0x3FFF
@@ -34,7 +36,7 @@ class Block(NamedTuple):
     """The postings of one term in one block, as stored."""
 
     term: str
-    block: int
+    block: int  # the first chunk of those that were written together
     held_by: int  # chunks
     data: bytes
     positions: bytes
@@ -61,7 +63,7 @@ def chunk_terms(chunk_id: int, text_terms: str, context_terms: str) -> ChunkTerm
 
 
 def pack(chunks: Sequence[ChunkTerms]) -> list[Block]:
-    """Return the blocks that chunks add, in order of terms; the ids of the chunks must be ascending."""
+    """Return one block a term, in order of terms; the ids of the chunks must be ascending."""
     vocabulary: dict[str, int] = {}
     numbers: list[int] = []
     places: list[NDArray[np.int64]] = []
@@ -89,17 +91,16 @@ def pack(chunks: Sequence[ChunkTerms]) -> list[Block]:
     position[last] |= _LAST
     frequency = np.add.reduceat(np.where(in_context, 1, _TEXT_SHARE), first)
     ids = np.array([chunk.chunk_id for chunk in chunks], np.int64)[owner[first]]
-    rows = np.empty((len(first), 3), "<u2")
-    rows[:, 0] = ids % BLOCK
-    rows[:, 1] = np.minimum(frequency, _LARGEST)
-    rows[:, 2] = np.minimum(lengths[owner[first]], _LARGEST)
-    block = ids // BLOCK
-    starts = np.flatnonzero(np.r_[True, (term[first][1:] != term[first][:-1]) | (block[1:] != block[:-1])])
+    rows = np.empty(len(first), POSTING)
+    rows["id"] = ids
+    rows["frequency"] = np.minimum(frequency, _LARGEST)
+    rows["length"] = np.minimum(lengths[owner[first]], _LARGEST)
+    starts = np.flatnonzero(np.r_[True, term[first][1:] != term[first][:-1]])
     ends = np.r_[starts[1:], len(first)]
     data, packed = rows.tobytes(), position.astype("<u2").tobytes()
     cuts = np.r_[first, len(term)]
     return [
-        Block(names[term[first[start]]], int(block[start]), int(end - start), data[start * 6 : end * 6],
+        Block(names[term[first[start]]], chunks[0].chunk_id, int(end - start), data[start * 8 : end * 8],
               packed[cuts[start] * 2 : cuts[end] * 2])
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
     ]  # fmt: skip
@@ -107,16 +108,17 @@ def pack(chunks: Sequence[ChunkTerms]) -> list[Block]:
 
 def without(block: Block, dead: Ids) -> Block | None:
     """Return the block without chunks that are gone; None when nothing is left of it."""
-    postings = unpack([block])
-    kept = ~np.isin(postings.ids, dead)
+    rows = np.frombuffer(block.data, POSTING)
+    kept = ~np.isin(rows["id"], dead)
     if kept.all():
         return block
     if not kept.any():
         return None
-    raw = np.frombuffer(block.positions, "<u2")
-    rows = np.frombuffer(block.data, "<u2").reshape(-1, 3)
-    of_row = np.repeat(np.arange(len(rows)), postings.position_counts)
-    return Block(block.term, block.block, int(kept.sum()), rows[kept].tobytes(), raw[kept[of_row]].tobytes())
+    places = np.frombuffer(block.positions, "<u2")
+    counts = np.diff(np.flatnonzero(places & _LAST), prepend=-1)
+    return block._replace(
+        held_by=int(kept.sum()), data=rows[kept].tobytes(), positions=places[np.repeat(kept, counts)].tobytes()
+    )
 
 
 # --- read ----------------------------------------------------------------------------------------
@@ -164,13 +166,12 @@ def unpack(blocks: Sequence[Block]) -> Postings:
     """Return the postings of one term from its blocks, which are in order."""
     if not blocks:
         return NOTHING
-    rows = np.frombuffer(b"".join(block.data for block in blocks), "<u2").reshape(-1, 3)
-    first_ids = np.repeat([block.block * BLOCK for block in blocks], [len(block.data) // 6 for block in blocks])
-    positions = np.frombuffer(b"".join(block.positions for block in blocks), "<u2")
+    rows = np.frombuffer(b"".join([block.data for block in blocks]), POSTING)
+    positions = np.frombuffer(b"".join([block.positions for block in blocks]), "<u2")
     return Postings(
-        first_ids + rows[:, 0],
-        rows[:, 1] / _TEXT_SHARE,
-        rows[:, 2].astype(np.float64),
+        rows["id"].astype(np.int64),
+        rows["frequency"] / _TEXT_SHARE,
+        rows["length"].astype(np.float64),
         positions if len(positions) else None,
     )
 

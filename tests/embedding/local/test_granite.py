@@ -11,13 +11,8 @@ import weakref
 import numpy as np
 import pytest
 
-from notewell.embedding.local.granite import (
-    MAX_TOKENS,
-    MAX_TOKENS_WITHOUT_SESSION,
-    PACK_SHA256,
-    GraniteEmbedder,
-    GraniteModel,
-)
+from notewell.embedding.local.cold_start import MAX_TOKENS_WITHOUT_SESSION
+from notewell.embedding.local.granite import MAX_TOKENS, PACK_SHA256, GraniteEmbedder, granite_model
 from notewell.embedding.local.granite_forward import NumpyForward
 from notewell.embedding.local.granite_graph import GraniteSession, granite_graph
 from notewell.embedding.local.granite_pack import load_pack
@@ -88,7 +83,7 @@ RECORDED = [0.0329, -0.0533, -0.0251, 0.0300]
 
 
 def test_both_ways_to_compute_a_vector_agree(pack):
-    cold, warm = GraniteModel(pack), GraniteModel(pack)
+    cold, warm = granite_model(pack), granite_model(pack)
     warm.vectors(["word " * (MAX_TOKENS_WITHOUT_SESSION + 1)])
     question = [TEXTS["question"]]
     first, second = cold.vectors(question)[0], warm.vectors(question)[0]

@@ -8,14 +8,21 @@ import pytest
 from notewell import IndexReadOnlyError, Memory, SettingsError, StoreError, TenantClaimedError
 from notewell.store.postgres import open_store
 from notewell.store.postgres.schema import TENANT_TABLES
-from notewell.testing.samples import IDENTITY, chunks_of, document, vectors_of
-from notewell.testing.store_search import found
+from notewell.testing.samples import IDENTITY, chunks_of, document, terms, vectors_of
+from notewell.types import EVERYTHING
 
 
 def put(store, *texts):
     store.set_embedder(IDENTITY, "bits")
     chunks = chunks_of(*texts)
     store.put_document(document(), chunks, vectors_of(chunks))
+
+
+def found(store, word):
+    """Return the texts of the chunks that hold a word."""
+    with store.reading() as snapshot:
+        matches = snapshot.keyword_matches(terms(word), limit=9, scope=EVERYTHING)
+        return [chunk.text for chunk in snapshot.chunks([match.chunk_id for match in matches]).values()]
 
 
 @pytest.fixture

@@ -15,9 +15,8 @@ from notewell.embedding.local.time_limit import BATCH_LIMIT_S, QUERY_LIMIT_S, Ti
 from notewell.types import EmbedderIdentity, hash_text
 
 if TYPE_CHECKING:
-    from notewell.embedding.local.granite_graph import GraniteSession
-    from notewell.embedding.local.granite_pack import FloatArray, ModelPack
-    from notewell.embedding.local.token_ids import ShortTextTokenizer, Window, WindowTokenizer
+    from notewell.embedding.local.cold_start import ColdStartModel, VectorsOfWindows
+    from notewell.embedding.local.granite_pack import ModelPack
     from notewell.protocols import Matrix, Vector
 
 MODEL = "granite-embedding-30m-english"
@@ -28,10 +27,6 @@ DIMENSIONS = 384
 COSINE_RANGE = (0.5, 0.8)  # means of the question and answer pairs in `unit_vectors.py`: unrelated 0.50, answer 0.78
 MAX_TOKENS = 512  # what the model was trained for, start and end token included
 
-# Opening a session (0.2 s with the import of onnxruntime) takes as long as NumPy takes for about this many tokens: a
-# process that has embedded that much is going to embed more.
-MAX_TOKENS_WITHOUT_SESSION = 256
-
 
 class GraniteEmbedder:
     """IBM's Granite-embedding-30m-english, with int8 weights. Safe to call from several threads."""
@@ -41,7 +36,7 @@ class GraniteEmbedder:
         self._sha256 = sha256
         self._lock = threading.Lock()
         self._limit = TimeLimit()
-        self._model: GraniteModel | None = None
+        self._model: ColdStartModel | None = None
         self._identity = EmbedderIdentity(
             provider="local",
             model=MODEL,
@@ -82,61 +77,31 @@ class GraniteEmbedder:
         with self._lock:
             self._model = None
 
-    def _loaded(self) -> GraniteModel:
+    def _loaded(self) -> ColdStartModel:
         from notewell.embedding.local.granite_pack import load_pack  # imports NumPy
 
         with self._lock:
             if self._model is None:
-                self._model = GraniteModel(load_pack(self._pack_file, self._sha256))
+                self._model = granite_model(load_pack(self._pack_file, self._sha256))
             return self._model
 
 
-class GraniteModel:
-    """Tokenizers, weights and session of one pack, each opened when it is first needed."""
+def granite_model(pack: ModelPack) -> ColdStartModel:
+    """Return the tokenizers and both ways to run the weights of a pack."""
+    from notewell.embedding.local.cold_start import ColdStartModel, QuickStart
+    from notewell.embedding.local.granite_forward import NumpyForward
+    from notewell.embedding.local.token_ids import ShortTextTokenizer, WindowTokenizer
 
-    def __init__(self, pack: ModelPack) -> None:
-        from notewell.embedding.local.granite_forward import NumpyForward
+    forward = NumpyForward(pack)
 
-        self._pack = pack
-        self._forward = NumpyForward(pack)
-        self._lock = threading.Lock()
-        self._short_tokenizer: ShortTextTokenizer | None = None
-        self._tokenizer: WindowTokenizer | None = None
-        self._session: GraniteSession | None = None
-        self._tokens_without_session = 0
+    def open_session() -> VectorsOfWindows:
+        from notewell.embedding.local.granite_graph import GraniteSession  # a single query needs none
 
-    def vectors(self, texts: Sequence[str]) -> FloatArray:
-        """Return one row per text, not yet of unit length."""
-        from notewell.embedding.unit_vectors import embed_windows
+        session = GraniteSession(pack)
+        return lambda windows: session.vectors(windows, forward.token_sums)
 
-        return embed_windows(self._windows(texts), self._vectors_of_windows)
-
-    def _windows(self, texts: Sequence[str]) -> list[list[Window]]:
-        from notewell.embedding.local import token_ids
-
-        few = sum(map(len, texts)) <= token_ids.MAX_SHORT_CHARACTERS
-        short = few and all(map(token_ids.is_short_and_plain, texts))
-        with self._lock:
-            if self._tokenizer is None and not short:
-                self._tokenizer = token_ids.WindowTokenizer(self._pack.tokenizer_json, max_tokens=MAX_TOKENS)
-                self._short_tokenizer = None
-            elif self._tokenizer is None and self._short_tokenizer is None:
-                self._short_tokenizer = token_ids.ShortTextTokenizer(self._pack.tokenizer_json)
-            tokenizer, short_tokenizer = self._tokenizer, self._short_tokenizer
-        if tokenizer is not None:
-            return [tokenizer.windows(text) for text in texts]
-        assert short_tokenizer is not None
-        return [[short_tokenizer.encode(text)] for text in texts]
-
-    def _vectors_of_windows(self, windows: Sequence[Window]) -> list[FloatArray]:
-        with self._lock:
-            if self._session is None:
-                self._tokens_without_session += sum(map(len, windows))
-                if self._tokens_without_session > MAX_TOKENS_WITHOUT_SESSION:
-                    from notewell.embedding.local.granite_graph import GraniteSession  # a single query needs none
-
-                    self._session = GraniteSession(self._pack)
-            session = self._session
-        if session is None:
-            return [self._forward.vector(window) for window in windows]
-        return session.vectors(windows, self._forward.token_sums)
+    return ColdStartModel(
+        open_tokenizer=lambda: WindowTokenizer(pack.tokenizer_json, max_tokens=MAX_TOKENS),
+        open_session=open_session,
+        quick_start=QuickStart(lambda: ShortTextTokenizer(pack.tokenizer_json), forward.vector),
+    )

@@ -62,10 +62,10 @@ class NumpyForward:
         weights, biases = self._pack.grouped(f"{name}.qkv.w").dequantised(), self._pack.floats(f"{name}.qkv.b")
         queries = self._heads(asking @ weights[:width].T + biases[:width])
         keys, values = map(self._heads, np.split(hidden @ weights[width:].T + biases[width:], 2, axis=1))
-        seen = _softmax(queries @ keys.transpose(0, 2, 1) / math.sqrt(queries.shape[2])) @ values
+        seen = softmax(queries @ keys.transpose(0, 2, 1) / math.sqrt(queries.shape[2])) @ values
         mixed = seen.transpose(1, 0, 2).reshape(len(asking), width)
         attended = self._layer_norm(asking + self._linear(mixed, f"{name}.ao"), f"{name}.aln")
-        expanded = _gelu(self._linear(attended, f"{name}.f1"))
+        expanded = gelu(self._linear(attended, f"{name}.f1"))
         return self._layer_norm(attended + self._linear(expanded, f"{name}.f2"), f"{name}.fln")
 
     def _heads(self, rows: FloatArray) -> FloatArray:
@@ -84,13 +84,15 @@ class NumpyForward:
         return normed
 
 
-def _softmax(scores: FloatArray) -> FloatArray:
+def softmax(scores: FloatArray) -> FloatArray:
+    """Return the softmax over the last axis."""
     powers: FloatArray = np.exp(scores - scores.max(axis=-1, keepdims=True))
     powers /= powers.sum(axis=-1, keepdims=True)
     return powers
 
 
-def _gelu(rows: FloatArray) -> FloatArray:
+def gelu(rows: FloatArray) -> FloatArray:
+    """Return the exact GELU, not the approximation by tanh."""
     return rows * np.float32(0.5) * (1 + _erf(rows * np.float32(math.sqrt(0.5))))
 
 

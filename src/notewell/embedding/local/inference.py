@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from notewell.embedding.local import import_package
+from notewell.embedding.local.onnx_writer import INT8, INT32, UINT8, Node, TensorType, model_bytes
 from notewell.errors import EmbedderError
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ class Session:
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
         options.log_severity_level = 4  # fatal only: errors come back as exceptions
+        if products_saturate():
+            options.add_session_config_entry("session.x64quantprecision", "1")
         self._weights = {
             name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in (weights or {}).items()
         }
@@ -64,6 +68,28 @@ class Session:
                 hint="run `notewell index` again; the other texts are kept",
             ) from error
         return np.asarray(result, dtype=np.float32)
+
+
+@lru_cache(maxsize=1)
+def products_saturate() -> bool:
+    """Tell whether this processor's fast products of 8-bit numbers are wrong for large ones.
+
+    x86 processors without VNNI add pairs of products in 16 bits. onnxruntime has slower products for them, but it does
+    not choose them by itself.
+    """
+    onnxruntime = import_package("onnxruntime")
+    content = model_bytes(
+        [Node("MatMulInteger", ["left", "right"], ["product"])],
+        inputs=[TensorType("left", UINT8, [16, 64]), TensorType("right", INT8, [64, 16])],
+        outputs=[TensorType("product", INT32, [16, 16])],
+        weights=[],
+    )
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    left, right = np.full((16, 64), 255, np.uint8), np.full((64, 16), 127, np.int8)
+    (product,) = session.run(None, {"left": left, "right": right})
+    return bool((np.asarray(product) != 64 * 255 * 127).any())
 
 
 def usable_cores() -> int:

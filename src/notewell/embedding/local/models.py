@@ -1,6 +1,6 @@
 """Finds the local model that the settings ask for, and opens it.
 
-A model is the packaged one, a folder, a GGUF file, or the name of a file on a hub that was downloaded before.
+A model is a packaged one, a folder, a GGUF file, or the name of a file on a hub that was downloaded before.
 """
 
 from __future__ import annotations
@@ -12,12 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from notewell.embedding.local import INSTALL_HINT, missing_packages
-from notewell.embedding.local.granite import MODEL, PACK_FILE, PACKAGE, GraniteEmbedder
+from notewell.embedding.local.granite import MODEL as GRANITE
+from notewell.embedding.local.granite import PACK_FILE, PACKAGE, GraniteEmbedder
 from notewell.errors import EmbedderUnavailableError
 
 if TYPE_CHECKING:
     from notewell.protocols import Embedder
     from notewell.settings import Settings
+
+MEMORY_MODEL = "notewell-memory"
+MEMORY_PACKAGE = "notewell_memory"
+PACKAGED_MODELS = (MEMORY_MODEL, GRANITE)  # the first that is installed is the default
+REINSTALL_HINT = "run `pip install --force-reinstall --no-deps ./models/notewell-memory` in a checkout of notewell"
 
 SCHEME = "hf:"
 DEFAULT_MODEL = "embeddinggemma-300m"
@@ -96,10 +102,10 @@ def open_local(settings: Settings) -> Embedder:
     path = Path(settings.local.model_path).expanduser() if settings.local.model_path else None
     if path is not None and path.suffix.lower() == ".gguf":
         return _open_gguf(path, settings)
-    if settings.provider == "local" and settings.model not in {"", MODEL} and path is None:
+    if settings.provider == "local" and settings.model not in {"", *PACKAGED_MODELS} and path is None:
         raise EmbedderUnavailableError(
             f"there is no local model named {settings.model!r}",
-            hint="leave model empty for the packaged one, use embeddinggemma-300m, or set local.model_path",
+            hint=f"use {' or '.join(PACKAGED_MODELS)} or embeddinggemma-300m, or set local.model_path",
         )
     if missing := missing_packages():
         if path is None and (instead := _downloaded_default(settings)):
@@ -108,10 +114,30 @@ def open_local(settings: Settings) -> Embedder:
             f"the local model needs {' and '.join(missing)} (not installed)", hint=INSTALL_HINT
         )
     if path is None:
-        return GraniteEmbedder(packaged_model_file())
-    from notewell.embedding.local.onnx_folder import OnnxFolderEmbedder  # the packaged model does not need it
+        return _open_packaged(settings.model)
+    from notewell.embedding.local.onnx_folder import OnnxFolderEmbedder
 
     return OnnxFolderEmbedder(path)
+
+
+def _open_packaged(name: str) -> Embedder:
+    """Return the packaged model of that name; without one, the default."""
+    folder = memory_model_folder()
+    if folder is None and name == MEMORY_MODEL:
+        raise EmbedderUnavailableError(f"the model {name} is not installed", hint=REINSTALL_HINT)
+    if folder is None or name == GRANITE:
+        return GraniteEmbedder(packaged_model_file())
+    from notewell.embedding.local.onnx_folder import OnnxFolderEmbedder  # Granite does not need it
+
+    return OnnxFolderEmbedder(folder, reinstall_hint=REINSTALL_HINT)
+
+
+def default_packaged_model(settings: Settings) -> str:
+    """Return the packaged model that the settings mean without naming it; empty when they name a model."""
+    named = settings.local.model_path or named_model(settings) or settings.model in PACKAGED_MODELS
+    if settings.provider not in {"auto", "local"} or named:
+        return ""
+    return MEMORY_MODEL if memory_model_folder() else GRANITE
 
 
 def _open_gguf(path: Path, settings: Settings) -> Embedder:
@@ -129,9 +155,22 @@ def _downloaded_default(settings: Settings) -> Embedder | None:
 
 
 def packaged_model_file() -> Path:
-    """Return the file in the data-only model package, without running code of that package."""
-    spec = importlib.util.find_spec(PACKAGE)
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        if (path := Path(folder) / PACK_FILE).is_file():
-            return path
+    """Return Granite's file in its data-only package; raise EmbedderUnavailableError if it is not installed."""
+    if path := _packaged_file(PACKAGE, PACK_FILE):
+        return path
     raise EmbedderUnavailableError("the packaged model is not installed", hint=INSTALL_HINT)
+
+
+def memory_model_folder() -> Path | None:
+    """Return the folder of notewell-memory, if it is installed."""
+    path = _packaged_file(MEMORY_PACKAGE, "model.onnx")
+    return path.parent if path else None
+
+
+def _packaged_file(package: str, file: str) -> Path | None:
+    """Return a file in a data-only package, without running code of that package."""
+    spec = importlib.util.find_spec(package)
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        if (path := Path(folder) / file).is_file():
+            return path
+    return None

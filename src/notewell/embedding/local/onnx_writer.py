@@ -14,7 +14,7 @@ IR_VERSION = 8  # the oldest that goes with opset 17; every onnxruntime since 1.
 OPSET_VERSION = 17  # the first with LayerNormalization
 CONTRIB_DOMAIN = "com.microsoft"  # onnxruntime's own operators
 
-FLOAT, UINT8, INT64 = 1, 2, 7  # TensorProto.DataType
+FLOAT, UINT8, INT8, INT32, INT64 = 1, 2, 3, 6, 7  # TensorProto.DataType
 
 _VARINT, _BYTES, _FIXED32 = 0, 2, 5  # protobuf wire types
 _ATTRIBUTE_FLOAT, _ATTRIBUTE_INT, _ATTRIBUTE_INTS = 1, 2, 7  # AttributeProto.AttributeType

@@ -1,12 +1,14 @@
-"""Turns text into token ids: with the `tokenizers` library, and without it for short English text.
+"""Turns text into token ids: with the `tokenizers` library, and without it for short text.
 
-The library needs 80 ms to start with Granite's vocabulary, a third of what a cold search may take; reading the same
-file into two dictionaries takes 20. Other texts go to the library; on short English text the two agree.
+The library needs 90 ms to start with the packaged vocabulary, a third of what a cold search may take; reading the same
+file into dictionaries takes 30. Long and rare kinds of text go to the library; on the rest the two agree.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -17,17 +19,34 @@ from notewell.embedding.local import import_package
 
 Window = list[int]  # token ids, the model's start and end tokens included
 
-# A word of n letters costs n squared steps here; questions are shorter than this, and tokens never outnumber letters.
+# A word of n letters costs n squared steps here; questions are shorter than this. Tokens never outnumber bytes, so a
+# text of this many fits into one window.
 MAX_SHORT_CHARACTERS = 400
+MAX_SHORT_BYTES = 500
 
-# The split of GPT-2, which byte-level tokenizers share, narrowed to ASCII.
+# What Unicode calls white space. Python's \s has four control characters more.
+_SPACE = "\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+
+# The split of GPT-2, which byte-level tokenizers share: letters, numbers, white space and the rest. Python's re cannot
+# name the classes L and N; in text that `is_short_and_plain` accepts, these are the same.
 _PIECES = re.compile(
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+",
-    re.ASCII,
+    rf"'s|'t|'re|'ve|'m|'ll|'d| ?[^\W\d_]+| ?\d+| ?(?:(?![{_SPACE}])[\W_])+|[{_SPACE}]+(?![^{_SPACE}])|[{_SPACE}]+"
 )
+_TRAILING_SPACE = re.compile(rf"[{_SPACE}]*\Z")
 
-# Byte-level vocabularies write control characters, blank and DEL as the letters from U+0100 on.
-_VISIBLE = {code: 0x100 + number for number, code in enumerate([*range(33), 127])}
+# Numbers that are no digits count as letters in Python's re; code points without a meaning differ between Unicode
+# versions; circled letters are parts of words for the library only.
+_RARE_CATEGORIES = {"No", "Nl", "Cn", "Co", "Cs"}
+_CIRCLED = re.compile("[\u24b6-\u24e9\U0001f130-\U0001f189]")
+_WORD_CATEGORIES = {"Mn", "Mc", "Me", "Pc"}  # parts of words, beside letters and digits
+_JOINERS = "\u200c\u200d"
+
+
+def _visible_bytes() -> list[str]:
+    """Return the character that byte-level vocabularies write for each byte: itself, or one from U+0100 on."""
+    shown = {*range(33, 127), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = iter(range(0x100, 0x200))
+    return [chr(byte) if byte in shown else chr(next(others)) for byte in range(256)]
 
 
 class WindowTokenizer:
@@ -53,36 +72,97 @@ class WindowTokenizer:
         return ids
 
 
+class _AddedToken(msgspec.Struct, frozen=True, gc=False):
+    id: int
+    content: str
+    single_word: bool
+    lstrip: bool
+
+
 class _Model(msgspec.Struct, frozen=True):
     vocab: dict[str, int]
     merges: list[str]
 
 
 class _TokenizerFile(msgspec.Struct, frozen=True):
+    added_tokens: list[_AddedToken]
     model: _Model
 
 
 def is_short_and_plain(text: str) -> bool:
     """Tell whether `ShortTextTokenizer` gives what the full tokenizer gives."""
-    # A text that spells out `<s>` or `<mask>` gets that token.
-    return len(text) <= MAX_SHORT_CHARACTERS and text.isascii() and "<" not in text
+    if len(text) > MAX_SHORT_CHARACTERS:
+        return False
+    if text.isascii():
+        return not _has_separators(text)
+    categories = {unicodedata.category(character) for character in set(text)}
+    if categories & _RARE_CATEGORIES or _has_separators(text) or _CIRCLED.search(text):
+        return False
+    return len(text.encode()) <= MAX_SHORT_BYTES
+
+
+def _has_separators(text: str) -> bool:
+    """Tell whether there are control characters that are white space for Python only."""
+    return any(separator in text for separator in "\x1c\x1d\x1e\x1f")
 
 
 class ShortTextTokenizer:
-    """Byte-pair encoding for texts that `is_short_and_plain` accepts."""
+    """Byte-level byte-pair encoding with added tokens, for texts that `is_short_and_plain` accepts.
+
+    It reads a `tokenizer.json` without normalizer whose added tokens are neither normalized nor stripped on the right:
+    Granite's, and those with added words of other languages.
+    """
 
     def __init__(self, tokenizer_json: bytes) -> None:
-        model = msgspec.json.decode(tokenizer_json, type=_TokenizerFile).model
-        self._vocabulary = model.vocab
-        self._merge_order = dict(zip(model.merges, range(len(model.merges)), strict=True))
+        file = msgspec.json.decode(tokenizer_json, type=_TokenizerFile)
+        self._vocabulary = file.model.vocab
+        self._merge_order = dict(zip(file.model.merges, range(len(file.model.merges)), strict=True))
+        self._added = {token.content: token for token in file.added_tokens}
+        self._longest: dict[str, int] = {}  # the length of the longest added token, by its first character
+        for content in self._added:
+            if len(content) > self._longest.get(content[0], 0):
+                self._longest[content[0]] = len(content)
+        self._visible = _visible_bytes()
 
     def encode(self, text: str) -> Window:
         """Return the token ids with the start and end token around them."""
-        tokens = [token for piece in _PIECES.findall(text) for token in self._merged(piece.translate(_VISIBLE))]
-        return [self._vocabulary["<s>"], *(self._vocabulary[token] for token in tokens), self._vocabulary["</s>"]]
+        return [self._vocabulary["<s>"], *self.plain_ids(text), self._vocabulary["</s>"]]
+
+    def plain_ids(self, text: str) -> Window:
+        """Return the ids of the text's own tokens."""
+        ids = []
+        begun = 0
+        for start, token in self._added_tokens_in(text):
+            before = text[begun:start]
+            if token.lstrip:  # it takes the white space before it along
+                before = _TRAILING_SPACE.sub("", before)
+            ids += [*self._merged_ids(before), token.id]
+            begun = start + len(token.content)
+        return ids + self._merged_ids(text[begun:])
+
+    def _added_tokens_in(self, text: str) -> Iterator[tuple[int, _AddedToken]]:
+        """Yield where each added token begins. The leftmost match counts, and of those the longest."""
+        at = 0
+        while at < len(text):
+            found = None
+            for length in range(self._longest.get(text[at], 0), 0, -1):
+                found = self._added.get(text[at : at + length])
+                if found is not None:
+                    break
+            if found is None:
+                at += 1
+                continue
+            end = at + len(found.content)
+            if not found.single_word or not (_is_word(text[at - 1 : at]) or _is_word(text[end : end + 1])):
+                yield at, found
+            at = end  # part of a longer word: nothing shorter is looked for within
+
+    def _merged_ids(self, text: str) -> list[int]:
+        pieces = _PIECES.findall(text)
+        return [self._vocabulary[token] for piece in pieces for token in self._merged(piece)]
 
     def _merged(self, piece: str) -> list[str]:
-        parts = list(piece)
+        parts = [self._visible[byte] for byte in piece.encode()]
         never = len(self._merge_order)
         while len(parts) > 1:
             orders = [self._merge_order.get(f"{left} {right}", never) for left, right in pairwise(parts)]
@@ -92,3 +172,10 @@ class ShortTextTokenizer:
             at = orders.index(order)
             parts[at : at + 2] = [parts[at] + parts[at + 1]]
         return parts
+
+
+def _is_word(character: str) -> bool:
+    """Tell whether a character, if there is one, is part of a word."""
+    if not character:
+        return False
+    return character.isalnum() or character in _JOINERS or unicodedata.category(character) in _WORD_CATEGORIES

@@ -195,6 +195,8 @@ class _Connection(psycopg.Connection[Row]):
             owner.connected(error)
             raise
         owner.connected(None)
+        connection.adapters.register_dumper(ByteArrays, _array_dumper(_BYTEA_ARRAY, _BYTEA))
+        connection.adapters.register_dumper(Texts, _array_dumper(_TEXT_ARRAY, _TEXT))
         # A pooler hands out one server connection after the other: what is prepared on one is missing on the next.
         if connection.execute("SELECT pg_backend_pid()").fetchone() != (connection.info.backend_pid,):
             owner.pooled_by_server = True
@@ -324,6 +326,41 @@ def _dumper(type_oid: int, element: int = 0) -> type[Dumper]:
             return head + sized.tobytes()
 
     return VectorDumper
+
+
+class ByteArrays:
+    """Many byte strings, or texts in UTF-8, as one array: psycopg would write each as text, and escape it."""
+
+    def __init__(self, items: Sequence[bytes]) -> None:
+        self.items = items
+
+
+class Texts(ByteArrays):
+    """Many texts as one array."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        super().__init__([text.encode() for text in texts])
+
+
+def _array_dumper(array_oid: int, element_oid: int) -> type[Dumper]:
+    class ArrayDumper(Dumper):
+        format = pq.Format.BINARY
+        oid = array_oid
+
+        def dump(self, obj: ByteArrays) -> Buffer:
+            items = obj.items
+            if not items:
+                return np.array([0, 0, element_oid], ">i4").tobytes()
+            sizes = np.array([len(item) for item in items], ">i4").tobytes()
+            parts: list[bytes] = [b""] * (2 * len(items))
+            parts[0::2] = [sizes[start : start + 4] for start in range(0, len(sizes), 4)]
+            parts[1::2] = items
+            return np.array([1, 0, element_oid, len(items), 1], ">i4").tobytes() + b"".join(parts)
+
+    return ArrayDumper
+
+
+_BYTEA_ARRAY, _BYTEA, _TEXT_ARRAY, _TEXT = 1001, 17, 1009, 25  # the same in every database
 
 
 def half_rows(values: Sequence[Bytes]) -> np.ndarray[Any, np.dtype[np.float32]]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from notewell.store import postings
 from notewell.store.bm25 import storable, tokens_of_term
-from notewell.store.postings import BLOCK, NOTHING, Block, ChunkTerms, Postings
+from notewell.store.postgres.connection import ByteArrays, Texts
+from notewell.store.postings import FULL_BLOCK, NOTHING, Block, ChunkTerms, Postings
 
 if TYPE_CHECKING:
     from notewell.store.postgres.connection import Database
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
     from notewell.store.postings import Ids
     from notewell.types import Term
 
-_DEAD_SHARE = 10  # rewrite the blocks once a tenth of the chunks in them is dead: each costs some WAL
-_REWRITTEN_AT_ONCE = 2_000  # blocks; some 20 MB of a large index
+_DEAD_SHARE = 10  # rewrite all blocks with dead chunks once a tenth of the chunks is
+_DEAD_IDS = 8192  # ids that share a row of the dead
+_SMALL_BATCHES = 8  # that are left alone: each is one more row of every term in it
+_SIZE_RATIO = 4  # a batch is merged with newer ones that are a quarter of it together, so rarely with single notes
+_REWRITTEN_AT_ONCE = 5_000  # blocks; of a large index some 20 MB
 _BEHIND_ALL = "\U0010ffff"  # terms compare by their bytes in UTF-8, and no character sorts behind this
 _NO_IDS = np.empty(0, np.int64)
 
@@ -48,8 +52,20 @@ class DeadChunks:
         return ids
 
 
+class _Batch(NamedTuple):
+    """The chunks that were written together: all blocks of one batch begin with the same chunk."""
+
+    first: int
+    last: int
+    chunks: int
+
+
 class PostingBlocks:
-    """Writes posting blocks, in the caller's transaction."""
+    """Writes posting blocks, in the caller's transaction.
+
+    Every transaction adds a batch; batches of about one size are merged, so that a search finds few of them, and a
+    chunk is written again only a few times.
+    """
 
     def __init__(self, db: Database, key: tuple[int, int]) -> None:
         self._db = db
@@ -57,24 +73,33 @@ class PostingBlocks:
 
     def append(self, chunks: Sequence[ChunkTerms]) -> None:
         """Add the terms of new chunks, whose ids are above all others."""
-        blocks = postings.pack(chunks)
-        if blocks:
-            self._put(blocks, " || excluded.")
+        if blocks := postings.pack(chunks):
+            self._insert(blocks)
+            self._add_batch(_Batch(chunks[0].chunk_id, chunks[-1].chunk_id, len(chunks)))
 
-    def _put(self, blocks: Iterable[Block], joined_by: str) -> None:
-        terms, numbers, counts, data, positions = map(list, zip(*blocks, strict=True))
+    def _insert(self, blocks: Iterable[Block]) -> None:
+        terms, first, counts, data, positions = zip(*blocks, strict=True)
         self._db.rows(
-            "INSERT INTO notewell.postings AS p (tenant, generation, term, block, count, data, positions)"
-            " SELECT %s, %s, * FROM unnest(%s::text[], %s::int[], %s::int[], %s::bytea[], %s::bytea[])"
-            " ON CONFLICT (tenant, generation, term, block) DO UPDATE SET count = p.count + excluded.count,"
-            f" data = p.data{joined_by}data, positions = p.positions{joined_by}positions",
-            (*self._key, terms, numbers, counts, data, positions),
+            "INSERT INTO notewell.postings (tenant, generation, block, term, count, data, positions)"
+            " SELECT %s, %s, %s, * FROM unnest(%s, %s::int[], %s, %s)",
+            (*self._key, first[0], Texts(terms), list(counts), ByteArrays(data), ByteArrays(positions)),
         )
+
+    def _add_batch(self, batch: _Batch) -> None:
+        self._db.rows("INSERT INTO notewell.posting_batches VALUES (%s, %s, %s, %s, %s)", (*self._key, *batch))
+
+    def _batches(self) -> list[_Batch]:
+        found = self._db.rows(
+            "SELECT first, last, chunks FROM notewell.posting_batches WHERE tenant = %s AND generation = %s"
+            " ORDER BY first",
+            self._key,
+        )
+        return [_Batch(*row) for row in found]
 
     def bury(self, chunk_ids: Sequence[int]) -> None:
         """Record chunks as removed; their postings stay until the blocks are rewritten."""
         ids = np.sort(np.array(chunk_ids, np.int64))
-        numbers, starts = np.unique(ids // BLOCK, return_index=True)
+        numbers, starts = np.unique(ids // _DEAD_IDS, return_index=True)
         parts = [part.astype("<i4").tobytes() for part in np.split(ids, starts[1:])]
         self._db.rows(
             "INSERT INTO notewell.dead_chunks AS d (tenant, generation, block, ids)"
@@ -84,46 +109,85 @@ class PostingBlocks:
         )
 
     def tidy(self, totals: Totals, dead: DeadChunks) -> None:
-        """Rewrite blocks of which a good part is dead; cheap when there are none."""
+        """Merge small batches, and rewrite all of which a good part is dead; cheap when there is little to do."""
         if totals.dead * _DEAD_SHARE > totals.chunks + totals.dead:
             self.rewrite(totals, dead)
+        batches = self._batches()
+        if len(batches) > _SMALL_BATCHES + 2 * (totals.chunks // FULL_BLOCK):
+            for group in _groups(batches):
+                if len(group) > 1:
+                    self._merge(group)
+
+    def _merge(self, group: Sequence[_Batch]) -> None:
+        """Put one batch in place of neighbours."""
+        numbers = [batch.first for batch in group]
+        self._db.rows(
+            "WITH gone AS (DELETE FROM notewell.postings WHERE tenant = %s AND generation = %s AND block = ANY(%s)"
+            " AND block <> %s RETURNING term, block, count, data, positions)"
+            " INSERT INTO notewell.postings AS p (tenant, generation, block, term, count, data, positions)"
+            " SELECT %s, %s, %s, term, sum(count), string_agg(data, '' ORDER BY block),"
+            " string_agg(positions, '' ORDER BY block) FROM gone GROUP BY term"
+            " ON CONFLICT (tenant, generation, term, block) DO UPDATE SET count = p.count + excluded.count,"
+            " data = p.data || excluded.data, positions = p.positions || excluded.positions",
+            (*self._key, numbers, numbers[0], *self._key, numbers[0]),
+        )
+        self._db.rows(
+            "DELETE FROM notewell.posting_batches WHERE tenant = %s AND generation = %s AND first = ANY(%s)",
+            (*self._key, numbers),
+        )
+        self._add_batch(_Batch(numbers[0], group[-1].last, sum(batch.chunks for batch in group)))
 
     def rewrite(self, totals: Totals, dead: DeadChunks) -> None:
         """Leave nothing of removed chunks in any block."""
-        ids = dead.ids(self._db, totals)
-        if not len(ids):
+        gone = dead.ids(self._db, totals)
+        if not len(gone):
             return
-        touched = np.unique(ids // BLOCK).tolist()
-        after = ("", -1)
-        while found := self._db.rows(
-            "SELECT term, block, count, data, positions FROM notewell.postings WHERE tenant = %s AND generation = %s"
-            " AND (term, block) > (%s, %s) AND block = ANY(%s) ORDER BY term, block LIMIT %s",
-            (*self._key, *after, touched, _REWRITTEN_AT_ONCE),
-        ):
-            after = found[-1][:2]
-            self._replace([Block(*row) for row in found], ids)
+        for batch in self._batches():
+            of_batch = gone[(gone >= batch.first) & (gone <= batch.last)]
+            if len(of_batch):
+                self._rewrite(batch, of_batch)
         self._db.rows("DELETE FROM notewell.dead_chunks WHERE tenant = %s AND generation = %s", self._key)
         totals.dead = 0
         totals.dead_generation += 1
 
-    def _replace(self, blocks: Sequence[Block], dead: Ids) -> None:
-        gone, changed = [], []
-        for block in blocks:
-            kept = postings.without(block, dead)
-            if kept is None:
-                gone.append(block)
-            elif kept is not block:
-                changed.append(kept)
-        for several in (gone, changed):
-            if several:
+    def _rewrite(self, batch: _Batch, gone: Ids) -> None:
+        """Rewrite the blocks of one batch that hold removed chunks, a few thousand at a time."""
+        after = ""
+        while found := self._db.rows(
+            "SELECT term, block, count, data, positions FROM notewell.postings"
+            " WHERE tenant = %s AND generation = %s AND block = %s AND term > %s ORDER BY term LIMIT %s",
+            (*self._key, batch.first, after, _REWRITTEN_AT_ONCE),
+        ):
+            after = found[-1][0]
+            pairs = [(block := Block(*row), postings.without(block, gone)) for row in found]
+            changed = [(block.term, kept) for block, kept in pairs if kept is not block]
+            if changed:
                 self._db.rows(
-                    "DELETE FROM notewell.postings p USING (SELECT %s::int AS tenant, %s::int AS generation) k,"
-                    " unnest(%s::text[], %s::int[]) AS t (term, block) WHERE p.tenant = k.tenant"
-                    " AND p.generation = k.generation AND p.term = t.term AND p.block = t.block",
-                    (*self._key, [block.term for block in several], [block.block for block in several]),
+                    "DELETE FROM notewell.postings WHERE tenant = %s AND generation = %s AND block = %s"
+                    " AND term = ANY(%s)",
+                    (*self._key, batch.first, Texts([term for term, _ in changed])),
                 )
-        if changed:
-            self._put(changed, " || excluded.")
+            if left := [kept for _, kept in changed if kept is not None]:
+                self._insert(left)
+        self._db.rows(
+            "UPDATE notewell.posting_batches SET chunks = chunks - %s"
+            " WHERE tenant = %s AND generation = %s AND first = %s",
+            (len(gone), *self._key, batch.first),
+        )
+
+
+def _groups(batches: Sequence[_Batch]) -> list[list[_Batch]]:
+    """Return neighbours to be merged: of about one size, and together no larger than a full block."""
+    groups: list[list[_Batch]] = []
+    for batch in reversed(batches):  # the newest are the smallest
+        group = groups[-1] if groups else []
+        total = sum(member.chunks for member in group)
+        fits = group and total + batch.chunks <= FULL_BLOCK
+        if fits and batch.chunks <= _SIZE_RATIO * total:
+            group.append(batch)
+        else:
+            groups.append([batch])
+    return [group[::-1] for group in groups]
 
 
 class KeywordIndex:

@@ -71,6 +71,11 @@ CREATE TABLE notewell.postings (
   data bytea NOT NULL, positions bytea NOT NULL,
   PRIMARY KEY (tenant, generation, term, block)
 );
+CREATE INDEX postings_by_block ON notewell.postings (tenant, generation, block);
+CREATE TABLE notewell.posting_batches (  -- the chunks whose blocks begin with the same one
+  tenant int NOT NULL, generation int NOT NULL, first int NOT NULL, last int NOT NULL, chunks int NOT NULL,
+  PRIMARY KEY (tenant, generation, first)
+);
 ALTER TABLE notewell.postings ALTER data SET STORAGE EXTERNAL, ALTER positions SET STORAGE EXTERNAL;
 CREATE TABLE notewell.dead_chunks (
   tenant int NOT NULL, generation int NOT NULL, block int NOT NULL, ids bytea NOT NULL,  -- 32-bit numbers
@@ -110,8 +115,8 @@ CREATE TABLE notewell.cache_counters (
 );
 """
 TENANT_TABLES = (
-    *("generations", "meta", "documents", "chunks", "postings", "dead_chunks", "vectors", "vector_codecs"),
-    *("vector_segments", "cache_spaces", "cache_entries", "cache_counters"),
+    *("generations", "meta", "documents", "chunks", "postings", "posting_batches", "dead_chunks"),
+    *("vectors", "vector_codecs", "vector_segments", "cache_spaces", "cache_entries", "cache_counters"),
 )
 TABLES = frozenset({"schema_version", "tenants", "role_tenants", *TENANT_TABLES})
 

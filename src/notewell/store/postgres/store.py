@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from notewell.errors import IndexCorruptError, IndexMismatchError, IndexReadOnlyError, StoreError
 from notewell.store.bm25 import storable
 from notewell.store.chunk_changes import ChunkChanges, StoredRow, place_of, plan_chunks
-from notewell.store.postgres.connection import READING, WRITING, Connections, Database
+from notewell.store.postgres.connection import READING, WRITING, ByteArrays, Connections, Database, Texts
 from notewell.store.postgres.keyword import DeadChunks, PostingBlocks
 from notewell.store.postgres.snapshot import PostgresSnapshot, replica_note, stored_embedder
 from notewell.store.postgres.tenant import FixedId, Tenant, generation_of
@@ -500,11 +500,11 @@ class _Writes:
             document_id,
             ids,
             *map(list, places),
-            [bytes.fromhex(chunk.embedded_hash) for chunk in chunks],
+            ByteArrays([bytes.fromhex(chunk.embedded_hash) for chunk in chunks]),
             [len(chunk.context) for chunk in chunks],
             [each.length for each in terms],
-            [storable(chunk.context) for chunk in chunks],
-            [storable(chunk.text) for chunk in chunks],
+            Texts([storable(chunk.context) for chunk in chunks]),
+            Texts([storable(chunk.text) for chunk in chunks]),
         )
         totals = self.totals
         totals.last_chunk = ids[-1]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from notewell.store.postings import BLOCK
+from notewell.store.postings import POSTING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,11 +73,11 @@ def _posting_faults(db: Database, totals: Totals, dead: DeadChunks) -> Iterator[
     ):
         after = found[-1][:2]
         for _, block, count, data in found:
-            rows = np.frombuffer(data, "<u2").reshape(-1, 3)
-            unsorted += len(rows) != count or bool((np.diff(rows[:, 0].astype(np.int32)) <= 0).any())
-            ids = block * BLOCK + rows[:, 0].astype(np.int64)
+            rows = np.frombuffer(data, POSTING)
+            ids = rows["id"].astype(np.int64)
+            unsorted += len(rows) != count or bool((np.diff(ids) <= 0).any()) or bool((ids < block).any())
             known = ids <= totals.last_chunk
-            held[ids[known]] = rows[known, 2]
+            held[ids[known]] = rows["length"][known]
             wrong += int((~known).sum())
     gone = dead.ids(db, totals)
     held[gone[gone <= totals.last_chunk]] = 0

@@ -1,0 +1,98 @@
+"""Opens the parts of a model one by one, each when a text first needs it.
+
+A cold process that embeds one question needs neither the `tokenizers` library nor onnxruntime, which take longer to
+start than the question takes to embed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from notewell.embedding.local import token_ids
+from notewell.embedding.unit_vectors import embed_windows
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from notewell.embedding.local.token_ids import ShortTextTokenizer, Window, WindowTokenizer
+
+    FloatArray = NDArray[np.float32]
+    VectorsOfWindows = Callable[[Sequence[Window]], list[FloatArray]]
+
+# Opening a session (0.2 s with the import of onnxruntime) takes as long as NumPy takes for about this many tokens: a
+# process that has embedded that much is going to embed more.
+MAX_TOKENS_WITHOUT_SESSION = 256
+
+
+@dataclass(frozen=True, slots=True)
+class QuickStart:
+    """What a model has for a short text in a cold process."""
+
+    open_tokenizer: Callable[[], ShortTextTokenizer]
+    vector: Callable[[Window], FloatArray]
+
+
+class ColdStartModel:
+    """Tokenizer and session of one model, and what serves until they are needed. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        *,
+        open_tokenizer: Callable[[], WindowTokenizer],
+        open_session: Callable[[], VectorsOfWindows],
+        quick_start: QuickStart | None = None,
+    ) -> None:
+        self._open_tokenizer = open_tokenizer
+        self._open_session = open_session
+        self._quick_start = quick_start
+        self._lock = threading.Lock()
+        self._short_tokenizer: ShortTextTokenizer | None = None
+        self._tokenizer: WindowTokenizer | None = None
+        self._session: VectorsOfWindows | None = None
+        self._tokens_without_session = 0
+
+    def vectors(self, texts: Sequence[str]) -> FloatArray:
+        """Return one row per text, not yet of unit length."""
+        tokenizer = self._tokenizer_for(texts)
+        if isinstance(tokenizer, token_ids.WindowTokenizer):
+            windows = [tokenizer.windows(text) for text in texts]
+        else:
+            windows = [[tokenizer.encode(text)] for text in texts]
+        return embed_windows(windows, self._vectors_of_windows)
+
+    def full_tokenizer(self) -> WindowTokenizer:
+        """Return the tokenizer for any text."""
+        with self._lock:
+            if self._tokenizer is None:
+                self._tokenizer, self._short_tokenizer = self._open_tokenizer(), None
+            return self._tokenizer
+
+    def tokenizer_for(self, text: str) -> ShortTextTokenizer | WindowTokenizer:
+        """Return a tokenizer that can split the text."""
+        return self._tokenizer_for([text])
+
+    def _tokenizer_for(self, texts: Sequence[str]) -> ShortTextTokenizer | WindowTokenizer:
+        short = self._quick_start is not None and sum(map(len, texts)) <= token_ids.MAX_SHORT_CHARACTERS
+        short = short and all(map(token_ids.is_short_and_plain, texts))
+        with self._lock:
+            if short and self._tokenizer is None and self._quick_start is not None:
+                self._short_tokenizer = self._short_tokenizer or self._quick_start.open_tokenizer()
+                return self._short_tokenizer
+        return self.full_tokenizer()
+
+    def _vectors_of_windows(self, windows: Sequence[Window]) -> list[FloatArray]:
+        quick = self._quick_start
+        with self._lock:
+            if self._session is None:
+                self._tokens_without_session += sum(map(len, windows))
+                if quick is None or self._tokens_without_session > MAX_TOKENS_WITHOUT_SESSION:
+                    self._session = self._open_session()
+            session = self._session
+        if session is None and quick is not None:
+            return [quick.vector(window) for window in windows]
+        assert session is not None
+        return session(windows)

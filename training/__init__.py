@@ -1,0 +1,1 @@
+"""Makes the packaged model `notewell-memory`, one command a step."""
