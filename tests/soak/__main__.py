@@ -23,6 +23,7 @@ RUNS = {
     "tree": "a large tree, watched: descriptors, delay, a storm of edits, CPU at rest",
     "damage": "damaged databases, each put right",
     "fallback": "searches with a backend that fails at random",
+    "postgres": "kill -9 of clients, of the server and of a primary; writers and readers in many processes",
     "faults": "every call of SQLite's file operations fails once and for good",
 }
 COUNTS = {
@@ -34,6 +35,7 @@ COUNTS = {
     "tree": 10_000,
     "damage": 1_000,
     "fallback": 1_000,
+    "postgres": 100,
     "faults": 0,
 }
 
