@@ -142,7 +142,7 @@ def _copy_tenant(server: Any, table: str, numbers: range) -> None:
             database="tenants",
         )
     server.execute(
-        f"INSERT INTO notewell.{table} (tenant, {columns}) SELECT n, {columns}"  # noqa: S608 - names of our own tables
+        f"INSERT INTO notewell.{table} (tenant, {columns}) SELECT n, {columns}"
         f" FROM notewell.{table}, generate_series(%s::int, %s::int) n WHERE tenant = 1 ORDER BY n",
         numbers[0],
         numbers[-1],

@@ -36,7 +36,8 @@ from notewell import Memory
 folder, url, until, errors, written = Path(sys.argv[1]), sys.argv[2], time.time() + float(sys.argv[3]), [], 0
 with Memory.open(folder, provider="hashing", store__url=url) as memory:
     while time.time() < until:
-        (folder / "memory" / f"{sys.argv[4]}-{written}.md").write_text(f"# N\\n\\nsubject{sys.argv[4]}x{written} here.\\n")
+        note = folder / "memory" / f"{sys.argv[4]}-{written}.md"
+        note.write_text(f"# N\\n\\nsubject{sys.argv[4]}x{written} here.\\n")
         try:
             memory.index()
         except Exception as error:

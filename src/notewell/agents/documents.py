@@ -17,13 +17,13 @@ if TYPE_CHECKING:
         Hit,
         IndexPreview,
         IndexReport,
+        Migration,
         NoteText,
         Remembered,
         SearchAnswer,
         SessionContext,
         Status,
-        Migration,
-    Verification,
+        Verification,
     )
 
 Json = dict[str, Any]

@@ -229,7 +229,9 @@ def migrate(*, to: str, no_switch: bool, chosen: Chosen) -> None:
         notes.append(f"store.url is set by {origin}: change it there to use the copy")
     else:
         switched = str(switch_store("" if to == "sqlite" else to))
-        notes.append(f"{switched} is read in every workspace: those without an index in the new place index their notes")
+        notes.append(
+            f"{switched} is read in every workspace: those without an index in the new place index their notes"
+        )
     notes.append(f"the index in {found.source} is kept")
     lines = [
         f"Copied {found.files:,} files to {found.target}: {found.chunks:,} chunks, {found.vectors:,} vectors,"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from notewell.errors import SettingsError
 from notewell.files.atomic import write_atomically
-from notewell.settings.load import user_file_of
+from notewell.settings.workspace import user_file_of
 
 if TYPE_CHECKING:
     from pathlib import Path
