@@ -131,9 +131,9 @@ def test_nothing_indexed_is_said(workspace, notewell, url, settings_file):
 
 
 def test_who_only_follows_does_not_migrate(workspace, url):
-    with Memory.open(workspace, store__url=url, store__tenant="x", store__follow=True) as memory:
-        with pytest.raises(SettingsError, match="only follows"):
-            migrate_index(memory, "sqlite")
+    memory = Memory.open(workspace, store__url=url, store__tenant="x", store__follow=True)
+    with memory, pytest.raises(SettingsError, match="only follows"):
+        migrate_index(memory, "sqlite")
 
 
 STEPS = {  # a step, and which time it fails

@@ -233,10 +233,8 @@ def migrate(*, to: str, no_switch: bool, chosen: Chosen) -> None:
             f"{switched} is read in every workspace: those without an index in the new place index their notes"
         )
     notes.append(f"the index in {found.source} is kept")
-    lines = [
-        f"Copied {found.files:,} files to {found.target}: {found.chunks:,} chunks, {found.vectors:,} vectors,"
-        f" none embedded ({found.seconds:.1f} s)"
-    ]
+    what = f"{found.chunks:,} chunks, {found.vectors:,} vectors, none embedded"
+    lines = [f"Copied {found.files:,} files to {found.target}: {what} ({found.seconds:.1f} s)"]
     lines += [f"Switched: store.url in {switched}"] if switched else []
     chosen.print({**migration_document(found), "settingsFile": switched or None, "notes": notes}, lines)
     if not chosen.as_json:

@@ -180,7 +180,7 @@ class StoredVectors:
         raise EmbedderError(f"{len(texts)} texts would have to be embedded", hint="run `notewell index` first")
 
     def embed_query(self, text: str) -> Vector:
-        raise EmbedderError("nothing is embedded while an index is copied", hint="run `notewell search`")
+        raise EmbedderError(f"{text[:40]!r} would have to be embedded", hint="search when the index is copied")
 
     def close(self) -> None:
         """Nothing is held open."""
