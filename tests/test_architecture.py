@@ -123,10 +123,12 @@ def test_every_module_says_what_it_holds():
         pytest.param("import notewell", {"numpy", "apsw", "click", "onnxruntime"}, id="the package alone"),
         pytest.param(
             "import notewell.memory.memory",
-            {"numpy", "onnxruntime", "tokenizers", "rich", "filelock"},
+            {"numpy", "onnxruntime", "tokenizers", "rich", "filelock", "psycopg"},
             id="the library",
         ),
-        pytest.param("import notewell.cli.reading", {"numpy", "onnxruntime", "rich"}, id="the search command"),
+        pytest.param(
+            "import notewell.cli.reading", {"numpy", "onnxruntime", "rich", "psycopg"}, id="the search command"
+        ),
         pytest.param(
             "import notewell.agents.tools", {"numpy", "apsw", "mcp", "pydantic", "httpx"}, id="the agent tools"
         ),

@@ -70,9 +70,15 @@ class Smoothing:
 
 
 def load_weights(path: Path) -> Weights:
-    """Return the tensors of an .npz file as float32."""
+    """Return the tensors of an .npz file as float32, also of the compact one that `training.train` writes."""
     with np.load(path) as stored:
-        return {name: stored[name].astype(np.float32) for name in stored.files}
+        weights = {name: stored[name].astype(np.float32) for name in stored.files}
+    if "word_codes" in weights:
+        weights["word_emb"] = weights.pop("word_codes") * weights.pop("word_scales")
+        position = weights.pop("position")
+        weights["pos_emb"] = np.concatenate([np.zeros((POSITION_OFFSET, position.shape[1]), np.float32), position])
+        weights["type_emb"] = np.zeros((1, position.shape[1]), np.float32)
+    return weights
 
 
 def layer_count(weights: Weights) -> int:

@@ -15,7 +15,7 @@ from notewell.search.query_embedding import KEYWORDS_ONLY, QueryEmbedding
 from notewell.search.searcher import Found, find
 from notewell.search.tuning import TUNING
 from notewell.store.sqlite.connection import lock_wait_limit
-from notewell.types import Fallback, IndexState, SearchAnswer
+from notewell.types import Fallback, IndexReport, IndexState, SearchAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.settings import Settings
-    from notewell.types import Counts, IndexReport, SearchMode, SourceName
+    from notewell.types import Counts, SearchMode, SourceName
 
 NO_NOTES = "no notes yet: write MEMORY.md or memory/<topic>.md in {workspace}"
 ANSWER_AGAIN_S = 10.0  # a database that restarts or fails over is back after one to four seconds
@@ -104,7 +104,7 @@ class Answering:
         budget_s, embed = settings.search_budget_ms / 1000, request.mode != "keyword"
         wanted = settings.on_search if sync is None else sync
         with lock_wait_limit(budget_s * LOCK_SHARE):
-            synced = self._sync.before_search(budget_s, embed=embed) if wanted else None
+            synced = self._synced(budget_s, embed=embed) if wanted else None
         with lock_wait_limit(budget_s * (1 - LOCK_SHARE)):
             try:
                 answer = self._answered(request, synced)
@@ -112,6 +112,15 @@ class Answering:
                 answer = self._answer(request, self._sync.replace_corrupt(error, budget_s, embed=embed))
         problem = self._sync.follower.problem
         return replace(answer, notes=(*answer.notes, problem)) if problem else answer
+
+    def _synced(self, budget_s: float, *, embed: bool) -> IndexReport:
+        """Sync what is new; where a replica can answer, a database that cannot be written is no error."""
+        try:
+            return self._sync.before_search(budget_s, embed=embed)
+        except StoreUnavailableError as error:
+            if not self._settings.store.read_url:
+                raise
+            return IndexReport(complete=False, notes=(f"new notes are not indexed: {error.message}",))
 
     def _answered(self, request: SearchRequest, synced: IndexReport | None) -> SearchAnswer:
         """Answer, and try again where the database was lost on the way: a snapshot cannot go on elsewhere."""

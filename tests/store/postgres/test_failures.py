@@ -258,7 +258,9 @@ def test_an_interrupted_rebuild_is_continued(example, url, monkeypatch):
 # --- replicas ------------------------------------------------------------------------------------------
 
 
-def test_a_replica_answers_and_says_how_stale_it_may_be(workspace):
+def test_a_replica_answers_and_says_how_stale_it_may_be(workspace, monkeypatch):
+    from notewell.store.postgres import connection
+
     with own_server() as primary:
         url = primary.create_database("memory")
         with standby_of(primary) as replica:
@@ -284,6 +286,11 @@ def test_a_replica_answers_and_says_how_stale_it_may_be(workspace):
                 while not (answer := memory.search("walrus")).hits and time.monotonic() < deadline:
                     time.sleep(0.1)
                 assert answer.hits
+                monkeypatch.setattr(connection, "REACH_LIMIT_S", 0.5)
+                primary.kill()  # then searching goes on, and says what is missing
+                answer = memory.search("walrus")
+                assert answer.hits
+                assert [note for note in answer.notes if "new notes are not indexed" in note]
 
 
 def test_a_query_that_a_replica_cancels_is_tried_again(workspace, monkeypatch, url):

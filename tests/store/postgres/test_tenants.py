@@ -145,8 +145,8 @@ def test_indexes_are_used_under_row_level_security(url, two, server):
     number = number_of(server, two[0])
     store = open_store(url, two[0])
     put(store, *(f"word{n} of many" for n in range(600)))
-    store.optimize()
     store.close()
+    server.execute("ANALYZE notewell.chunks, notewell.postings, notewell.documents", database="memory")
     with psycopg.connect(url) as connection:
         connection.execute("SET LOCAL enable_seqscan = off")
         connection.execute("SELECT set_config('notewell.tenant', %s, true)", (str(number),))
@@ -232,6 +232,21 @@ def test_a_follower_searches_and_reads_from_the_database(workspace, followed, tm
         group = memory.search("Dana", chat="group")
         assert group.hits == ()
     assert list(elsewhere.rglob("*")) == []
+
+
+def test_a_follower_needs_no_right_to_write(followed, tmp_path, server, url, name):
+    server.execute(f"CREATE ROLE {name} LOGIN")
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("SELECT notewell.bind_role(%s, %s, read_only => true)", (name, name))
+    reader = server.url("memory", name)
+    with Memory.open(tmp_path, **{**followed, "store__url": reader}) as memory:
+        assert memory.search("printer address").hits
+        assert memory.get("memory/network.md").text
+        assert all(check.ok for check in memory.doctor())
+    with psycopg.connect(reader) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute("DELETE FROM notewell.chunks")
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("DELETE FROM notewell.role_tenants WHERE role = %s", (name,))
 
 
 def test_a_follower_sees_what_is_indexed_later(workspace, followed, tmp_path):

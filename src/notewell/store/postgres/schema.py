@@ -136,7 +136,8 @@ _SET_ID = "nullif(current_setting('notewell.tenant', true), '')::int"
 _SET_NAME = "name = current_setting('notewell.tenant_name', true)"
 # For administrators: they need no knowledge of the tables.
 FUNCTIONS = """
-CREATE FUNCTION notewell.bind_role(role text, tenant text, agent text DEFAULT 'main') RETURNS void
+CREATE FUNCTION notewell.bind_role(role text, tenant text, agent text DEFAULT 'main', read_only bool DEFAULT false)
+RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 DECLARE number int;
 BEGIN
@@ -149,8 +150,10 @@ BEGIN
   END IF;
   EXECUTE format('GRANT USAGE ON SCHEMA notewell TO %I', bind_role.role);
   EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA notewell TO %I', bind_role.role);
-  EXECUTE format('GRANT INSERT, UPDATE, DELETE ON @TABLES TO %I', bind_role.role);
-  EXECUTE format('GRANT UPDATE (workspace, generation, last_generation) ON notewell.tenants TO %I', bind_role.role);
+  IF NOT bind_role.read_only THEN
+    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON @TABLES TO %I', bind_role.role);
+    EXECUTE format('GRANT UPDATE (workspace, generation, last_generation) ON notewell.tenants TO %I', bind_role.role);
+  END IF;
   INSERT INTO notewell.role_tenants VALUES (bind_role.role, number) ON CONFLICT DO NOTHING;
   PERFORM set_config('notewell.tenant_name', '', true);
 END $$;

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 PENDING, EMBEDDED, SKIPPED = 0, 1, 2  # states of `chunks.has_vector`
 _ANALYZE_SHARE = 5  # let the server count the rows again once a fifth of them is new
 _FEW_ROWS = 100
+_MANY_ROWS = 2_000  # of one tenant in a large database: it must not be taken for one with a handful
 _FLUSHED_TERMS = 1_000_000  # in memory at once: some 100 MB
 _PLACE = "first_line, last_line, turn, parts, entry, category, importance"
 _STORED_ROW = f"id, embedded_hash, context_length, {_PLACE}"  # in the order of `StoredRow`
@@ -285,7 +286,8 @@ class PostgresStore:
             # A planner that takes the tables for empty reads all chunks of a tenant to find one. The server counts
             # again by itself, a minute later; whoever is not the owner is refused with a warning.
             counted = writes.db.value("SELECT max(reltuples) FROM pg_class WHERE oid = 'notewell.chunks'::regclass")
-            if self._chunks_written * _ANALYZE_SHARE > max(counted, _FEW_ROWS):
+            written = self._chunks_written
+            if written >= _MANY_ROWS or written * _ANALYZE_SHARE > max(counted, _FEW_ROWS):
                 writes.db.rows("ANALYZE notewell.documents, notewell.chunks, notewell.postings, notewell.vectors")
         self._chunks_written = 0
 
