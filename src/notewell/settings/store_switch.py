@@ -29,8 +29,13 @@ def switch_store(url: str) -> Path:
     if path.exists() and not path.is_file():
         raise SettingsError(f"{path} is not a file: store.url cannot be changed in it", hint=by_hand)
     text = path.read_text(encoding="utf-8") if path.exists() else ""
-    changed = edited(text, url)
-    if tomllib.loads(changed) != _expected(tomllib.loads(text), url):
+    changed = ""
+    try:
+        changed = edited(text, url)
+        is_right = tomllib.loads(changed) == _expected(tomllib.loads(text), url)
+    except tomllib.TOMLDecodeError:
+        is_right = False  # such as a dotted key elsewhere that sets it, too
+    if not is_right:
         raise SettingsError(f"{path}: store.url cannot be changed in it", hint=by_hand)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, changed.encode(), mode=0o600)  # the URL may hold a password
@@ -40,10 +45,11 @@ def switch_store(url: str) -> Path:
 def edited(text: str, url: str) -> str:
     """Return the settings with the URL set, or removed where it is empty."""
     line = f"url = {json.dumps(url, ensure_ascii=False)}\n"
-    header = re.search(r"^[ \t]*\[[ \t]*store[ \t]*\][^\n]*(\n|\Z)", text, re.MULTILINE)
+    table = "defaults.store" if "defaults" in tomllib.loads(text) else "store"  # where the settings of all agents are
+    header = re.search(rf"^[ \t]*\[[ \t]*{re.escape(table)}[ \t]*\][^\n]*(\n|\Z)", text, re.MULTILINE)
     if header is None:
         gap = "" if not text.strip() else "\n" if text.endswith("\n") else "\n\n"
-        return f"{text}{gap}[store]\n{line}" if url else text
+        return f"{text}{gap}[{table}]\n{line}" if url else text
     start = header.end()
     following = re.search(r"^[ \t]*\[", text[start:], re.MULTILINE)
     end = start + following.start() if following else len(text)
@@ -53,9 +59,11 @@ def edited(text: str, url: str) -> str:
 
 
 def _expected(values: dict[str, Any], url: str) -> dict[str, Any]:
+    if "defaults" in values:
+        return {**values, "defaults": _expected(values["defaults"], url)}
     store = {key: value for key, value in values.get("store", {}).items() if key not in {"url", _REPLICA}}
     kept = {key: value for key, value in values.items() if key != "store"}
-    if url or store or "store" in values:
+    if url or "store" in values:
         kept["store"] = store | ({"url": url} if url else {})
     return kept
 
