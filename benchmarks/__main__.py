@@ -18,9 +18,9 @@ from typing import Any
 from benchmarks.cold import cold_searches, small_workspace
 from benchmarks.processes import run_phase
 from benchmarks.report import size_table, small_table
-from benchmarks.worker import NAMES
+from benchmarks.worker import NAMES, POSTGRES
 
-PHASES = ("build", "updates", "searches", "recall")
+PHASES = ("build", "updates", "replaced", "searches", "recall")
 MILLION = 1_000_000
 OPENCLAW_UP_TO = 100_000  # chunks; ten times as many would need hours and a hundred gigabytes
 NEEDS = {"lancedb": ("lancedb", "pyarrow"), "openclaw-json": ("sqlite_vec",), "openclaw-blob": ("sqlite_vec",)}
@@ -29,6 +29,9 @@ NEEDS = {"lancedb": ("lancedb", "pyarrow"), "openclaw-json": ("sqlite_vec",), "o
 def main() -> None:
     """Measure and print."""
     options = _options()
+    if options.store == "postgres":
+        _measure_postgres(options)
+        return
     sizes = [int(size) for size in options.chunks.split(",") if size]
     if options.with_1m:
         sizes.append(MILLION)
@@ -50,11 +53,36 @@ def main() -> None:
         Path(options.json).write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 
 
+def _measure_postgres(options: argparse.Namespace) -> None:
+    """Measure notewell in SQLite and in PostgreSQL, side by side, then one tenant among many."""
+    from benchmarks.postgres import measure_tenants, running_server, tenants_table, use_database
+
+    results: dict[str, Any] = {"machine": _machine(), "sizes": {}}
+    folder = Path(tempfile.mkdtemp(prefix="notewell-bench-", dir=options.folder))
+    try:
+        with running_server() as server:
+            for size in (int(size) for size in options.chunks.split(",") if size):
+                use_database(server, f"chunks{size}")
+                results["sizes"][size] = _measure_size(size, ["notewell", POSTGRES], folder / str(size))
+                print(size_table(size, results["sizes"][size]), end="\n\n", flush=True)
+                shutil.rmtree(folder / str(size))
+                server.execute(f"DROP DATABASE chunks{size} WITH (FORCE)")
+            if options.tenants:
+                results["tenants"] = measure_tenants(server, options.tenants, folder / "tenants")
+                print(tenants_table(results["tenants"]), flush=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if options.json:
+        Path(options.json).write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--chunks", default="1000,10000", help="sizes to measure, separated by commas")
     parser.add_argument("--with-1m", action="store_true", help="also a million chunks, without OpenClaw's layout")
     parser.add_argument("--skip", default="", help=f"contestants to leave out, separated by commas: {', '.join(NAMES)}")
+    parser.add_argument("--store", choices=["postgres"], help="measure this store beside SQLite, and nothing else")
+    parser.add_argument("--tenants", type=int, default=1_000, help="tenants of 1,000 chunks, with --store; 0: none")
     parser.add_argument("--json", default="", metavar="FILE", help="write every number there")
     parser.add_argument("--folder", default=None, help="where to work; default: the system's temporary folder")
     return parser.parse_args()
@@ -74,7 +102,8 @@ def _measure_size(size: int, names: list[str], folder: Path) -> dict[str, Any]:
             numbers, _ = run_phase(phase, name, folder)
             results[name] |= numbers
             _say(f"{size:,} chunks: {name}, {phase}: {time.perf_counter() - started:.0f} s")
-        results[name] |= cold_searches(name, folder)
+        if POSTGRES not in names:
+            results[name] |= cold_searches(name, folder)
         shutil.rmtree(folder / name, ignore_errors=True)
     return results
 

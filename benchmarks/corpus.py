@@ -77,6 +77,15 @@ def edited(text: str, number: int) -> str:
     return "\n".join(lines)
 
 
+def sections(count: int, *, seed: int) -> str:
+    """Return a note of so many sections; another seed gives one that shares no line with it."""
+    source = np.random.default_rng([2, seed])
+    lines = ["# Replaced", ""]
+    for _ in range(count):
+        lines += [*_section(vocabulary(), int(source.integers(TOPICS)), source), ""]
+    return "\n".join(lines)
+
+
 def notes_to_edit(workspace: Path, count: int) -> list[Path]:
     """Return some notes of ordinary length, spread evenly."""
     notes = sorted((workspace / "memory").rglob("*.md"))

@@ -26,10 +26,10 @@ class Notewell:
 
     name = "notewell"
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: Ground, settings: Settings = Settings()) -> None:  # noqa: B008 - it is frozen
         self.embedder = ground.embedder(local_identity())
-        self._memory = Memory(ground.workspace, Settings(), embedder=self.embedder)
-        self._parts = open_components(ground.workspace, Settings(), "main")  # for single legs of a search
+        self._memory = Memory(ground.workspace, settings, embedder=self.embedder)
+        self._parts = open_components(ground.workspace, settings, "main")  # for single legs of a search
 
     def build(self) -> None:
         report = self._memory.index()

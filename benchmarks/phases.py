@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.contestant import CANDIDATES, MAX_RESULTS
-from benchmarks.corpus import edited, notes_to_edit, save_questions, write_corpus
+from benchmarks.corpus import edited, notes_to_edit, save_questions, sections, write_corpus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +22,7 @@ Numbers = dict[str, Any]
 
 SYNCS = 7
 EDITS = 9
+REPLACED_SECTIONS = 8  # cut into ten chunks
 MOST_SEARCHES = 400
 FEWEST_SEARCHES = 20
 SEARCH_SECONDS = 8.0  # a measure of searches ends after this long: the slowest contestants need seconds for each
@@ -46,7 +47,7 @@ def prepare(ground: Ground, *, chunks: int) -> Numbers:
 
 def measure_build(contestant: Contestant, embedder: BenchEmbedder) -> Numbers:
     """Index everything from nothing; the time of the embedder is not counted."""
-    cpu, wall = _timed(contestant.build, embedder)
+    cpu, wall = _timed(contestant.build, embedder, cpu_clock(contestant))
     peak = peak_memory_bytes()  # before the chunks are counted below
     without_cache, with_cache = contestant.disk_bytes()
     return {
@@ -62,21 +63,51 @@ def measure_updates(contestant: Contestant, embedder: BenchEmbedder, ground: Gro
     """Sync with nothing changed, then edit one note after another and bring each back."""
     numbers: Numbers = {}
     if contestant.sync():
-        syncs = [_timed(contestant.sync, embedder) for _ in range(SYNCS)]
+        syncs = [_timed(contestant.sync, embedder, cpu_clock(contestant)) for _ in range(SYNCS)]
         numbers |= {"sync_cpu_s": _median(syncs, 0), "sync_wall_s": _median(syncs, 1)}
-    numbers |= _edit_times("edit", contestant.update, embedder, ground)
+    clock = cpu_clock(contestant)
+    numbers |= _edit_times("edit", contestant.update, embedder, ground, clock)
     named = getattr(contestant, "update_named", None)
     if named is None:  # who cannot be told which note changed looks at all of them
         return numbers | {"named_edit_cpu_s": numbers["edit_cpu_s"]}
-    return numbers | _edit_times("named_edit", named, embedder, ground)
+    return numbers | _edit_times("named_edit", named, embedder, ground, clock)
 
 
-def _edit_times(name: str, update: Callable[[Path], object], embedder: BenchEmbedder, ground: Ground) -> Numbers:
+def measure_replaced(contestant: Contestant, embedder: BenchEmbedder, ground: Ground) -> Numbers:
+    """Replace all of a note of about ten chunks, told which one it is."""
+    named = getattr(contestant, "update_named", None)
+    if named is None:
+        return {}
+    path = ground.workspace / "memory" / "replaced.md"
+    path.write_text(sections(REPLACED_SECTIONS, seed=0), encoding="utf-8")
+    contestant.sync()
+    times = []
+    for number in range(1, EDITS + 1):
+        path.write_text(sections(REPLACED_SECTIONS, seed=number), encoding="utf-8")
+        times.append(_timed(partial(named, path), embedder, cpu_clock(contestant)))
+    path.unlink()
+    contestant.sync()
+    return {"replace_cpu_s": _median(times, 0), "replace_wall_s": _median(times, 1)}
+
+
+def cpu_clock(contestant: Contestant) -> Callable[[], float]:
+    """Return what tells the CPU seconds of this process, and of the server that works for it."""
+    clock: Callable[[], float] = getattr(contestant, "cpu_s", time.process_time)
+    return clock
+
+
+def _edit_times(
+    name: str,
+    update: Callable[[Path], object],
+    embedder: BenchEmbedder,
+    ground: Ground,
+    clock: Callable[[], float],
+) -> Numbers:
     edits = []
     for number, path in enumerate(notes_to_edit(ground.workspace, EDITS)):
         original = path.read_bytes()
         path.write_bytes(edited(original.decode(), number).encode())
-        edits.append(_timed(partial(update, path), embedder))
+        edits.append(_timed(partial(update, path), embedder, clock))
         path.write_bytes(original)
         update(path)
     return {f"{name}_cpu_s": _median(edits, 0), f"{name}_wall_s": _median(edits, 1)}
@@ -97,7 +128,7 @@ def measure_searches(contestant: Contestant, ground: Ground) -> Numbers:
         ("keyword_leg", contestant.keyword_leg),
         ("vector_leg", lambda text: contestant.vector_leg(vectors[text])),
     ):
-        times = _search_times(ask, texts)
+        times = _search_times(ask, texts, cpu_clock(contestant))
         numbers[f"{name}_searches"] = len(times)
         numbers[f"{name}_cpu_p50_s"] = _percentile([cpu for cpu, _ in times], 50)
         numbers[f"{name}_cpu_p95_s"] = _percentile([cpu for cpu, _ in times], 95)
@@ -151,16 +182,20 @@ def peak_memory_bytes() -> int | None:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _timed(work: Callable[[], object], embedder: BenchEmbedder) -> tuple[float, float]:
+def _timed(
+    work: Callable[[], object], embedder: BenchEmbedder, clock: Callable[[], float] = time.process_time
+) -> tuple[float, float]:
     """Return CPU and wall seconds of `work` without those the embedder took."""
     own_cpu, own_wall = embedder.cpu_s, embedder.wall_s
-    cpu, wall = time.process_time(), time.perf_counter()
+    cpu, wall = clock(), time.perf_counter()
     work()
-    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    cpu, wall = clock() - cpu, time.perf_counter() - wall
     return cpu - (embedder.cpu_s - own_cpu), wall - (embedder.wall_s - own_wall)
 
 
-def _search_times(ask: Callable[[str], object], texts: Sequence[str]) -> list[tuple[float, float]]:
+def _search_times(
+    ask: Callable[[str], object], texts: Sequence[str], clock: Callable[[], float]
+) -> list[tuple[float, float]]:
     until = time.perf_counter() + SEARCH_SECONDS
     for text in texts[-WARM_UP:]:
         ask(text)
@@ -169,9 +204,10 @@ def _search_times(ask: Callable[[str], object], texts: Sequence[str]) -> list[tu
     step = 7
     order = [texts[(i * step) % len(texts)] for i in range(MOST_SEARCHES)]
     for text in order:
-        cpu, wall = time.process_time(), time.perf_counter()
+        cpu, wall = clock(), time.perf_counter()
         ask(text)
-        times.append((time.process_time() - cpu, time.perf_counter() - wall))
+        wall = time.perf_counter() - wall
+        times.append((clock() - cpu, wall))
         if len(times) >= FEWEST_SEARCHES and time.perf_counter() > until:
             break
     return times

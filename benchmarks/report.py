@@ -12,6 +12,7 @@ TITLES = {
     "openclaw-json": "OpenClaw's layout",
     "openclaw-blob": "OpenClaw's layout, blobs",
     "lancedb": "LanceDB",
+    "notewell-postgres": "PostgreSQL",
 }
 BASELINE = "openclaw-json"
 MILLI = 1e3
@@ -26,6 +27,8 @@ ROWS: tuple[tuple[str, str, float, int, bool], ...] = (
     ("one-file change, ms CPU", "edit_cpu_s", MILLI, 1, True),
     ("one-file change, ms wall", "edit_wall_s", MILLI, 1, True),
     ("one-file change, the note named, ms CPU", "named_edit_cpu_s", MILLI, 1, True),
+    ("replacing a note of ten chunks, ms CPU", "replace_cpu_s", MILLI, 1, True),
+    ("replacing a note of ten chunks, ms wall", "replace_wall_s", MILLI, 1, True),
     ("warm hybrid search p50, ms CPU", "hybrid_cpu_p50_s", MILLI, 2, True),
     ("warm hybrid search p95, ms CPU", "hybrid_cpu_p95_s", MILLI, 2, True),
     ("warm hybrid search p50, ms wall", "hybrid_wall_p50_s", MILLI, 2, True),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from benchmarks.contestant import Contestant
 
 NAMES = ("notewell", "openclaw-json", "openclaw-blob", "lancedb")
+POSTGRES = "notewell-postgres"  # only with `--store postgres`: it needs a server
 
 
 def open_contestant(name: str, ground: Ground) -> Any:
@@ -21,6 +22,10 @@ def open_contestant(name: str, ground: Ground) -> Any:
         from benchmarks.ours import Notewell
 
         return Notewell(ground)
+    if name == POSTGRES:
+        from benchmarks.postgres import NotewellInPostgres
+
+        return NotewellInPostgres(ground)
     if name == "lancedb":
         from benchmarks.lance import LanceDb
 
@@ -43,6 +48,7 @@ def main(phase: str, name: str, folder: str) -> None:
     numbers = {
         "build": lambda: phases.measure_build(contestant, embedder),
         "updates": lambda: phases.measure_updates(contestant, embedder, ground),
+        "replaced": lambda: phases.measure_replaced(contestant, embedder, ground),
         "searches": lambda: phases.measure_searches(contestant, ground),
         "recall": lambda: phases.measure_recall(contestant, ground),
         "one-search": lambda: phases.measure_one_search(contestant, ground),

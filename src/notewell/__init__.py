@@ -72,6 +72,7 @@ from notewell.types import (
     KnownAlready,
     Listed,
     MemoryList,
+    Migration,
     NoteText,
     Price,
     Problem,
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
     from notewell.embedding.local.download import download_model
     from notewell.memory.async_memory import AsyncMemory
     from notewell.memory.memory import Memory
+    from notewell.memory.migration import migrate_index
     from notewell.memory.shared import close_shared_memories, shared_memory
     from notewell.search.options import SearchOptions
     from notewell.sessions import ConversationStore
@@ -142,6 +144,7 @@ __all__ = [
     "Memory",
     "MemoryDisabledError",
     "MemoryList",
+    "Migration",
     "NoteNotFoundError",
     "NoteText",
     "NoteUnreadableError",
@@ -183,6 +186,7 @@ __all__ = [
     "__version__",
     "close_shared_memories",
     "download_model",
+    "migrate_index",
     "shared_memory",
 ]
 
@@ -198,6 +202,7 @@ _HOMES = {
     "Settings": "notewell.settings",
     "close_shared_memories": "notewell.memory.shared",
     "shared_memory": "notewell.memory.shared",
+    "migrate_index": "notewell.memory.migration",
     "download_model": "notewell.embedding.local.download",
 }
 

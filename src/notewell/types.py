@@ -577,6 +577,20 @@ class IndexPreview:
 
 
 @dataclass(frozen=True, slots=True)
+class Migration:
+    """What was copied from one storage engine into another."""
+
+    source: str  # where it was and is, for messages
+    target: str
+    files: int
+    chunks: int
+    vectors: int  # none was embedded again
+    pending: int  # chunks that had no vector and have none now
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """How the index compares with the files and with a fresh index of them."""
 

@@ -44,6 +44,7 @@ import pytest
 import notewell
 from notewell.cli.main import cli, run
 from notewell.settings import load_settings
+from tests.postgres_server import PostgresServer, binaries, own_server
 
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLE = REPOSITORY / "examples" / "workspace"
@@ -54,6 +55,8 @@ PAGES = [README, *sorted((REPOSITORY / "docs").glob("*.md"))]
 # providers is run by test_provider_examples.py, with a server for each.
 EXECUTED = [page for page in PAGES if page.name not in {"benchmarks.md", "configuration.md", "providers.md"}]
 SHOWN_FOLDER = "/home/you/notes"
+SHOWN_SETTINGS = "/home/you/.config/notewell/config.toml"
+DATABASE_HOST = "db.example"  # on the page that shows PostgreSQL; the commands go to a server of the test
 TOLERANCE = 0.02
 MASKS = (
     (re.compile(r"\b[\d,.]+ (s|MB)\b"), r"# \1"),
@@ -165,6 +168,8 @@ class PageRun:
         else:
             self.notes = root / "notes"
             shutil.copytree(indexed_example, self.notes)
+        self.server: PostgresServer | None = None
+        self.settings_file = root / "config.toml"
 
     def shown(self) -> Iterator[Shown]:
         """Yield everything the page shows, with what is really printed."""
@@ -182,6 +187,18 @@ class PageRun:
                 file = self.empty / block.info
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text("\n".join(block.lines) + "\n", encoding="utf-8")
+
+    @contextlib.contextmanager
+    def with_its_server(self) -> Iterator[None]:
+        """Start a database server for the page that needs one, and let commands change a settings file."""
+        if self.page.name != "scaling.md":
+            yield
+            return
+        tables = ["\n".join(block.lines) for block in self.blocks if block.kind == "toml"]
+        self.settings_file.write_text("\n".join(tables) + "\n", encoding="utf-8")
+        with own_server() as self.server, pytest.MonkeyPatch.context() as patch:
+            patch.setenv("NOTEWELL_CONFIG", str(self.settings_file))
+            yield
 
     def _console(self, block: Block, after: Block | None) -> Iterator[Shown]:
         folder = self.empty if block.info == "empty" else self.notes
@@ -203,7 +220,11 @@ class PageRun:
 
     def _run(self, command: str, folder: Path) -> tuple[str, ...]:
         command, asks_code, _ = command.partition("; echo $?")
+        if self.server:
+            command = command.replace(DATABASE_HOST, f"127.0.0.1:{self.server.port}")
         words = shlex.split(command)
+        if words[0] == "psql" and self.server:
+            return self._psql(words[1:], self.server)
         if words[0] == "pytest":
             return self._pytest(words[1:], folder)
         assert words[0] == "notewell", f"{self.page.name}: do not know how to run {command!r}"
@@ -211,6 +232,12 @@ class PageRun:
         with contextlib.chdir(folder), captured() as printed, with_stderr(shown=not quiet):
             code = run(words[1 : len(words) - quiet])
         return self._as_shown(printed() + (f"{code}\n" if asks_code else ""), folder)
+
+    def _psql(self, words: list[str], server: PostgresServer) -> tuple[str, ...]:
+        program = binaries(server.version) / "psql"
+        options = ["-X", "-h", "127.0.0.1", "-p", str(server.port), "-U", "postgres"]
+        done = subprocess.run([program, *options, *words], capture_output=True, text=True, check=True)
+        return tuple(line.rstrip() for line in done.stdout.rstrip("\n").split("\n"))
 
     def _pytest(self, words: list[str], folder: Path) -> tuple[str, ...]:
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
@@ -227,8 +254,11 @@ class PageRun:
     def _as_shown(self, printed: str, folder: Path) -> tuple[str, ...]:
         with contextlib.chdir(folder):
             real = str(Path.cwd())
+        printed = printed.replace(str(self.settings_file), SHOWN_SETTINGS)
         for written in (real, json.dumps(real)[1:-1]):
             printed = printed.replace(written, SHOWN_FOLDER)
+        if self.server:
+            printed = printed.replace(f"127.0.0.1:{self.server.port}", DATABASE_HOST)
         if os.sep == "\\":
             printed = re.sub(rf"{SHOWN_FOLDER}\S*", lambda path: re.sub(r"\\+", "/", path[0]), printed)
         lines = printed.rstrip("\n").split("\n") if printed.strip() else []
@@ -284,16 +314,20 @@ def test_the_page_shows_what_happens(page, tmp_path, indexed_example, monkeypatc
     prepare_environment(monkeypatch)
     if page.name == "lancedb.md":
         pytest.importorskip("lancedb", reason="LanceDB is not installed: pip install 'notewell[lancedb]'")
-    for shown in PageRun(page, tmp_path, indexed_example).shown():
-        assert shown.is_true, "\n".join(
-            [
-                f"{page.name}:{shown.first + 1}: {shown.call}",
-                "--- shown",
-                *shown.expected,
-                "--- printed",
-                *shown.printed,
-            ]
-        )
+    if page.name == "scaling.md":
+        pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'notewell[postgres]'")
+    page_run = PageRun(page, tmp_path, indexed_example)
+    with page_run.with_its_server():
+        for shown in page_run.shown():
+            assert shown.is_true, "\n".join(
+                [
+                    f"{page.name}:{shown.first + 1}: {shown.call}",
+                    "--- shown",
+                    *shown.expected,
+                    "--- printed",
+                    *shown.printed,
+                ]
+            )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -444,7 +478,9 @@ def update(page: Path, indexed: Path) -> None:
     """Write what is printed now into the page; lines that are left out with `...` stay for the author to mend."""
     lines = page.read_text(encoding="utf-8").split("\n")
     with tempfile.TemporaryDirectory() as root:
-        wrong = [shown for shown in PageRun(page, Path(root), indexed).shown() if not shown.is_true]
+        page_run = PageRun(page, Path(root), indexed)
+        with page_run.with_its_server():
+            wrong = [shown for shown in page_run.shown() if not shown.is_true]
     for shown in reversed(wrong):
         if "..." in shown.expected:
             print(f"{page.name}:{shown.first + 1}: mend by hand: {shown.call}", *shown.printed, sep="\n")

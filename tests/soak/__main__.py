@@ -24,6 +24,7 @@ RUNS = {
     "damage": "damaged databases, each put right",
     "fallback": "searches with a backend that fails at random",
     "closing": "memories opened and closed in one process: memory, files and threads that remain",
+    "postgres": "kill -9 of clients, of the server and of a primary; writers and readers in many processes",
     "faults": "every call of SQLite's file operations fails once and for good",
 }
 COUNTS = {
@@ -36,6 +37,7 @@ COUNTS = {
     "damage": 1_000,
     "fallback": 1_000,
     "closing": 200,
+    "postgres": 100,
     "faults": 0,
 }
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         IndexReport,
         Listed,
         MemoryList,
+        Migration,
         NoteText,
         Remembered,
         SearchAnswer,
@@ -180,6 +181,11 @@ def checks_document(checks: Iterable[Check]) -> Json:
 def verification_document(found: Verification) -> Json:
     """Return whether the index matches the files, and how they differ."""
     return {"equal": found.equal, **camel_case(asdict(found))}
+
+
+def migration_document(found: Migration) -> Json:
+    """Return what was copied into another storage engine."""
+    return camel_case(asdict(found))
 
 
 def forget_document(report: ForgetReport) -> Json:

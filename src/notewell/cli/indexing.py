@@ -1,4 +1,4 @@
-"""The commands that build, follow and check the index: index, watch, verify and doctor."""
+"""The commands that build, follow, check and move the index: index, watch, verify, doctor and migrate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from notewell import CostLimitError, NotewellError, StoreError
-from notewell.agents.documents import checks_document, preview_document, report_document, verification_document
+from notewell.agents.documents import (
+    checks_document,
+    migration_document,
+    preview_document,
+    report_document,
+    verification_document,
+)
 from notewell.agents.rendering import check_lines, cost_line, dollars, preview_lines, report_lines
 from notewell.cli.options import Chosen, common_options
 from notewell.cli.terminal import print_json, print_lines, print_notes, print_problems, shown_progress
@@ -196,3 +202,40 @@ def doctor(*, fix: bool, chosen: Chosen) -> int:
     if any(check.unusable for check in checks):
         return UNUSABLE
     return 0 if all(check.ok for check in checks) else 1
+
+
+@click.command("migrate", epilog="Example: notewell migrate --to sqlite --no-switch")
+@click.option("--to", required=True, metavar="URL", help="A PostgreSQL database, or `sqlite`.")
+@click.option("--no-switch", is_flag=True, help="Copy and verify, and leave your settings as they are.")
+@common_options
+def migrate(*, to: str, no_switch: bool, chosen: Chosen) -> None:
+    """Copy the index into a PostgreSQL database, or back to SQLite.
+
+    Nothing is embedded again. The copy is verified; then `store.url` in your settings file is changed, so that it is
+    used from now on. The index copied from is kept. Ctrl-C keeps what is done; the same command continues.
+    """
+    from notewell import migrate_index
+    from notewell.settings.store_switch import switch_store
+
+    workspace = chosen.folder()
+    resolved = chosen.resolved(workspace)
+    origin = resolved.origins["store.url"]
+    with chosen.memory() as memory, shown_progress() as progress:
+        found = migrate_index(memory, to, progress=progress)
+    switched, notes = "", [*found.notes]
+    if no_switch:
+        notes.append("your settings were not changed: set store.url to use the copy")
+    elif origin.startswith(("environment", "flag")):
+        notes.append(f"store.url is set by {origin}: change it there to use the copy")
+    else:
+        switched = str(switch_store("" if to == "sqlite" else to))
+        notes.append(
+            f"{switched} is read in every workspace: those without an index in the new place index their notes"
+        )
+    notes.append(f"the index in {found.source} is kept")
+    what = f"{found.chunks:,} chunks, {found.vectors:,} vectors, none embedded"
+    lines = [f"Copied {found.files:,} files to {found.target}: {what} ({found.seconds:.1f} s)"]
+    lines += [f"Switched: store.url in {switched}"] if switched else []
+    chosen.print({**migration_document(found), "settingsFile": switched or None, "notes": notes}, lines)
+    if not chosen.as_json:
+        print_notes(notes)

@@ -32,6 +32,7 @@ COMMANDS = {  # name -> function below notewell.cli; its module is imported only
     "watch": "indexing:watch",
     "verify": "indexing:verify",
     "doctor": "indexing:doctor",
+    "migrate": "indexing:migrate",
     "cache": "upkeep:cache",
     "download": "upkeep:download",
     "config": "upkeep:config",

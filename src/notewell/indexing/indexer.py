@@ -70,6 +70,7 @@ class Indexer:
     batch: BatchRun | None = None
     spending_limit: SpendingLimit | None = None
     jobs_folder: Path | None = None  # texts of the batch jobs recorded there are not embedded a second time
+    known_only: bool = False  # chunks get the vectors that are known, and nothing is embedded
 
     def run(
         self,
@@ -121,6 +122,8 @@ class Indexer:
             in_jobs = self._texts_in_jobs(embedding.embedder)
             tally.jobs = len(in_jobs)
             excluded = frozenset().union(*in_jobs).__contains__
+        if self.known_only:
+            excluded = _everything
         limit = self.spending_limit
         note = limit.note_on_pending(embedding.store, embedding.embedder, self.cache, excluded) if limit else ""
         if note:

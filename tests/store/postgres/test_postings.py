@@ -90,7 +90,7 @@ def test_forgetting_erases_the_rows_and_says_what_an_administrator_has_to_do(wor
     with Memory.open(workspace, provider="hashing", store__url=url) as memory:
         memory.index()
         memory.index(force=True)
-        report = memory.forget(match="heron-guest")
+        report = memory.forget(match="heron-guest", for_good=True)
         assert report.chunks
         (note,) = [note for note in report.notes if "administrator" in note]
         for place in ("dead rows", "write-ahead log", "replicas", "base backups"):
