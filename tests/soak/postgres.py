@@ -20,6 +20,11 @@ from tests.postgres_server import PostgresServer, own_server, standby_of
 
 WRITERS, READERS = 4, 8
 NOTES = 24
+CONFIRMED = 20  # notes before the primary is killed
+_REPLAYED = (
+    "SELECT (SELECT count(*)::int FROM pg_stat_wal_receiver WHERE status = 'streaming'),"
+    " pg_last_wal_receive_lsn() IS NOT DISTINCT FROM pg_last_wal_replay_lsn()"
+)
 INDEX = """
 import sys
 from notewell import Memory
@@ -190,11 +195,13 @@ def promote(folder: Path, *, synchronous: bool) -> str:
 
             writer = threading.Thread(target=write)
             writer.start()
-            wait_for(lambda: len(confirmed) >= 5)
+            wait_for(lambda: len(confirmed) >= CONFIRMED)
             primary.kill()
             before = list(confirmed)
-            standby.execute("SELECT pg_promote()")
+            # Before it is promoted: afterwards the writer indexes again what was lost, and nobody would see it.
+            wait_for(lambda: standby.execute(_REPLAYED) == [(0, True)])
             kept = {str(path) for (path,) in standby.execute("SELECT path FROM notewell.documents", database="memory")}
+            standby.execute("SELECT pg_promote()")
             wait_for(lambda: len(confirmed) >= len(before) + 3 or bool(errors))
             stop.set()
             writer.join()
