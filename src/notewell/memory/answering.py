@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from notewell.errors import BackendError, EmbedderUnavailableError, IndexCorruptError
 from notewell.indexing.spending import SpendingLimit
+from notewell.protocols import MeasuredLanguages
 from notewell.search.options import NO_KEYWORDS
 from notewell.search.query_embedding import KEYWORDS_ONLY, QueryEmbedding
 from notewell.search.searcher import Found, find
@@ -17,7 +18,7 @@ from notewell.store.sqlite.connection import lock_wait_limit
 from notewell.types import Fallback, IndexState, SearchAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from notewell.embedding.selection import Embedders, Selection
@@ -136,6 +137,7 @@ class Answering:
                     request,
                     vector,
                     cosine_range=cosine_range,
+                    language_weights=_language_weights(embedder),
                     exists=self._exists,
                     tuning=self._tuning,
                 )
@@ -208,8 +210,11 @@ class Answering:
             return None
         with self._lock:
             if self._queries is None or self._queries.embedder is not embedder:
-                self._queries = QueryEmbedding(embedder)
+                self._queries = QueryEmbedding(embedder, more_languages=self._more_languages)
             return self._queries
+
+    def _more_languages(self) -> str:
+        return self._embedders.selection.more_languages
 
     def _exists(self, source: SourceName, path: str) -> bool:
         if source == "sessions":
@@ -242,3 +247,7 @@ def _pending_note(request: SearchRequest, counts: Counts, vector: Vector | None)
 
 def _cosine_range(embedder: Embedder | None, vector: Vector | None) -> tuple[float, float]:
     return embedder.cosine_range if embedder and vector is not None else (0.0, 1.0)  # asking may load a model
+
+
+def _language_weights(embedder: Embedder | None) -> Mapping[str, float]:
+    return embedder.language_weights if isinstance(embedder, MeasuredLanguages) else {}
