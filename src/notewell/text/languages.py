@@ -1,4 +1,4 @@
-"""Recognises the language of a note or a question: by its script where that decides, else by words and letters.
+"""Recognises the language of a note or a question: by its script where that decides, else by profile.
 
 Latin, Cyrillic and Arabic text is compared with `language_profiles.txt`, the most frequent words and letter trigrams of
 each language; `python -m evals.languages` writes and measures it. A word that a profile lists counts as a word, any
@@ -109,12 +109,16 @@ def _script_of(letter: str) -> str:
 def _by_profile(words: list[str], script: str) -> str:
     languages, evidence = _profiles()[script]
     scores = dict.fromkeys(languages, 0.0)
+    spoken: set[str] = set()  # with a listed word: a Latin name says where somebody is from, not what is spoken
     for word in words:
-        for known in (evidence[word],) if word in evidence else map(evidence.get, trigrams(word)):
+        if listed := evidence.get(word):
+            spoken.update(language for language, _ in listed)
+        for known in (listed,) if listed else map(evidence.get, trigrams(word)):
             for language, weight in known or ():
                 scores[language] += weight
     (best, most), (_, next_most) = sorted(scores.items(), key=lambda item: -item[1])[:2]
-    return best if most - next_most >= max(LEAST_LEAD, LEAST_LEAD_PER_WORD * len(words)) else ""
+    clear = most - next_most >= max(LEAST_LEAD, LEAST_LEAD_PER_WORD * len(words))
+    return best if clear and (best in spoken or script != _LATIN) else ""
 
 
 def trigrams(word: str) -> Iterable[str]:
