@@ -1,14 +1,16 @@
-"""Makes examples of secrets from the public rules of gitleaks and Nosey Parker; nothing of theirs is kept here.
+"""Makes examples of secrets from the public rules of gitleaks, Nosey Parker and Kingfisher; nothing of theirs is kept.
 
     git clone https://github.com/gitleaks/gitleaks
     git clone https://github.com/praetorian-inc/noseyparker
-    python -m evals.redaction --gitleaks gitleaks --noseyparker noseyparker
+    git clone https://github.com/mongodb/kingfisher
+    python -m evals.redaction --gitleaks gitleaks --noseyparker noseyparker --kingfisher kingfisher
 
 Of gitleaks three sets: tokens made from each rule's pattern that a reader recognizes without a name (alone and in
 prose), values of all other rules behind a telling name (in gitleaks' own sample forms), and the examples in the tests
 of its rules. Our patterns were written with these rules at hand and corrected by what they missed, so the figures say
 how much of gitleaks is covered, not how much of anything else. The examples of Nosey Parker were not looked at before
-they were measured; do not correct patterns by them without finding another set to measure on.
+they were measured; do not correct patterns by them without finding another set to measure on. Of Kingfisher one half of
+the services was looked at to find rules that hold for services nobody has heard of; the other half tells if they do.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import re._constants as codes  # type: ignore[import-untyped]
 import re._parser as parser  # type: ignore[import-untyped]
 import string
 import tomllib
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,6 +125,28 @@ def unseen(folder: Path, *, one_group: bool = False) -> Iterator[Example]:
                 found = pattern.search(text)
                 secret = max((group for group in found.groups() if group), key=len, default="") if found else ""
                 if secret:
+                    yield Example(rule["id"], secret, text)
+
+
+def of_kingfisher(folder: Path, *, looked_at: bool) -> Iterator[Example]:
+    """Yield the examples of Kingfisher's rules: of the half of the services that was looked at, or of the other one."""
+    import yaml
+
+    for path in sorted(folder.glob("**/data/rules/*.yml")):
+        if (zlib.crc32(path.stem.lower().encode()) % 2 == 0) is not looked_at:
+            continue
+        for rule in (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get("rules", ()):
+            form = re.sub(r"\(\?[xims]+\)", "", rule["pattern"].strip())
+            try:
+                pattern = re.compile(form, re.VERBOSE | re.MULTILINE | re.IGNORECASE)
+            except re.error:  # of Rust alone
+                continue
+            for text in map(str, rule.get("examples") or ()):
+                found = pattern.search(text)
+                secret = (
+                    max((group for group in found.groups() if group), key=len, default=found.group()) if found else ""
+                )
+                if len(secret) >= 12:
                     yield Example(rule["id"], secret, text)
 
 

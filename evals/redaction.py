@@ -1,10 +1,11 @@
 """Measures redaction: the lines of public texts and code it touches, the secrets it misses, and its speed.
 
-    python -m evals.redaction [--eval FOLDER] [--gitleaks FOLDER] [--noseyparker FOLDER] [--show]
-                              [--compare]
+    python -m evals.redaction [--eval FOLDER] [--gitleaks FOLDER] [--noseyparker FOLDER] [--kingfisher FOLDER]
+                              [--show] [--compare]
 
 Texts and code of the collections hold no real secrets, so every line that is touched counts as a false positive.
-`--gitleaks` and `--noseyparker` take checkouts and measure examples of their rules, see evals/public_rules.py.
+`--gitleaks`, `--noseyparker` and `--kingfisher` take checkouts and measure examples of their rules, see
+evals/public_rules.py. `--show` prints no missed example that is to stay unseen.
 `--compare` runs the maintained library detect-secrets over the same texts, if it is installed.
 """
 
@@ -32,6 +33,7 @@ TEXTS = (
     "cmrc2018-zh", "korquad-ko",
 )  # fmt: skip
 MOST_TOUCHED = 1 / 10_000  # lines
+LEAST_PLANTED = 0.995  # a password of letters alone may be a word by chance
 LEAST_FOUND = {"gitleaks, alone and in prose": 0.99, "gitleaks, behind a telling name": 0.995}
 LONG_TEXT = 3_000_000  # characters
 REDACTOR = Redactor(b"only for measuring".ljust(32))
@@ -90,9 +92,9 @@ def false_positives(collections: Mapping[str, list[str]], find: Callable[[str], 
     return highest
 
 
-def hidden_of_rules(gitleaks: Path | None, noseyparker: Path | None, *, show: bool) -> bool:
+def hidden_of_rules(gitleaks: Path | None, noseyparker: Path | None, kingfisher: Path | None, *, show: bool) -> bool:
     """Print how many examples of public rules are hidden, and say whether those with a goal are enough."""
-    from evals.public_rules import named, self_identifying, tested, unseen
+    from evals.public_rules import named, of_kingfisher, self_identifying, tested, unseen
     from tests.text.redaction.planted import left_over
 
     sets: dict[str, Iterator[Example]] = {}
@@ -103,6 +105,9 @@ def hidden_of_rules(gitleaks: Path | None, noseyparker: Path | None, *, show: bo
     if noseyparker:
         sets["Nosey Parker, unseen"] = unseen(noseyparker)
         sets["Nosey Parker, unseen, rules with one group"] = unseen(noseyparker, one_group=True)
+    if kingfisher:
+        sets["Kingfisher, services looked at"] = of_kingfisher(kingfisher, looked_at=True)
+        sets["Kingfisher, unseen"] = of_kingfisher(kingfisher, looked_at=False)
     enough = True
     for name, made in sets.items():
         examples = list(made)
@@ -111,7 +116,7 @@ def hidden_of_rules(gitleaks: Path | None, noseyparker: Path | None, *, show: bo
         enough = enough and share >= LEAST_FOUND.get(name, 0)
         rules = len({each.rule for each in examples})
         print(f"{name}: {len(examples)} texts of {rules} rules, {share:.2%} hidden")
-        if show:
+        if show and "unseen" not in name:
             for rule, count in Counter(each.rule for each in missed).most_common():
                 text = next(each.text for each in missed if each.rule == rule)
                 print(f"  {rule}: {count} missed, such as {text[:160]!r}")
@@ -130,7 +135,10 @@ def misses(find: Callable[[str], list[str]], *, strict: bool = False) -> tuple[i
         if not find(each.text) or (strict and left_over(each.secret, REDACTOR.redact(each.text).text))
     ]
     kinds = {each.kind for each in texts}
-    print(f"planted: {len(texts)} texts with secrets of {len(kinds)} kinds, {len(missed)} missed\n")
+    print(f"planted: {len(texts)} texts with secrets of {len(kinds)} kinds, {len(missed)} missed")
+    for text, count in Counter(each.text for each in missed).most_common(5) if strict else ():
+        print(f"  {count}: {text[:160]!r}")
+    print()
     return len(missed), len(texts)
 
 
@@ -174,6 +182,7 @@ def main() -> int:
     parser.add_argument("--eval", type=Path, default=ROOT.parent / "shared" / "eval", help="folder of test sets")
     parser.add_argument("--gitleaks", type=Path, metavar="FOLDER", help="checkout of gitleaks")
     parser.add_argument("--noseyparker", type=Path, metavar="FOLDER", help="checkout of Nosey Parker")
+    parser.add_argument("--kingfisher", type=Path, metavar="FOLDER", help="checkout of Kingfisher")
     parser.add_argument("--show", action="store_true", help="print every line that was touched, and what was missed")
     parser.add_argument("--compare", action="store_true", help="measure detect-secrets, too")
     options = parser.parse_args()
@@ -182,8 +191,9 @@ def main() -> int:
     }
     programs = code()
     touched = false_positives(texts | programs, kinds_found, show=options.show)
-    missed, _ = misses(kinds_found, strict=True)
-    enough = hidden_of_rules(options.gitleaks, options.noseyparker, show=options.show)
+    missed, planted = misses(kinds_found, strict=True)
+    enough = hidden_of_rules(options.gitleaks, options.noseyparker, options.kingfisher, show=options.show)
+    enough = enough and 1 - missed / planted >= LEAST_PLANTED
     together = [text for name in texts for text in texts[name]]
     speed(
         ({"texts": together} if together else {})
@@ -199,7 +209,7 @@ def main() -> int:
             false_positives(texts, other, show=False)
             print(f"{time.process_time() - start:.1f} s of CPU for those")
             misses(other)
-    return int(bool(missed) or touched > MOST_TOUCHED or not enough)
+    return int(touched > MOST_TOUCHED or not enough)
 
 
 if __name__ == "__main__":

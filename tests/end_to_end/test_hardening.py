@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from notewell.cli.main import run
 from notewell.embedding.hashing import HashingEmbedder
 from notewell.errors import IndexReadOnlyError
 from notewell.memory.note_folder import MOST_FOLDERS
+from notewell.memory.note_writing import append_note
 from notewell.store.sqlite.snapshot import SqliteSnapshot
 
 SESSIONS = {"sources": ["memory", "sessions"], "experimental__session_memory": True}
@@ -122,6 +124,95 @@ def test_a_workspace_that_moved_away_is_an_error(notes, tmp_path, call, elsewher
         assert not notes.exists()
         (tmp_path / "moved").rename(notes)
         assert memory.search("pelican").hits
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["state inside", "state outside"])
+@pytest.mark.parametrize("call", CALLS)
+def test_an_empty_folder_in_the_place_of_the_workspace_is_an_error(notes, tmp_path, call, elsewhere):
+    options = {"store__path": str(tmp_path / "state" / "{agent}")} if elsewhere else {}
+    with Memory.open(notes, provider="none", **SESSIONS, **options) as memory:
+        memory.index()
+        memory.conversations.create("old")
+        notes.rename(tmp_path / "moved")
+        notes.mkdir()
+        with pytest.raises(WorkspaceError, match="a folder without notes is in its place"):
+            CALLS[call](memory)
+        assert not list(notes.iterdir())
+        notes.rmdir()
+        (tmp_path / "moved").rename(notes)
+        assert memory.search("pelican").hits
+
+
+def test_a_workspace_deleted_and_made_again_empty_is_an_error(notes):
+    """File systems give the new folder the number of the old one."""
+    with Memory.open(notes, provider="none") as memory:
+        memory.index()
+        shutil.rmtree(notes)
+        notes.mkdir()
+        with pytest.raises(WorkspaceError, match="a folder without notes is in its place"):
+            memory.search("pelican")
+        assert not list(notes.iterdir())
+
+
+def test_a_workspace_restored_from_a_copy_is_used(notes, tmp_path):
+    with Memory.open(notes, provider="none") as memory:
+        memory.index()
+        shutil.copytree(notes, tmp_path / "copy")
+        shutil.rmtree(tmp_path / "copy" / ".notewell")
+        notes.rename(tmp_path / "moved")
+        (tmp_path / "copy").rename(notes)
+        assert memory.search("pelican").hits
+
+
+def test_deleting_index_or_notes_is_no_move(notes, tmp_path):
+    with Memory.open(notes, provider="none") as memory:
+        memory.index()
+        shutil.rmtree(notes / ".notewell")
+        assert memory.search("pelican").hits
+    for path in notes.iterdir():
+        if path.name != ".notewell":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with Memory.open(notes, provider="none", store__path=str(tmp_path / "state")) as memory:
+        assert not memory.search("pelican").hits
+    empty = tmp_path / "new"
+    empty.mkdir()
+    with Memory.open(empty, provider="none") as memory:
+        assert not memory.search("pelican").hits
+
+
+def test_the_last_note_of_a_folder_with_its_state_elsewhere_can_be_deleted(tmp_path):
+    (tmp_path / "notes").mkdir()
+    note = tmp_path / "notes/MEMORY.md"
+    note.write_text("a pelican\n", encoding="utf-8")
+    with Memory.open(tmp_path / "notes", provider="none", store__path=str(tmp_path / "state")) as memory:
+        assert memory.search("pelican").hits
+        note.unlink()
+        assert not memory.search("pelican").hits
+        assert memory.status().files == 0
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["state inside", "state outside"])
+def test_the_background_creates_and_removes_nothing_when_an_empty_folder_takes_the_place(notes, tmp_path, elsewhere):
+    options = {"store__path": str(tmp_path / "state" / "{agent}")} if elsewhere else {}
+    with Memory.open(notes, provider="none", **SESSIONS, **options) as memory:
+        store, parts = memory.conversations, memory._components
+        memory.index()
+        indexed = memory.status().files
+        notes.rename(tmp_path / "moved")
+        notes.mkdir()
+        for work in (
+            lambda: store.create("new"),
+            parts.sync.run,
+            lambda: parts.sync.before_search(1.0, embed=False),
+            lambda: parts.sync.background.request() or parts.sync.background.wait(5),
+            lambda: append_note(notes, "MEMORY.md", "the wifi is heron"),
+        ):
+            with suppress(NotewellError):
+                work()
+            assert not list(notes.iterdir())
+        notes.rmdir()
+        (tmp_path / "moved").rename(notes)
+        assert memory.status().files == indexed == 1
 
 
 def test_parts_in_use_create_nothing_in_the_old_place(notes, tmp_path):

@@ -361,7 +361,6 @@ ASKED = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("opened", ["for the group", "and narrowed"])
 @pytest.mark.parametrize("ask", ASKED)
 def test_a_group_cannot_tell_whether_there_is_anything_private(built, tmp_path, capsys, ask, opened):

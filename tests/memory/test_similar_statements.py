@@ -56,6 +56,19 @@ def test_a_sentence_within_a_paragraph_is_found():
     assert similar_statements("the ferry leaves at nine from pier four", "memory/x.md", note)[0].same
 
 
+@pytest.mark.parametrize("run", [" ", "\u2003", "7", "- ", "> ", "1. "])
+def test_a_long_run_in_a_line_is_read_once(run):
+    """A bullet was looked for at each place of a run up to its end: this took minutes."""
+    note = f"The ferry leaves at nine{run * 200_000}\n"
+    assert similar_statements("the ferry leaves at nine", "memory/x.md", note) is not None
+
+
+def test_only_the_bullet_of_a_line_is_left_out():
+    note = "1. The pump needs 5) bar - never more - in winter\n"
+    (found, *_) = similar_statements("the pump needs 5) bar - never more - in winter", "memory/x.md", note)
+    assert found.text == "The pump needs 5) bar - never more - in winter"
+
+
 def test_each_place_is_told_once():
     found = similar_statements("a fact about boats", "memory/x.md", "a fact about boats\n")
     assert len(most_similar([*found, *found], 5)) == 1

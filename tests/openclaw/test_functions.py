@@ -382,3 +382,20 @@ def test_a_file_entry_has_the_facts_of_the_file(tmp_path):
 def test_a_file_entry_of_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(NoteUnreadableError, match=r"gone\.md"):
         build_file_entry(tmp_path / "gone.md", tmp_path)
+
+
+def test_a_file_entry_of_a_link_has_the_facts_of_its_target(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "tea.md").write_text("Tea.\n")
+    (tmp_path / "linked").symlink_to("real")
+    (tmp_path / "real" / "other.md").symlink_to("tea.md")
+    entry = build_file_entry(tmp_path / "linked" / "other.md", tmp_path)
+    assert (entry["path"], entry["size"], entry["hash"]) == ("linked/other.md", 5, hash_text("Tea.\n"))
+
+
+def test_a_file_entry_of_a_huge_file_is_an_error(tmp_path):
+    file = tmp_path / "huge.md"
+    file.touch()
+    os.truncate(file, 2 * 10**9)  # sparse: it takes no room on the disk, but would in memory
+    with pytest.raises(NoteUnreadableError, match="larger than 64 MB"):
+        build_file_entry(file, tmp_path)

@@ -1,4 +1,4 @@
-"""`python -m tests.soak RUN [options]`: crash loops, churn, readers, large trees, damage, falling back and faults.
+"""`python -m tests.soak RUN [options]`: crash loops, churn, readers, large trees, damage, faults and more.
 
 Every run prints its seed first; the same seed does the same again. Exit 0: everything held.
 """
@@ -23,6 +23,7 @@ RUNS = {
     "tree": "a large tree, watched: descriptors, delay, a storm of edits, CPU at rest",
     "damage": "damaged databases, each put right",
     "fallback": "searches with a backend that fails at random",
+    "closing": "memories opened and closed in one process: memory, files and threads that remain",
     "faults": "every call of SQLite's file operations fails once and for good",
 }
 COUNTS = {
@@ -34,6 +35,7 @@ COUNTS = {
     "tree": 10_000,
     "damage": 1_000,
     "fallback": 1_000,
+    "closing": 200,
     "faults": 0,
 }
 
@@ -42,7 +44,9 @@ def main() -> int:
     """Do one run; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("run", choices=RUNS, help="; ".join(f"{name}: {what}" for name, what in RUNS.items()))
-    parser.add_argument("--count", type=int, help="points, rounds, operations, seconds, files, databases or searches")
+    parser.add_argument(
+        "--count", type=int, help="points, rounds, operations, seconds, files, databases, searches or memories"
+    )
     parser.add_argument("--seed", type=int, help="repeat the run of this seed")
     chosen = parser.parse_args()
     os.environ["NOTEWELL_CONFIG"] = os.devnull

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from notewell import NotewellError
+from notewell.agents.install.clients import CLIENTS, server_for
 from notewell.cli.options import Chosen, common_options
 from notewell.cli.terminal import print_json, print_notes
 
 if TYPE_CHECKING:
-    from notewell.agents.install import Change
+    from notewell.agents.install.client_settings import Change
     from notewell.agents.tools.prompt import Citations, PromptMode
     from notewell.sources.privacy import Chat
 
 DEFAULT_PORT = 8765
-CLIENT_NAMES = ("claude-code", "codex", "openclaw", "cursor", "vscode")  # of CLIENTS, which takes 20 ms to import
 MAX_EVENT_BYTES = 4_000_000  # an event names files, it does not contain them
 
 _chat_option = click.option(
@@ -65,7 +65,7 @@ def mcp(
 
 
 @click.command("install", epilog="Example: notewell install claude-code --dry-run")
-@click.argument("client", type=click.Choice(CLIENT_NAMES))
+@click.argument("client", type=click.Choice(list(CLIENTS)))
 @click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
 @click.option("--uninstall", is_flag=True, help="Remove the server again.")
 @click.option("--name", default="memory", show_default=True, metavar="NAME", help="Name of the server in the client.")
@@ -82,7 +82,7 @@ def install(
     client: str, *, dry_run: bool, uninstall: bool, name: str, scope: str, append: bool, chosen: Chosen
 ) -> None:
     """Add the MCP server to the settings of CLIENT. A backup is kept, and nothing else is changed."""
-    from notewell.agents.install import CLIENTS, apply_change, plan_change, server_for
+    from notewell.agents.install.client_settings import apply_change, plan_change
 
     chosen_client = CLIENTS[client]
     project = Path.cwd() if scope == "project" else None

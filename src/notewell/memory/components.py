@@ -18,6 +18,7 @@ from notewell.indexing.preparation import Preparation
 from notewell.indexing.sync import Sync
 from notewell.memory.answering import Answering
 from notewell.settings import state_folder
+from notewell.settings.workspace import WorkspaceInUse
 from notewell.sources.notes import NotesSource
 from notewell.sources.privacy import DIRECT, Audience
 from notewell.sources.transcripts import ARCHIVE, CHATS, COMPACTED, CORRUPT, GROUPS, PENDING
@@ -50,6 +51,7 @@ class Components:
     """
 
     workspace: Path
+    place: WorkspaceInUse  # the folder of the workspace, as it was when the memory was opened
     agent: str
     settings: Settings
     folder: StateFolder
@@ -242,6 +244,7 @@ def open_components(
     build_answering = partial(Answering, workspace=workspace, settings=settings, embedders=embedders, tuning=tuning)
     return Components(
         workspace=workspace,
+        place=WorkspaceInUse(workspace),
         agent=agent,
         settings=settings,
         folder=folder,

@@ -16,7 +16,7 @@ from notewell.memory.components import open_components, sweep_conversations
 from notewell.memory.reading import read_note, read_transcript
 from notewell.search.options import build_request, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
-from notewell.settings.workspace import checked_workspace, expanded, require_workspace
+from notewell.settings.workspace import checked_workspace, expanded
 from notewell.sources.privacy import Audience, Chat, audience_of, shows_citations
 from notewell.types import Problem
 
@@ -122,7 +122,7 @@ class Memory:
     @property
     def _components(self) -> Components:
         """The parts, while the workspace is there: one that moved away is an error, not one without notes."""
-        require_workspace(self.workspace)
+        self._parts.place.require()
         return self._parts
 
     # --- writing ---------------------------------------------------------------------------------

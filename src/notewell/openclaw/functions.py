@@ -42,9 +42,13 @@ def list_memory_files(workspace_dir: str | Path, extra_paths: Iterable[str | Pat
 
 def build_file_entry(abs_path: str | Path, workspace_dir: str | Path) -> Json:
     """Return `path` (relative, with `/`), `absPath`, `mtimeMs`, `size` in bytes and `hash` of a file's text."""
+    from notewell.files.no_follow import read_below
+    from notewell.sources.notes import LARGEST_NOTE_BYTES
+
     file = Path(abs_path)
     try:
-        info, raw = file.stat(), file.read_bytes()
+        folder, name = os.path.split(os.path.realpath(file))  # links are followed: the caller chose the path
+        raw, info = read_below(folder, (name,), most_bytes=LARGEST_NOTE_BYTES)
     except OSError as error:
         raise NoteUnreadableError(str(file), error.strerror or str(error)) from error
     return {

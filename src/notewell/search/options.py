@@ -16,6 +16,7 @@ from notewell.protocols import Reranker
 from notewell.search.dates.filters import dated_scope, time_reading
 from notewell.search.ordering import Ordering
 from notewell.search.scoring import Fusion, Weights
+from notewell.settings.model import MAX_CANDIDATES
 from notewell.sources.privacy import DIRECT, Audience, Chat, audience_of
 from notewell.text.entries import CATEGORIES, checked_category
 from notewell.types import EVERYTHING, Category, Scope, SearchMode, SourceName
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from notewell.settings import Settings
 
 _T = TypeVar("_T")
-
-MOST_CANDIDATES = 200  # a side; OpenClaw's cap
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +158,7 @@ class SearchRequest:
     fusion: Fusion = "balanced"
     weights: Weights = field(default_factory=Weights)
     mode: SearchMode = "hybrid"  # semantic asks vectors alone, if there are any
-    candidates: int = MOST_CANDIDATES
+    candidates: int = MAX_CANDIDATES  # a side
     scope: Scope = EVERYTHING
     ordering: Ordering = field(default_factory=Ordering)
     explain: bool = False

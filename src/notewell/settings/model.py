@@ -19,7 +19,7 @@ PROVIDERS = ("auto", "local", "openai", "gemini", "voyage", "mistral", "ollama",
 _PROVIDER_NAME = r"[a-z0-9_-]+"
 # The same number whatever the limit keeps the order stable; each candidate costs an exact rescoring on both sides.
 CANDIDATES_PER_STEP = 16  # 64 a side by default: 64, 100 and 200 give the same best ten on five English test sets
-MAX_CANDIDATES = 200
+MAX_CANDIDATES = 200  # a side; OpenClaw's cap
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from notewell.errors import SettingsError, WorkspaceError, WorkspaceNotFoundError
 
@@ -82,13 +84,70 @@ def checked_workspace(path: Path) -> Path:
         raise WorkspaceError(f"cannot read {path}: {reason}", hint="check the path and its permissions") from error
 
 
+class WorkspaceInUse:
+    """The folder of an open memory: tells when it is gone, also when an empty folder has taken its place.
+
+    A folder that is another one but holds notes or an index is taken for the workspace restored.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._state = os.path.join(path, STATE_FOLDER)  # noqa: PTH118 - `require` runs in every call of a memory
+        self._folder = _identity(path)
+        self._had_state = os.path.isdir(self._state)  # noqa: PTH112
+        self._had_marks = self._had_state or not set(MARKS).isdisjoint(self._names())
+        for name in (os.fspath(path), os.path.realpath(path)):
+            _in_use[name] = self
+
+    def require(self) -> None:
+        """Raise WorkspaceError when the folder is gone, or empty where notes and index were."""
+        folder = _identity(self.path)
+        if folder is None:
+            raise _gone(self.path)
+        has_state = os.path.isdir(self._state)  # noqa: PTH112
+        if folder == self._folder and has_state >= self._had_state:
+            self._had_state = has_state
+            self._had_marks = self._had_marks or has_state
+            return
+        names = self._names()
+        is_same = folder == self._folder or not self._had_marks
+        if not (names if is_same else names.intersection(MARKS)):
+            raise _gone(self.path, ", and a folder without notes is in its place")
+        self._folder, self._had_state = folder, has_state
+
+    def _names(self) -> set[str]:
+        try:
+            return set(os.listdir(self.path))  # noqa: PTH208
+        except OSError:
+            return set()
+
+
+_in_use: WeakValueDictionary[str, WorkspaceInUse] = WeakValueDictionary()
+
+
 def require_workspace(path: Path) -> None:
     """Raise WorkspaceError when the workspace that is in use is no longer in its place."""
-    if not os.path.isdir(path):  # noqa: PTH112 - every call of a memory asks this
-        raise WorkspaceError(
-            f"the workspace {path} is gone: it was moved, deleted or unmounted",
-            hint="put it back, or start again with --workspace and its new path",
-        )
+    place = _in_use.get(os.fspath(path))
+    if place is not None:
+        place.require()
+    elif _identity(path) is None:
+        raise _gone(path)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells one folder from another of the same name; None where there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except (OSError, ValueError):
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None
+
+
+def _gone(path: Path, instead: str = "") -> WorkspaceError:
+    return WorkspaceError(
+        f"the workspace {path} is gone: it was moved, deleted or unmounted{instead}",
+        hint="put it back, or start again with --workspace and its new path",
+    )
 
 
 def expanded(path: Path) -> Path:

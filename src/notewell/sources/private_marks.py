@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 _NO = frozenset({"false", "no", "n", "off", "0", "0.0"})
 _MENTION = re.compile(r"private|visibility", re.IGNORECASE)
 _BLANK = " \t\r\n\f\v\ufeff\u200b"  # a byte order mark in the middle of joined files, too
-_DIRECTIVES = re.compile(r"(?:%.*\n)+(?=---)")  # `%YAML 1.2` before the first line of a YAML document
+# `%YAML 1.2`, comments and blank lines before the first line of a YAML document.
+_DIRECTIVES = re.compile(r"(?:%.*\n|[ \t]*(?:#.*)?\r?\n)+(?=---)")
 _OPENING = re.compile(r"(---|\+\+\+|;;;)(?:[ \t].*|[a-z]+[ \t]*)?$")  # some programs name the language: `---toml`
 _CLOSERS = {"---": frozenset({"---", "..."}), "+++": frozenset({"+++"}), ";;;": frozenset({";;;"})}
 _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|\n[ \t]*)", re.IGNORECASE)
@@ -34,7 +35,8 @@ def marked_private(text: str) -> bool:
     text = text.lstrip(_BLANK)
     if text.startswith("{"):
         return _in_object(text)
-    text = _DIRECTIVES.sub("", text, count=1) if text.startswith("%") else text
+    if text.startswith("%") and (directives := _DIRECTIVES.match(text)):
+        text = text[directives.end() :]
     first, _, rest = text.partition("\n")
     opening = _OPENING.match(first.rstrip())
     if opening is None:

@@ -49,11 +49,6 @@ class LiveIndex:
             if opened:
                 self._release(opened)
 
-    def refresh(self) -> None:
-        """Close an index that was replaced, and open the new one."""
-        with self.use():
-            pass
-
     def close(self) -> None:
         """Close what is open; users still at work finish first."""
         with self._lock:

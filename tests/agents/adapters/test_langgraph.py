@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import threading
 from typing import TypedDict
@@ -169,6 +170,14 @@ def test_a_corrupt_note_is_reported_and_the_others_still_work(memory, caplog):
         store.get(("n",), "bad")
     assert [item.key for item in store.search(("n",))] == ["good"]
     assert "memory/store/n/bad.md" in caplog.text
+
+
+def test_a_huge_note_is_an_error_and_is_not_read(memory):
+    store = MemoryStore(memory)
+    store.put(("n",), "big", {"x": 1})
+    os.truncate(memory.workspace / "memory" / "store" / "n" / "big.md", 2 * 10**9)
+    with pytest.raises(NoteUnreadableError, match="larger than 64 MB"):
+        store.get(("n",), "big")
 
 
 def test_invalid_values_are_refused_before_anything_is_written(memory):

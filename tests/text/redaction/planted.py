@@ -189,6 +189,7 @@ FORMS = {
     "bitcoin-key": ["xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBe"],
     "authress-key": ["sc_{l20}.{l4}.acc-{l20}.{b60}"],
     "maxmind-key": ["{b6}_{b29}_mmk"],
+    "prefixed-secret": ["pk_prod_{b12}4aB{b12}", "live_{b12}7cD{b14}", "token_eu_{b12}7cD{b14}"],
     "jwt": ["eyJ{w30}.eyJ{w120}.{w43}"],
     "jwe": ["eyJ{w40}.{w80}.{w16}.{w90}.{w22}"],
 }  # fmt: skip

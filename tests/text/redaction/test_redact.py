@@ -252,3 +252,38 @@ def test_the_key_is_kept_with_the_user_s_data(monkeypatch):
     monkeypatch.delenv("NOTEWELL_REDACTION_KEY_FILE")
     assert key_file().name == "redaction.key"
     assert "notewell" in key_file().parent.as_posix()
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("acme_key = '9sK2dfa83jdlaQ7f3hd83jA0'", "9sK2dfa83jdlaQ7f3hd83jA0"),
+        ("acmeKey: 9sk2dfa83jdlaq7f3hd83ja0", "9sk2dfa83jdlaq7f3hd83ja0"),
+        ("ACME SECRET 9sk2dfa83jdlaq7f3hd83ja0", "9sk2dfa83jdlaq7f3hd83ja0"),
+        ("the token 9sK2dfa83jdlaQ7f3hd83jA0 is old", "9sK2dfa83jdlaQ7f3hd83jA0"),
+        ("I use pk_prod_9sK2dfa83jdlaQ7f3hd83jA0 there", "9sK2dfa83jdlaQ7f3hd83jA0"),
+        ("api_9sK2dfa83jdlaQ7f3hd83jA0", "9sK2dfa83jdlaQ7f3hd83jA0"),
+        ("acme_token=abcdefghijklmnopqrstuvwxyz012345", "abcdefghijklmnopqrstuvwxyz012345"),
+        ("password=vbNqGtrweKLp", "vbNqGtrweKLp"),
+    ],
+)
+def test_secrets_of_services_that_nobody_has_heard_of(text, secret):
+    assert secret not in redact(text).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cache_key = '9sK2dfa83jdlaQ7f3hd83jA0'",
+        "public_key: 9sk2dfa83jdlaq7f3hd83ja0",
+        "sort_key = created_at_2026_and_more_words",
+        "the monkey: a very long word follows",
+        "the key is under the mat of house 24b",
+        "test_reading_a_note_of_2026_in_a_Folder_twice",
+        "the token count was 1234567890123456789012",
+        "password=MemoryIndexReader",
+        "call_9sK2dfa83jdlaQ7f3hd83jA0",
+    ],
+)
+def test_names_and_ids_that_only_look_like_secrets(text):
+    assert redact(text).text == text

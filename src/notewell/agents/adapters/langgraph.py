@@ -21,6 +21,7 @@ from notewell.memory.note_folder import open_folder
 from notewell.memory.note_writing import notes_lock
 from notewell.sources.front_matter import split_front_matter
 from notewell.sources.note_paths import is_markdown, is_skipped, means_else_on_windows
+from notewell.sources.notes import LARGEST_NOTE_BYTES
 
 with needs_extra("langgraph"):
     from langgraph.store.base import (
@@ -154,7 +155,7 @@ class MemoryStore(BaseStore):
             known = self._known.get(path)
             if known is not None and known[0] == stamp:
                 return known[1]
-            raw = read_below(self._base, parts)[0]
+            raw = read_below(self._base, parts, most_bytes=LARGEST_NOTE_BYTES)[0]
         except (FileNotFoundError, NotADirectoryError):
             self._known.pop(path, None)
             return None

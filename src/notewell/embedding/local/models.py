@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from notewell.embedding.local import INSTALL_HINT, missing_packages
 from notewell.embedding.local.granite import MODEL as GRANITE
 from notewell.embedding.local.granite import PACK_FILE, PACKAGE, GraniteEmbedder
+from notewell.embedding.shared_models import shared_in_process
 from notewell.errors import EmbedderUnavailableError
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def models_folder(settings: Settings) -> Path:
     return user_cache_path("notewell", appauthor=False) / "models"
 
 
+@shared_in_process
 def open_local(settings: Settings) -> Embedder:
     """Return the model that the settings name, or the packaged one; the entry point `local` of `notewell.embedders`.
 

@@ -43,7 +43,6 @@ class TimeReading:
     until: date | None
     words: str  # it was read from, as typed
     meaning: str  # to show: "last week: 2026-11-09 to 2026-11-15"
-    certain: bool  # False: the words may be content, or the year is a guess
     order: Order | None = None  # which the question asks for first
 
     def holds(self, days: tuple[date, date] | None) -> bool:
@@ -68,7 +67,7 @@ class _Found(NamedTuple):
     end: int
     since: date | None
     until: date | None
-    certain: bool
+    certain: bool  # False: the words may be content, or the year is a guess
     is_bound: bool = False
 
 
@@ -94,7 +93,6 @@ def read_time(query: str, today: date) -> TimeReading | None:
         best.until if best else None,
         words,
         f"{' '.join(words.split())}: {', '.join(meanings)}",
-        best.certain if best else True,
         order.order if order else None,
     )
 

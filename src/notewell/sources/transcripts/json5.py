@@ -34,6 +34,8 @@ _LINE_SEPARATORS = {"\u2028": "\\u2028", "\u2029": "\\u2029"}  # legal in JSON5,
 class Json5Error(ValueError):
     """The text is not JSON5; says where."""
 
+    position: int | None = None  # how far it could be read; None: to its end
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -160,20 +162,20 @@ def _next_item(text: str, tokens: Iterator[tuple[int, str]], *, in_object: bool)
         name = _name_of(token)
         _, colon = _required(tokens)
         if colon != ":":
-            raise Json5Error(f"line {_line(text, start)}: no colon after the key")
+            raise _broken(text, start, "no colon after the key")
         value_start, value_token = _required(tokens)
     value_end = _value_end(text, tokens, value_start, value_token)
     position, after = _required(tokens)
     if after == ",":
         return Item(name, start, value_start, value_end, position + 1, has_comma=True), None
     if after != ("}" if in_object else "]"):
-        raise Json5Error(f"line {_line(text, position)}: a comma is missing")
+        raise _broken(text, position, "a comma is missing")
     return Item(name, start, value_start, value_end, value_end, has_comma=False), position + 1
 
 
 def _value_end(text: str, tokens: Iterator[tuple[int, str]], start: int, token: str) -> int:
     if token in ("}", "]", ",", ":"):
-        raise Json5Error(f"line {_line(text, start)}: a value is missing")
+        raise _broken(text, start, "a value is missing")
     if token not in ("{", "["):
         return start + len(token)
     depth = 1
@@ -188,7 +190,10 @@ def _tokens(text: str, start: int) -> Iterator[tuple[int, str]]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise Json5Error(f"line {_line(text, position)}: not JSON5")
+            error = _broken(text, position, "not JSON5")
+            if text.startswith("/*", position):  # a comment that never ends was looked for up to the end
+                error.position = None
+            raise error
         if match.lastgroup != "skip":
             yield position, match[0]
         position = match.end()
@@ -209,8 +214,11 @@ def _name_of(token: str) -> str:
     return token
 
 
-def _line(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
+def _broken(text: str, position: int, what: str) -> Json5Error:
+    line = text.count("\n", 0, position) + 1
+    error = Json5Error(f"line {line}: {what}")
+    error.position = position
+    return error
 
 
 def _depth(value: Any) -> int:

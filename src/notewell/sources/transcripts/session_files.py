@@ -30,7 +30,7 @@ MESSAGES = Layout(
 
 _END_MARK = f"\n{MESSAGES.end_mark}".encode()
 _END_FIELD = re.compile(rf"^\s*{MESSAGES.end_field}: (\d+)".encode(), re.MULTILINE)
-MESSAGE_ARRAY = re.compile(r"""^\s*["']?messages["']?\s*:\s*\[""", re.MULTILINE)
+MESSAGE_ARRAY = re.compile(r"""^[^\S\n]*["']?messages["']?\s*:\s*\[""", re.MULTILINE)
 
 NumberedMessage = tuple[int, Message]  # the 1-based line where it begins, and the message
 
@@ -38,6 +38,11 @@ NumberedMessage = tuple[int, Message]  # the 1-based line where it begins, and t
 def is_session_file(path: str) -> bool:
     """Say whether a transcript is a session file."""
     return path.lower().endswith(SESSION_ENDING)
+
+
+# How many times the length of a corrupt text is looked at for objects of several lines, which may never end. Those on
+# one line, as the store writes them, are found in any case.
+_MOST_LOOKS = 8
 
 
 class SessionText(NamedTuple):
@@ -120,6 +125,7 @@ def whole_elements(text: str) -> Iterator[tuple[int, Any]]:
     array = MESSAGE_ARRAY.search(text)
     position = array.end() if array else 0
     number = text.count("\n", 0, position) + 1
+    budget = _MOST_LOOKS * len(text)
     while position < len(text):
         end = text.find("\n", position)
         end = len(text) if end < 0 else end
@@ -128,7 +134,8 @@ def whole_elements(text: str) -> Iterator[tuple[int, Any]]:
             return
         if line.startswith("{"):
             start = text.index("{", position)
-            stop = _end_of_value(text, start)
+            stop, looked_at = _end_of_value(text, start, whole_text=budget > 0)
+            budget -= looked_at
             yield number, parse_json5(text[start:stop]) if stop else None
             if stop:
                 following = text.find("\n", stop)
@@ -139,18 +146,24 @@ def whole_elements(text: str) -> Iterator[tuple[int, Any]]:
         position = end + 1
 
 
-def _end_of_value(text: str, start: int) -> int | None:
-    """Return where the object that begins here ends, if it is valid; first its own line is tried, then more of them."""
+def _end_of_value(text: str, start: int, *, whole_text: bool) -> tuple[int | None, int]:
+    """Return where the object that begins here ends, if it is valid, and how many characters were looked at in vain.
+
+    First its own line is tried, then, with `whole_text`, all that follows.
+    """
     line_end = text.find("\n", start)
-    line = text[start : line_end if line_end >= 0 else len(text)].rstrip().rstrip(",")
-    for candidate in (line, text[start:]):
+    line_end = line_end if line_end >= 0 else len(text)
+    looked_at = 0
+    for end in (line_end, len(text)) if whole_text else (line_end,):
+        candidate = text[start:end]
         try:
             stop = container_at(candidate).end
             parse_object(candidate[:stop])
-        except Json5Error:
+        except Json5Error as error:
+            looked_at += len(candidate) if error.position is None else error.position
             continue
-        return start + stop
-    return None
+        return start + stop, looked_at
+    return None, looked_at
 
 
 def _lines_of_elements(text: str, count: int) -> list[int]:

@@ -8,14 +8,17 @@ from itertools import pairwise
 
 from notewell.text.redaction.values import Span, is_placeholder, looks_chosen, looks_like_password, looks_random
 
-_KEYWORDS = (
-    b"pass", b"pwd", b"secret", b"token", b"key", b"credential", b"bearer", b"authorization",
+_KEYWORDS = (  # of two names for one value, the first counts
+    b"bearer", b"authorization", b"pass", b"pwd", b"secret", b"token", b"key", b"credential",
     b"kennwort", b"clave", b"senha", b"contrase",
 )  # fmt: skip
 _KEYWORDS_BEYOND_ASCII = ("密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호", "패스워드")
 _SHORTEST_PASSWORD = 6
 _SHORTEST_KEY = 16  # below it a value given to `token` or `key` is a count, a name or a word
 _SHORTEST_MIXED_KEY = 12
+_LOOKED_AT = 120  # characters of a value
+_SHORTEST_PLAIN_KEY = 20  # where only the value says that it is one
+_NO_SECRET_KEY = re.compile(r"(?:public|pub|primary|foreign|sort|cache|partition|group|host)[ _-]?$", re.IGNORECASE)
 
 _KEY_OF = (  # keys that are secrets
     "(?:api|access|auth|secret|private|priv|signing|encryption|account|service|master|shared|client|app|admin|license"
@@ -26,6 +29,7 @@ _NAME = (  # the end of a name in code, settings, headers or prose
     r"|(?<![a-z])pass(?=[\"'`\]]?[ \t]*[=:])"
     r"|kennwort|clave|senha|contraseñas?|密码|密碼|口令|パスワード|暗証番号|비밀번호|암호|패스워드)"
     rf"|(?P<key>secrets?|tokens?|credentials?|{_KEY_OF}key)"
+    r"|(?P<other_key>(?<=[\w-])key)"  # of a service that nobody has heard of: `acme_key`, `acmeKey`
 )
 # What a password is for, in a sentence: `password for the router is ...`.
 _PURPOSE = (
@@ -147,6 +151,10 @@ def _is_password(found: re.Match[str], value: str) -> bool:
 
 
 def _is_key(found: re.Match[str], value: str) -> bool:
+    if found["other_key"]:
+        before = found.string[max(0, found.start() - _LONGEST_START) : found.start()]
+        is_named = found["sign"] not in {None, ","} and not found["rest"] and not _NO_SECRET_KEY.search(before)
+        return is_named and len(value) >= _SHORTEST_PLAIN_KEY and _is_mixed(value)
     if len(value) < _SHORTEST_KEY:
         return len(value) >= _SHORTEST_MIXED_KEY and bool(found["sign"]) and _is_mixed(value)
     return not found["purpose"] and looks_random(value)
@@ -154,7 +162,7 @@ def _is_key(found: re.Match[str], value: str) -> bool:
 
 def _is_mixed(value: str) -> bool:
     """Say whether letters and digits take turns as in random text, and not as in `page12` or `2026-11-18`."""
-    kinds = [char.isdigit() for char in value if char.isalnum()]
+    kinds = [char.isdigit() for char in value[:_LOOKED_AT] if char.isalnum()]
     return sum(one != other for one, other in pairwise(kinds)) >= 4 and looks_random(value)
 
 
@@ -169,7 +177,11 @@ def _is_said(text: str, found: re.Match[str]) -> bool:
     start = found.start()
     word = text.rfind("-", max(0, start - 24), start)
     is_flag = word > 0 and text[word - 1] == "-" and " " not in text[word:start]
-    return is_flag or (bool(found["opening"]) and found["opening"] != "<" and not found["rest"])
+    if is_flag or (bool(found["opening"]) and found["opening"] != "<" and not found["rest"]):
+        return True
+    # `ACME SECRET value`, `the token value`: the value alone must tell.
+    value = _value(found)
+    return not found["rest"] and len(value) >= _SHORTEST_PLAIN_KEY and value.isalnum() and _is_mixed(value)
 
 
 def _value(found: re.Match[str]) -> str:

@@ -190,6 +190,14 @@ PREFIXED = (
     _kind("readme-key", "rdme_", r"rdme_[a-z0-9]{70}"),
     _kind("shippo-token", "shippo_live_ shippo_test_", rf"shippo_(?:live|test)_{_HEX}{{40}}"),
     _kind("bitcoin-key", "xprv tprv", r"[xt]prv[1-9A-HJ-NP-Za-km-z]{90,112}"),
+    # services that nobody has heard of: most tokens begin with what they are for and in which environment they work
+    _kind(
+        "prefixed-secret",
+        "sk_ pk_ rk_ api_ key_ token_ tok_ secret_ live_ prod_ test_ pat_ auth_ access_ priv_",
+        r"(?:sk|pk|rk|api|key|token|tok|secret|live|prod|test|pat|auth|access|priv)(?:_[a-z0-9]{2,8}){0,2}_"
+        r"(?=[A-Za-z_]{0,40}[0-9])(?=[a-z0-9_]{0,40}[A-Z])(?=[A-Z0-9_]{0,40}[a-z])[A-Za-z0-9]{24,}",
+        random=True,
+    ),
     # A token without a signature still names its user; a backslash stands where a wrapped log escaped the line end.
     _kind("jwt", "ey", rf"ey[A-Z]{_W}{{10,}}\.ey[A-Z]{_W}{{10,}}\.(?:{_W}{{16,}})?={{0,2}}"),
     _kind("jwt", "ey", r"ey[A-Za-z0-9]{17,}\.ey[A-Za-z0-9/\\_-]{17,}\.(?:[A-Za-z0-9/\\_-]{10,})?={0,2}"),

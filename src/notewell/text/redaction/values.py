@@ -28,6 +28,7 @@ _PLACEHOLDER_WORDS = re.compile(
     r" | (?:pass(?:word|wd|phrase)?|secret|token|key|pwd|user(?:name)?|admin|root|guest|postgres|mysql|redis)\d{0,3}"
     r")$"
 )
+_LONGEST_WORD = 24  # letters or digits in a row in a name of a program
 _LOOKED_AT = 120  # characters of a value; randomness shows within a few dozen
 _LONGEST_PLACEHOLDER = 120  # characters
 _NAME_CHAIN = re.compile(r"[A-Za-z_][A-Za-z_]*(?:[._/:-][A-Za-z_][A-Za-z_]*)*[.,:;!?]*")  # words, no digit anywhere
@@ -65,6 +66,8 @@ def _is_identifier(value: str) -> bool:
         if sum(hump.isdigit() for hump in humps) > 1:
             return False
         for hump in humps:
+            if len(hump) > _LONGEST_WORD:
+                return False
             if hump.isalpha():
                 letters, pieces = letters + len(hump), pieces + 1
                 if len(hump) > 3 and not _VOWEL.search(hump):
@@ -89,7 +92,7 @@ def looks_random(value: str) -> bool:
 def looks_like_password(value: str) -> bool:
     """Say whether a short value is a password somebody chose: letters with digits or symbols among them."""
     value = value[:_LOOKED_AT]
-    if _switches_case(value, shortest=8) and not _is_identifier(value):
+    if _switches_case(value, shortest=8, least=0.25) and not _is_identifier(value):
         return True
     if _NUMBERS.fullmatch(value) or _PATH.match(value) or _NAME_CHAIN.fullmatch(value):
         return False
@@ -98,11 +101,14 @@ def looks_like_password(value: str) -> bool:
     return letters >= 2 and others >= 1 and _bits_per_character(value) >= 2.0
 
 
-def _switches_case(value: str, *, shortest: int = 12) -> bool:
-    """Say whether case changes as often as in random text, which is more often than in camelCase and Headline-Case."""
+def _switches_case(value: str, *, shortest: int = 12, least: float = 1 / 3) -> bool:
+    """Say whether case changes as often as in random text, which is more often than in camelCase and Headline-Case.
+
+    In random text it does between half of the letters; of 12, in one in 50 between fewer than a quarter.
+    """
     letters = [char for char in value if char.isalpha()]
     changes = sum(one.isupper() != other.isupper() for one, other in pairwise(letters))
-    return len(letters) >= shortest and changes * 3 >= len(letters)
+    return len(letters) >= shortest and changes >= len(letters) * least
 
 
 def looks_chosen(value: str) -> bool:
