@@ -89,7 +89,7 @@ def functions() -> dict[str, Callable[[str], Any]]:
     from notewell.embedding.input_text import is_mostly_latin, valid_unicode
     from notewell.embedding.providers.requests import estimate_tokens, split_text
     from notewell.memory.note_writing import entry_text
-    from notewell.memory.remember import similar_statements
+    from notewell.memory.statements import similar_statements
     from notewell.search.dates.filters import time_reading
     from notewell.search.dates.moments import moments
     from notewell.search.qmd_output import parse_results

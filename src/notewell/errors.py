@@ -7,6 +7,7 @@
     │   └── WorkspaceNotFoundError
     ├── PathRefusedError            exit 1   a path that is not part of the memory
     ├── NoteNotFoundError           exit 1   a path that could be a note, but there is none
+    ├── EntryNotFoundError          exit 1   an id or a citation of no remembered entry, or of several
     ├── NoteUnreadableError         exit 1   a note that cannot be read
     ├── NotesBusyError              exit 1   another process kept writing notes for too long
     ├── RememberError               exit 2   a text that cannot be remembered
@@ -105,6 +106,21 @@ class NoteNotFoundError(NotewellError):
 
     def __init__(self, path: str) -> None:
         super().__init__(f"no such note: {path!r}", hint="the file may have been renamed: search for its content")
+
+
+class EntryNotFoundError(NotewellError):
+    """There is no remembered entry of this id or at this citation, or several."""
+
+    def __init__(self, reference: str, *, count: int = 0) -> None:
+        if count:
+            super().__init__(
+                f"{reference!r} names {count} remembered entries", hint="name one by its own citation, such as path#L5"
+            )
+        else:
+            super().__init__(
+                f"no remembered entry: {reference!r}",
+                hint="`notewell list` shows the ids and citations of remembered entries",
+            )
 
 
 class NoteUnreadableError(NotewellError):

@@ -15,6 +15,7 @@ from notewell.types import (
     Counts,
     Document,
     EmbedderIdentity,
+    EntryChunk,
     FileStamp,
     Listing,
     Match,
@@ -233,6 +234,10 @@ class Snapshot(Protocol):
         ...
 
     def chunks(self, chunk_ids: Collection[int]) -> Mapping[int, StoredChunk]: ...
+
+    def entries(self, ids: Collection[str] | None = None) -> Sequence[EntryChunk]:
+        """Return the chunks of remembered entries, of all or of those with these ids, in order of path and line."""
+        ...
 
     def messages(self, path: str, turns: Collection[int]) -> Sequence[SpokenLine]:
         """Return these messages of a conversation, in order; of one that is cut into pieces the first piece."""

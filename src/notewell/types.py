@@ -6,12 +6,13 @@ Those made by the thousand in every sync or search are named tuples, which cost 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 SourceName = Literal["memory", "sessions"]
 SearchMode = Literal["hybrid", "semantic", "keyword"]
@@ -22,6 +23,38 @@ Category = Literal["preference", "fact", "decision", "entity", "other"]  # of a 
 def hash_text(text: str) -> str:
     """Return the SHA-256 of `text`, in hex: the identity of everything that is content."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Citation(NamedTuple):
+    """Lines of a file as every surface writes them: `memory/x.md#L5-L9`, or `memory/x.md#L5` for a single line."""
+
+    path: str
+    first_line: int | None = None  # 1-based; None: the file as a whole
+    last_line: int | None = None  # inclusive
+
+    def __str__(self) -> str:
+        if self.first_line is None:
+            return self.path
+        last = self.first_line if self.last_line is None else self.last_line
+        return f"{self.path}#L{self.first_line}" + ("" if last == self.first_line else f"-L{last}")
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return what a path or a citation names; no file of a memory has a name that ends like a citation."""
+        found = _CITED.fullmatch(text)
+        if found is None:
+            return cls(text)
+        ends = sorted((int(found["first"]), int(found["last"] or found["first"])))
+        return cls(found["path"], *ends)
+
+    def lines_to_read(self, first_line: int = 1, lines: int | None = None) -> tuple[int, int | None]:
+        """Return the first line and how many to read; what the caller asks for counts more than what is cited."""
+        if self.first_line is None or first_line != 1 or lines is not None:
+            return first_line, lines
+        return self.first_line, (self.last_line or self.first_line) - self.first_line + 1
+
+
+_CITED = re.compile(r"(?P<path>.+)#L(?P<first>[1-9]\d{0,8})(?:-L?(?P<last>[1-9]\d{0,8}))?", re.DOTALL | re.ASCII)
 
 
 # --- sources -> chunking -----------------------------------------------------------------------
@@ -52,6 +85,18 @@ class Listing:
 
     files: tuple[FileStamp, ...]
     problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Uncovered:
+    """How many Markdown files of a workspace are not part of its memory."""
+
+    count: int
+    complete: bool = True  # False: counting was given up, and there are more
+
+    def __str__(self) -> str:
+        files = f"{self.count:,} Markdown file{'' if self.count == 1 else 's'}"
+        return files if self.complete else f"more than {files}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +204,14 @@ class StoredChunk:
     turn: int = 0  # which message of a conversation, 1-based; 0 in notes
     parts: int = 1  # chunks that its message, its entry, or its note, is cut into
     label: EntryLabel | None = None  # of the remembered entry that it is, or is a part of
+
+
+class EntryChunk(NamedTuple):
+    """A chunk that a remembered entry is, or is a part of."""
+
+    entry: str  # its id
+    path: str
+    chunk_id: int
 
 
 class ChunkPlace(NamedTuple):
@@ -280,6 +333,17 @@ class Hit:
     entry: str | None = None  # id of the remembered entry that it is; None in other text
     category: Category | None = None  # of that entry
     importance: int | None = None  # of that entry, 1 to 10
+    replaces: tuple[EntryPlace, ...] = ()  # older entries that this one replaced, as far as they are still there
+    replaced_by: EntryPlace | None = None  # the newest entry that stands in the place of this one
+    dated: date | None = None  # the day that it is about: of the entry, of a heading or of the note; None: undated
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPlace:
+    """Where a remembered entry stands."""
+
+    entry: str  # its id
+    citation: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +389,37 @@ class NoteText:
     line_count: int
     truncated: bool
     next_first_line: int | None  # where to go on; None at the end of the file
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A remembered entry, a note or a conversation, as `list` and `history` show it."""
+
+    kind: Literal["entry", "note", "conversation"]
+    path: str
+    citation: str  # path#L5-L9 of an entry, else the path
+    text: str  # all of an entry; the title or first line of a note or conversation
+    when: datetime  # an entry: remembered; a note: its day, else its last change; a conversation: its last change
+    source: SourceName
+    first_line: int | None = None  # of an entry, 1-based
+    last_line: int | None = None
+    entry: str | None = None  # id of an entry
+    author: str | None = None  # of an entry
+    origin: str | None = None  # of an entry: where it was remembered, such as "the command line"
+    category: Category | None = None  # of an entry
+    importance: int | None = None  # of an entry, 1 to 10
+    replaces: tuple[str, ...] = ()  # ids of older entries
+    replaced_by: str | None = None  # id of the newer entry
+    replaced_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryList:
+    """What a memory holds, the newest first."""
+
+    items: tuple[Listed, ...]
+    total: int  # how many there are without the limit
+    problems: tuple[Problem, ...] = ()  # what could not be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -591,6 +686,7 @@ class KnownAlready:
     text: str
     likeness: float  # share of words in common, 0 to 1
     same: bool  # states the same, so the text was not written again
+    differs: bool = False  # gives the same subject another value, as far as words tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -603,6 +699,7 @@ class Remembered:
     last_line: int | None = None
     citation: str = ""  # path#L5-L7 of the new entry's text, or where it was known
     entry: str = ""  # the short id of the new entry; empty when nothing was written
+    replaced: EntryPlace | None = None  # the older entry that is marked as replaced by it
     known: tuple[KnownAlready, ...] = ()  # the same or similar statements, the most similar first
     redacted: tuple[str, ...] = ()  # kinds of secrets that were redacted
     kept: tuple[str, ...] = ()  # kinds of secrets that were written as they are, because it was asked for

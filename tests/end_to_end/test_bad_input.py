@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from notewell import Memory, NoteNotFoundError, PathRefusedError, SearchAnswer
+from notewell import Citation, Memory, NoteNotFoundError, PathRefusedError, SearchAnswer
 
 # --- queries ------------------------------------------------------------------------------------
 
@@ -266,7 +266,7 @@ def test_every_escape_is_refused_with_one_and_the_same_error(fortress):
         for path in escapes(fortress):
             with pytest.raises(PathRefusedError) as refused:
                 memory.get(path)
-            assert refused.value.message == f"not a memory file: {path!r}"
+            assert refused.value.message == f"not a memory file: {Citation.parse(path).path!r}"
             assert "secret content" not in refused.value.message + refused.value.hint
 
 

@@ -61,7 +61,7 @@ MASKS = (
     (re.compile(r"corrupt-\d{8}T\d+Z"), "corrupt-#"),
     (re.compile(r" in [\d.]+s$"), " in #s"),
 )
-PROGRESS = re.compile(r"(embedding chunks|reading notes|waiting for batch jobs): [\d,]+ of [\d,]+")
+PROGRESS = re.compile(r"(embedding chunks|reading notes|waiting for batch jobs): [\d,]+ of [\d,]+.*")
 DECIMAL = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.])")
 VARYING_KEYS = {"seconds", "bytes", "indexBytes"}
 

@@ -75,6 +75,10 @@ def note_not_found(world):
     return world.notewell("get", "memory/none.md", "-w", world.workspace, "--json")
 
 
+def entry_not_found(world):
+    return world.notewell("history", "zzzz", "-w", world.workspace, "--json")
+
+
 def note_unreadable(world):
     with with_mode(0, world.workspace / "MEMORY.md"):
         done = as_plain_user("get", "MEMORY.md", "-w", world.workspace, "--json")
@@ -233,6 +237,7 @@ PROVOCATIONS = {
     errors.NoteNotFoundError: Provocation(
         note_not_found, 1, "no such note: 'memory/none.md'", "search for its content"
     ),
+    errors.EntryNotFoundError: Provocation(entry_not_found, 1, "no remembered entry: 'zzzz'", "`notewell list`"),
     errors.NoteUnreadableError: Provocation(
         note_unreadable, 1, "cannot read 'MEMORY.md'", "the permissions of the file"
     ),

@@ -72,6 +72,20 @@ def test_create_edit_rename_and_delete_are_seen(watched, workspace, tmp_path):
     assert contents_of(watched) == fresh_contents(workspace, tmp_path / "fresh")
 
 
+def test_included_notes_are_seen_and_ignored_ones_are_not(workspace, monkeypatch):
+    monkeypatch.setattr(watch, "POLL_EVERY_S", 0.1)
+    (workspace / ".gitignore").write_text("build/\n", encoding="utf-8")
+    with Memory.open(workspace, provider="none", include=["**/*.md"], sync__watch_debounce_ms=50) as memory:
+        memory.watch()
+        until(memory, lambda paths: len(paths) == 7)
+        for path in ("build/x.md", "docs/deep/new.md", "AGENTS.md"):
+            (workspace / path).parent.mkdir(parents=True, exist_ok=True)
+            (workspace / path).write_text("# New\n\nAbout a quokka.\n", encoding="utf-8")
+        until(memory, lambda paths: "docs/deep/new.md" in paths)
+        shutil.rmtree(workspace / "docs")
+        until(memory, lambda paths: len(paths) == 7)
+
+
 def test_whole_folders_come_and_go(watched, workspace):
     until(watched, lambda paths: len(paths) == 7)
     aside = workspace.parent / "aside"

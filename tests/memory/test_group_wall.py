@@ -131,7 +131,7 @@ def compared(outcome: object, folder: Path) -> str:
     text = re.sub(
         r"\"[a-z_]*(?:_at|A[tT])\": \d+|\d{4}-\d\d-\d\dT[\d:.+Z]*|\d{13,}|\"id\": \"[0-9a-f]{12}\"", "_", text
     )
-    text = re.sub(r"\"entry\": \"[a-z0-9]{8}\"", "_", text)
+    text = re.sub(r"\"entry\": \"[a-z0-9]{8}\"|datetime\.datetime\([^)]*\)[^)]*\)+", "_", text)
     # Scores depend a little on the mean length of all texts; see the test of guessed words.
     return re.sub(r"-?\d+(?:\.\d+)?e-\d+|-?\d+\.\d+", "_", text)
 
@@ -220,11 +220,20 @@ CALLS = {
         lambda memory: memory.files("memory"),
     ],
     "get": [*(lambda memory, path=path: memory.get(path) for path in HIDDEN_PATHS)],
+    "list": [
+        Memory.list,
+        lambda memory: memory.list(source="sessions"),
+        lambda memory: memory.list(by="main", limit=50),
+        *(lambda memory, path=path: memory.list(path=path) for path in HIDDEN_PATHS),
+    ],
+    "timeline": [*(lambda memory, word=word: memory.timeline(word, min_score=0.0) for word in WORDS)],
+    "history": [*(lambda memory, path=path: memory.history(f"{path}#L3") for path in HIDDEN_PATHS)],
     "session_context": [
         lambda memory: memory.session_context(today=date(2026, 11, 3)).report(),
         lambda memory: memory.session_context(today=date(2026, 11, 2)).text,
         lambda memory: memory.session_context(chat="direct"),
     ],
+    "uncovered": [Memory.uncovered],
     "unsearched_conversations": [Memory.unsearched_conversations],
     "status": [Memory.status, lambda memory: memory.status(deep=True)],
     "doctor": [Memory.doctor, lambda memory: memory.doctor(fix=True)],
@@ -329,6 +338,9 @@ SURFACES = {
     "async": [lambda memory: asyncio.run(asked_async(memory))],
     "command search": [command("search", word, "--json", "--min-score", "0") for word in WORDS],
     "command get": [command("get", path, "--json") for path in HIDDEN_PATHS],
+    "command list": [command("list", "--json"), command("list", "--path", "memory/private")],
+    "command timeline": [command("timeline", "harbour", "--json")],
+    "command history": [command("history", "MEMORY.md#L3")],
     "command prompt": [command("prompt")],
 }
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from evals.subject_pairs import HELD_OUT, PAIRS, load_pairs, measure
 
-from notewell.memory.remember import most_similar, similar_statements
+from notewell.memory.statements import most_similar, similar_statements
 
 
 @pytest.mark.parametrize(
@@ -72,3 +73,28 @@ def test_only_the_bullet_of_a_line_is_left_out():
 def test_each_place_is_told_once():
     found = similar_statements("a fact about boats", "memory/x.md", "a fact about boats\n")
     assert len(most_similar([*found, *found], 5)) == 1
+
+
+def test_another_value_for_the_same_subject_is_right_nine_times_out_of_ten():
+    for file in (PAIRS, HELD_OUT):
+        figures = measure(load_pairs(file))
+        assert figures.precision >= 0.9
+        assert figures.recall >= 0.7
+    assert len(load_pairs()) == 50
+
+
+def test_remember_reports_similar_statements_and_other_values(tmp_path, capsys):
+    from notewell.cli.main import run
+
+    def remember(text: str) -> str:
+        assert run(["remember", text, "--to", "memory/a.md", "-w", str(tmp_path), "--set", "provider=none"]) == 0
+        return capsys.readouterr().out
+
+    (tmp_path / "memory").mkdir()
+    remember("The guest wifi is heron-guest.")
+    told = remember("The guest wifi is osprey-guest.")
+    assert "same subject, different value: memory/a.md#L3  The guest wifi is heron-guest." in told
+    told = remember("The guest wifi in the garden house is slow.")
+    assert "different value" not in told
+    told = remember("The guest wifi in the garden house is not slow at night.")
+    assert "similar: memory/a.md#L9" in told

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notewell.search.snippets import SNIPPET_CHARS, cite, joined_groups, lines_text, make_snippet
-from notewell.types import StoredChunk
+from notewell.search.snippets import SNIPPET_CHARS, joined_groups, lines_text, make_snippet
+from notewell.types import Citation, StoredChunk
 
 
 def test_a_short_text_is_shown_whole():
@@ -111,4 +111,10 @@ def test_what_does_not_fit_together_has_no_common_text(chunks):
 
 @pytest.mark.parametrize(("last_line", "citation"), [(9, "memory/x.md#L5-L9"), (5, "memory/x.md#L5")])
 def test_citations(last_line, citation):
-    assert cite("memory/x.md", 5, last_line) == citation
+    assert str(Citation("memory/x.md", 5, last_line)) == citation
+    assert Citation.parse(citation) == ("memory/x.md", 5, last_line)
+
+
+@pytest.mark.parametrize("path", ["memory/x.md", "memory/c#L.md", "memory/x.md#L0", "memory/x.md#L5-", "#L5", "x#l5"])
+def test_what_is_no_citation_is_a_path(path):
+    assert Citation.parse(path) == (path, None, None)

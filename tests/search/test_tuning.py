@@ -19,6 +19,7 @@ CALENDAR = {  # days of a month, months of a year, digits of a date
 COUNTING = {0, 1, -1, 2}  # first, last, both
 
 REASONS = {
+    "replaced.py": {100: "steps from an entry to the newest one; more are a circle"},
     "rerankers.py": {10.0: "seconds that a reranking provider may take"},
     "dates/filters.py": {
         3: "ways to write a day",

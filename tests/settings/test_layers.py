@@ -88,6 +88,7 @@ DOCUMENTED_DEFAULTS = {
     "query.rerank.api_key": "",
     "query.rerank.candidates": 20,
     "query.rerank.weight": 0.7,
+    "include": None,
     "sessions.paths": (),
     "sessions.offer": True,
     "redaction.notes": False,

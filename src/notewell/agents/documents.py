@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         Hit,
         IndexPreview,
         IndexReport,
+        Listed,
+        MemoryList,
         NoteText,
         Remembered,
         SearchAnswer,
@@ -43,6 +45,13 @@ def search_document(answer: SearchAnswer) -> Json:
     }
 
 
+def timeline_document(answer: SearchAnswer) -> Json:
+    """Return a search answer by date; each hit has its date."""
+    dates = (hit.dated.isoformat() if hit.dated else None for hit in answer.hits)
+    document = search_document(answer)
+    return document | {"hits": [{"date": day} | hit for day, hit in zip(dates, document["hits"], strict=True)]}
+
+
 def fallback_document(fallback: Fallback | None) -> Json | None:
     """Return what was to be used and why it was not; None when nothing fell back."""
     return {"from": fallback.instead_of, "reason": fallback.reason} if fallback else None
@@ -66,6 +75,10 @@ def hit_document(hit: Hit) -> Json:
         document["relevance"] = hit.relevance
     if hit.entry is not None:
         document |= {"entry": hit.entry, "category": hit.category, "importance": hit.importance}
+    if hit.replaces:
+        document["replaces"] = [asdict(place) for place in hit.replaces]
+    if hit.replaced_by:
+        document["replacedBy"] = asdict(hit.replaced_by)
     return document if hit.explanation is None else document | {"explanation": dict(hit.explanation)}
 
 
@@ -78,6 +91,41 @@ def note_document(note: NoteText) -> Json:
         "lines": note.line_count,
         "truncated": note.truncated,
         "nextFrom": note.next_first_line,
+    }
+
+
+def listed_document(item: Listed) -> Json:
+    """Return an entry, a note or a conversation of a list; what only entries have is left out of the others."""
+    document = {
+        "kind": item.kind,
+        "path": item.path,
+        "citation": item.citation,
+        "text": item.text,
+        "when": item.when.isoformat(timespec="seconds"),
+        "source": item.source,
+    }
+    if item.kind != "entry":
+        return document
+    return document | {
+        "startLine": item.first_line,
+        "endLine": item.last_line,
+        "entry": item.entry,
+        "author": item.author,
+        "origin": item.origin,
+        "category": item.category,
+        "importance": item.importance,
+        "replaces": list(item.replaces),
+        "replacedBy": item.replaced_by,
+        "replacedAt": item.replaced_at.isoformat(timespec="seconds") if item.replaced_at else None,
+    }
+
+
+def list_document(found: MemoryList) -> Json:
+    """Return what a memory holds."""
+    return {
+        "items": [listed_document(item) for item in found.items],
+        "total": found.total,
+        "problems": [asdict(problem) for problem in found.problems],
     }
 
 
@@ -95,6 +143,7 @@ def remembered_document(done: Remembered) -> Json:
         "endLine": done.last_line,
         "citation": done.citation,
         "entry": done.entry or None,
+        "replaced": asdict(done.replaced) if done.replaced else None,
         "known": [asdict(known) for known in done.known],
         "redacted": list(done.redacted),
         "kept": list(done.kept),

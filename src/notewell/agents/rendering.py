@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
         Hit,
         IndexPreview,
         IndexReport,
+        Listed,
+        MemoryList,
         Remembered,
         SearchAnswer,
         Status,
@@ -26,6 +30,12 @@ if TYPE_CHECKING:
 
     Style = Callable[[str], str]
 
+SHORT_WIDTH = 120  # columns of a hit in one line, where there is no terminal
+LEAST_TEXT = 20  # columns that text gets, however narrow the terminal and deep the indent
+_LEAD = re.compile(r"\s*(?:(?:[-*+>]|\d{1,3}[.)])\s+)*")
+_BREAK = re.compile(r"\s+|(?<=[\u3000-\u9fff\uac00-\ud7af\uff00-\uffef])(?=[^\s、。，．！？」』）])")
+
+MAX_FIRST_LINE = 90  # characters of an entry in a list
 MAX_TITLE = 48  # characters in a list of sessions, whose lines also show an id, a time and a count
 
 
@@ -33,19 +43,178 @@ def _plain(text: str) -> str:
     return text
 
 
-def search_lines(answer: SearchAnswer, *, strong: Style = _plain, faint: Style = _plain) -> Iterator[str]:
-    """Yield each hit: its citation, score and snippet."""
+def search_lines(
+    answer: SearchAnswer,
+    *,
+    strong: Style = _plain,
+    faint: Style = _plain,
+    marked: Style | None = None,
+    width: int | None = None,
+    short: bool = False,
+) -> Iterator[str]:
+    """Yield each hit: its citation, score and snippet, or with `short` one line of it.
+
+    `marked` styles the words of the query; `width` is that of a terminal, where long lines continue below their indent.
+    """
     if not answer.hits:
         yield "no hits"
     for number, hit in enumerate(answer.hits, start=1):
+        about = [f"{_score(hit)} {hit.found_by}"]
+        if short:
+            yield _one_line(hit, answer.query, strong=strong, faint=faint, marked=marked, width=width)
+            continue
         if number > 1:
             yield ""
-        label = f", {hit.category}, importance {hit.importance}" if hit.category else ""
-        yield f"{strong(hit.citation)}  {faint(f'{_score(hit)} {hit.found_by}{label}')}"
+        if hit.category:
+            about.append(f"{hit.category}, importance {hit.importance}")
+        if hit.replaces:
+            about.append(f"replaces {', '.join(place.citation for place in hit.replaces)}")
+        if hit.replaced_by:
+            about.append(f"replaced by {hit.replaced_by.citation}")
+        yield f"{strong(hit.citation)}  {faint(', '.join(about))}"
         for line in hit.snippet.split("\n"):
-            yield f"  {line}".rstrip()
+            yield from _marked_lines(f"  {line}".rstrip(), answer.query, marked, width)
         if hit.explanation is not None:
             yield "  " + faint(" ".join(f"{name}={value}" for name, value in hit.explanation.items()))
+
+
+def timeline_lines(
+    answer: SearchAnswer,
+    *,
+    strong: Style = _plain,
+    faint: Style = _plain,
+    marked: Style | None = None,
+    width: int | None = None,
+) -> Iterator[str]:
+    """Yield one line per hit: its day, where it is, and what it says."""
+    if not answer.hits:
+        yield "no hits"
+    for hit in answer.hits:
+        day = f"{hit.dated.isoformat() if hit.dated else 'undated':10}  "
+        room = (width or SHORT_WIDTH) - len(day)
+        yield day + _one_line(hit, answer.query, strong=strong, faint=faint, marked=marked, width=room)
+
+
+def _one_line(hit: Hit, query: str, *, strong: Style, faint: Style, marked: Style | None, width: int | None) -> str:
+    """Return a hit in one line: where it is, and the line of it that has the most words of the query."""
+    from notewell.search.snippets import ELLIPSIS, matched_spans
+
+    lines = [line.strip() for line in hit.snippet.split("\n") if line.strip() not in {"", ELLIPSIS}]
+    best = max(lines, key=lambda line: (len(matched_spans(line, query)), line[:1] != "#"), default="")
+    lead = f"{hit.citation}  {hit.score:.2f}  "
+    room = max((width or SHORT_WIDTH) - cell_width(lead), LEAST_TEXT)
+    spans = matched_spans(best, query)
+    if spans and cell_width(best[: spans[0][1]]) > room:  # what matches is to be seen
+        best = ELLIPSIS + best[max(0, spans[0][0] - room // 3) :]
+    best = _shortened(best, room)
+    text = "".join(_marked_lines(best, query, marked, None))
+    return f"{strong(hit.citation)}  {faint(f'{hit.score:.2f}')}  {text}"
+
+
+def _marked_lines(line: str, query: str, marked: Style | None, width: int | None) -> Iterator[str]:
+    """Yield a line in pieces that fit, the later ones below its indent, with the words of the query marked."""
+    spans: Sequence[tuple[int, int]] = ()
+    if marked:
+        from notewell.search.snippets import matched_spans
+
+        spans = matched_spans(line, query)
+    indent = " " * _hanging(line) if width and width - _hanging(line) >= LEAST_TEXT else ""
+    for number, (start, stop) in enumerate(wrapped(line, width, len(indent)) if width else [(0, len(line))]):
+        shown, at = indent if number else "", start
+        for span in spans:
+            first, last = max(span[0], at), min(span[1], stop)
+            if first < last and marked:
+                shown += line[at:first] + marked(line[first:last])
+                at = last
+        yield shown + line[at:stop]
+
+
+# --- the width of text ---------------------------------------------------------------------------
+
+
+def wrapped(line: str, width: int, indent: int) -> Iterator[tuple[int, int]]:
+    """Yield the pieces of a line that fit into a width, as half-open spans; those after the first are indented.
+
+    Lines break at blanks, between characters of scripts that have none, and elsewhere only where nothing else fits.
+    """
+    start, room = 0, width
+    while cell_width(line[start:]) > room:
+        most = start + max(fitting(line[start:], room), 1)
+        breaks = [
+            found.end() for found in _BREAK.finditer(line, start + 1) if found.start() <= most and found.end() > start
+        ]
+        stop = breaks[-1] if breaks and not line[start : breaks[-1]].isspace() else most
+        yield start, start + len(line[start:stop].rstrip())
+        start, room = stop, width - indent
+    if line[start:] or not start:
+        yield start, len(line)
+
+
+def cell_width(text: str) -> int:
+    """Return how many columns of a terminal a text takes: wide characters take two, marks above others none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
+        for char in text
+    )
+
+
+def fitting(text: str, width: int) -> int:
+    """Return how many characters at the beginning of a text fit into a width."""
+    used = 0
+    for count, char in enumerate(text):
+        used += cell_width(char)
+        if used > width:
+            return count
+    return len(text)
+
+
+def _hanging(line: str) -> int:
+    """Return the column in which the text of a line begins: behind its indent and the mark of a list."""
+    found = _LEAD.match(line)
+    return len(found[0]) if found else 0
+
+
+def list_lines(
+    found: MemoryList, *, strong: Style = _plain, faint: Style = _plain, width: int | None = None
+) -> Iterator[str]:
+    """Yield one line per entry, note or conversation: its day, its citation and how it begins."""
+    if not found.items:
+        yield "nothing found"
+    for item in found.items:
+        about = " ".join(filter(None, (item.entry, item.author and f"by {item.author}", _standing(item))))
+        about = f"  ({about})" if about else ""
+        taken = cell_width(f"0000-00-00  {item.citation}  {about}")
+        text = _shortened(item.text.split("\n", 1)[0], max(width - taken, LEAST_TEXT) if width else MAX_FIRST_LINE)
+        yield f"{item.when:%Y-%m-%d}  {strong(item.citation)}  {text}{faint(about)}"
+    if found.total > len(found.items):
+        yield faint(f"{len(found.items):,} of {found.total:,} shown; see more with --limit")
+
+
+def history_lines(
+    entries: Iterable[Listed], *, strong: Style = _plain, faint: Style = _plain, width: int | None = None
+) -> Iterator[str]:
+    """Yield every entry whole, with its author, its time and what became of it."""
+    for number, item in enumerate(entries):
+        if number:
+            yield ""
+        made = (item.author and f"by {item.author}", item.origin and f"from {item.origin}", _standing(item))
+        about = ", ".join(filter(None, (item.entry, f"{item.when:%Y-%m-%d %H:%M}", *made)))
+        yield f"{strong(item.citation)}  {faint(about)}"
+        for line in item.text.split("\n"):
+            yield from _marked_lines(f"  {line}".rstrip(), "", None, width)
+
+
+def _standing(item: Listed) -> str:
+    if item.replaced_by:
+        return f"replaced{f' {item.replaced_at:%Y-%m-%d}' if item.replaced_at else ''} by {item.replaced_by}"
+    return f"replaces {', '.join(item.replaces)}" if item.replaces else ""
+
+
+def _shortened(text: str, most: int) -> str:
+    """Return a text cut to fit into a number of columns."""
+    return text if cell_width(text) <= most else f"{text[: fitting(text, most - 1)].rstrip()}…"
 
 
 def report_lines(report: IndexReport) -> Iterator[str]:
@@ -81,7 +250,7 @@ def preview_lines(preview: IndexPreview) -> Iterator[str]:
     known = f" ({preview.known / preview.chunks:.0%})" if preview.chunks else ""
     yield (
         f"{len(preview.added):,} new, {len(preview.changed):,} changed, {len(preview.removed):,} removed, "
-        f"{preview.unchanged:,} unchanged; {preview.chunks:,} chunks, about {preview.tokens:,} tokens, "
+        f"{preview.unchanged:,} unchanged; {_count(preview.chunks, 'chunk')}, about {preview.tokens:,} tokens, "
         f"{preview.known:,} already embedded{known}"
     )
     if preview.cost:
@@ -90,7 +259,7 @@ def preview_lines(preview: IndexPreview) -> Iterator[str]:
 
 def cost_line(cost: CostEstimate, texts: int) -> str:
     """Return what embedding would cost, and the basis of the price."""
-    work = f"to embed: {texts:,} texts, about {cost.tokens:,} tokens, with {cost.provider}/{cost.model}"
+    work = f"to embed: {_count(texts, 'text')}, about {cost.tokens:,} tokens, with {cost.provider}/{cost.model}"
     if cost.usd is None:
         return f"{work}; price: unknown ({cost.basis})"
     cheaper = cost.batch_usd is not None and cost.batch_usd < cost.usd
@@ -150,9 +319,11 @@ def _score(hit: Hit) -> str:
 
 def remembered_lines(done: Remembered) -> Iterator[str]:
     """Yield where a text was written or is already known, and similar entries."""
-    yield f"{done.citation}  {'written' if done.written else 'already known, not written again'}"
+    replaced = f", replaces {done.replaced.citation}" if done.replaced else ""
+    yield f"{done.citation}  {'written' if done.written else 'already known, not written again'}{replaced}"
     for known in done.known:
-        yield f"  {'same' if known.same else 'similar'}: {known.citation}  {known.text}"
+        how = "same" if known.same else "same subject, different value" if known.differs else "similar"
+        yield f"  {how}: {known.citation}  {known.text}"
 
 
 def forget_lines(report: ForgetReport) -> Iterator[str]:

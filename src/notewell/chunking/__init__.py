@@ -8,6 +8,7 @@ from typing import Literal
 from notewell.chunking.dialogue import chunk_dialogue, chunk_message
 from notewell.chunking.lines import chunk_lines
 from notewell.chunking.markdown import chunk_markdown
+from notewell.settings.workspace import TEMPLATE
 from notewell.text.entries import find_entries, without_comments
 from notewell.types import Chunk, Document
 
@@ -21,7 +22,7 @@ __all__ = [
     "chunk_message",
 ]
 
-CHUNKING_VERSION = 4  # raised whenever a document could give other chunks: indexes of another version are rebuilt
+CHUNKING_VERSION = 5  # raised whenever a document could give other chunks: indexes of another version are rebuilt
 
 ChunkingStyle = Literal["markdown", "lines"]
 _STYLES = {"markdown": chunk_markdown, "lines": chunk_lines}
@@ -38,4 +39,6 @@ def chunk_document(document: Document, *, style: ChunkingStyle, tokens: int, ove
     found = find_entries(document.text, body_first_line=document.body_first_line)
     if found.comment_lines:
         document = replace(document, text=without_comments(document.text, found))
+    if document.text.startswith(TEMPLATE):  # nobody has to find what `init` writes
+        document = replace(document, text="\n" * TEMPLATE.count("\n") + document.text[len(TEMPLATE) :])
     return _STYLES[style](document, tokens=tokens, overlap=overlap, entries=found.entries)

@@ -21,6 +21,9 @@ COMMANDS = {  # name -> function below notewell.cli; its module is imported only
     "index": "indexing:index",
     "search": "reading:search",
     "get": "reading:get",
+    "list": "reading:list_",
+    "timeline": "reading:timeline",
+    "history": "reading:history",
     "remember": "writing:remember",
     "forget": "writing:forget",
     "sessions": "sessions:sessions",
@@ -53,6 +56,12 @@ class LazyGroup(click.Group):
         command = resolve_name(f"notewell.cli.{COMMANDS[cmd_name]}")
         assert isinstance(command, click.Command)
         return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Let `notewell`, `notewell help` and `notewell help COMMAND` ask for help."""
+        if not args or args[0] == "help":
+            args = [*args[1:], "--help"]
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -1,16 +1,24 @@
-"""The commands that read the memory: search, get and status."""
+"""The commands that read the memory: search, get, list, timeline, history and status."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 import click
 
-from notewell.agents.documents import note_document, search_document, status_document
-from notewell.agents.rendering import search_lines, status_lines
+from notewell.agents.documents import (
+    list_document,
+    listed_document,
+    note_document,
+    search_document,
+    status_document,
+    timeline_document,
+)
+from notewell.agents.rendering import history_lines, list_lines, search_lines, status_lines, timeline_lines
 from notewell.cli.options import Chosen, common_options, listener_options, search_options
-from notewell.cli.terminal import print_notes
+from notewell.cli.terminal import print_notes, print_problems, terminal_style, word_style
+from notewell.types import Category
 
 if TYPE_CHECKING:
     from notewell.search.options import SearchOptions
@@ -18,18 +26,22 @@ if TYPE_CHECKING:
 
 
 @click.command("search", epilog="Example: notewell search 'who looks after the garden?' --limit 3")
-@click.argument("query")
+@click.argument("words", nargs=-1, required=True, metavar="QUERY...")
+@click.option("--short", is_flag=True, help="Print one line per result.")
 @search_options
 @common_options
-def search(query: str, *, chosen: Chosen, **options: Unpack[SearchOptions]) -> None:
-    """Search the memory for QUERY. New and changed notes are indexed first."""
+def search(words: tuple[str, ...], *, short: bool, chosen: Chosen, **options: Unpack[SearchOptions]) -> None:
+    """Search the memory for QUERY. New and changed notes are indexed first.
+
+    QUERY may be several words without quotes.
+    """
+    query = " ".join(words)
     mode = options.get("mode")
     if options.get("keyword_only") and mode not in {None, "keyword"}:
         raise click.UsageError(f"--keyword-only contradicts --mode {mode}: leave one of them out.")
     with chosen.memory() as memory:
         answer = memory.search(query, **options)
-    bold, dim = (lambda text: click.style(text, bold=True)), (lambda text: click.style(text, dim=True))
-    chosen.print(search_document(answer), search_lines(answer, strong=bold, faint=dim))
+    chosen.print(search_document(answer), search_lines(answer, **terminal_style(), marked=word_style(), short=short))
     if not chosen.as_json:
         print_notes(answer.notes)
 
@@ -43,12 +55,59 @@ def search(query: str, *, chosen: Chosen, **options: Unpack[SearchOptions]) -> N
 def get(
     path: str, *, first_line: int, lines: int | None, chat: Chat | None, session: str | None, chosen: Chosen
 ) -> None:
-    """Print lines of the memory file PATH, as `search` cites it. Paths outside the memory are refused."""
+    """Print lines of the memory file PATH, or the lines that a citation such as memory/a.md#L8-L10 names.
+
+    Paths outside the memory are refused.
+    """
     with chosen.memory() as memory:
         note = memory.get(path, first_line=first_line, lines=lines, chat=chat, session=session)
     chosen.print(note_document(note), [note.text] if note.line_count else [])
     if note.truncated and note.next_first_line and not chosen.as_json:
         print_notes([f"there is more: notewell get {note.path} --from {note.next_first_line}"])
+
+
+@click.command("list", epilog="Example: notewell list --since 'last week' --by main")
+@click.option("--since", metavar="DAY", help="Only what is of that day or later: 2026-03-01, 2026-03, 'last week'.")
+@click.option("--until", metavar="DAY", help="Only what is of that day or earlier.")
+@click.option("--source", type=click.Choice(["all", "memory", "sessions"]), help="Only notes, or only conversations.")
+@click.option("--path", metavar="PATH", help="Only this file or folder, or files matching a pattern.")
+@click.option("--by", metavar="NAME", help="Only entries of this author.")
+@click.option("--category", type=click.Choice(get_args(Category)), help="Only entries of this category.")
+@click.option("--limit", "-n", type=int, default=20, show_default=True, metavar="N", help="Maximum number of lines.")
+@listener_options
+@common_options
+def list_(*, chosen: Chosen, **options: Any) -> int:
+    """List remembered entries, notes and conversations, the newest first."""
+    with chosen.memory() as memory:
+        found = memory.list(**options)
+    chosen.print(list_document(found), list_lines(found, **terminal_style()))
+    if not chosen.as_json:
+        print_problems(found.problems)
+    return 1 if found.problems else 0
+
+
+@click.command("timeline", epilog="Example: notewell timeline the boiler")
+@click.argument("words", nargs=-1, required=True, metavar="TOPIC...")
+@search_options
+@common_options
+def timeline(words: tuple[str, ...], *, chosen: Chosen, **options: Unpack[SearchOptions]) -> None:
+    """Show what a search for TOPIC finds by date, the oldest first. The options are those of `search`."""
+    with chosen.memory() as memory:
+        answer = memory.timeline(" ".join(words), **options)
+    chosen.print(timeline_document(answer), timeline_lines(answer, **terminal_style(), marked=word_style()))
+    if not chosen.as_json:
+        print_notes(answer.notes)
+
+
+@click.command("history", epilog="Example: notewell history k3f9a2qx")
+@click.argument("entry")
+@listener_options
+@common_options
+def history(entry: str, *, chat: Chat | None, session: str | None, chosen: Chosen) -> None:
+    """Show the remembered entry ENTRY, an id or a citation, with all that it replaced."""
+    with chosen.memory() as memory:
+        found = memory.history(entry, chat=chat, session=session)
+    chosen.print({"entries": [listed_document(item) for item in found]}, history_lines(found, **terminal_style()))
 
 
 @click.command("status", epilog="Example: notewell status --json")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 
     from notewell import NotewellError, Problem, Progress
     from notewell.agents.documents import Json
+    from notewell.agents.rendering import Style
     from notewell.types import ProgressCallback
 
 QUIET_S = 1.0  # work that takes less shows no progress
@@ -38,6 +42,25 @@ def print_lines(lines: Iterable[str]) -> None:
     """Print lines of data."""
     for line in lines:
         click.echo(line)
+
+
+def terminal_style() -> dict[str, Any]:
+    """Return how text for people is shown: with styles and the width of the terminal, if stdout is one."""
+    if not sys.stdout.isatty():
+        return {}
+    width = shutil.get_terminal_size().columns
+    if os.environ.get("NO_COLOR"):
+        return {"width": width}
+    return {
+        "strong": partial(click.style, bold=True),
+        "faint": partial(click.style, dim=True),
+        "width": width,
+    }
+
+
+def word_style() -> Style | None:
+    """Return how words that match are shown: as `grep` shows them, on a terminal."""
+    return partial(click.style, fg="red", bold=True) if "strong" in terminal_style() else None
 
 
 def print_notes(notes: Iterable[str]) -> None:
@@ -68,14 +91,27 @@ def shown_progress() -> Iterator[ProgressCallback]:
 @contextmanager
 def _lines() -> Iterator[ProgressCallback]:
     shown_at = time.monotonic() + QUIET_S - LINE_EVERY_S
+    begun: dict[str, tuple[float, int]] = {}  # when each stage was first heard of, and how much was done then
 
     def show(progress: Progress) -> None:
         nonlocal shown_at
-        if time.monotonic() - shown_at >= LINE_EVERY_S:
-            shown_at = time.monotonic()
-            click.echo(f"{LABELS[progress.stage]}: {progress.done:,} of {progress.total:,}", err=True)
+        now = time.monotonic()
+        since, before = begun.setdefault(progress.stage, (now, progress.done))
+        if now - shown_at >= LINE_EVERY_S:
+            shown_at = now
+            pace = _pace(progress.done - before, now - since, progress.total - progress.done)
+            click.echo(f"{LABELS[progress.stage]}: {progress.done:,} of {progress.total:,}{pace}", err=True)
 
     yield show
+
+
+def _pace(done: int, seconds: float, left: int) -> str:
+    """Return how fast it goes and how long it will take, once that can be told."""
+    if done < 1 or seconds < QUIET_S / 2:
+        return ""
+    rate = done / seconds
+    minutes, rest = divmod(round(left / rate), 60)
+    return f", {rate:,.1f} a second, {f'{minutes} min ' if minutes else ''}{rest} s left"
 
 
 @contextmanager

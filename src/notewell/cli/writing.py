@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import get_args
@@ -14,29 +16,64 @@ from notewell.agents.documents import forget_document, remembered_document
 from notewell.agents.rendering import forget_lines, remembered_lines
 from notewell.cli.options import Chosen, common_options
 from notewell.cli.terminal import print_json, print_lines, print_notes, print_problems
-from notewell.settings.workspace import create_workspace, expanded
+from notewell.settings.workspace import EVERY_NOTE, create_workspace, expanded, write_include
 from notewell.types import Category
 
 
-@click.command("init", epilog="Example: notewell init ~/notes")
+@click.command("init", epilog="Example: notewell init ~/notes --yes")
 @click.argument("path", default=".", type=click.Path(path_type=Path))
+@click.option(
+    "--yes/--no",
+    "-y/-n",
+    "answer",
+    default=None,
+    help="Index all Markdown files in PATH, or only MEMORY.md and memory/.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def init(path: Path, *, as_json: bool) -> None:
+def init(path: Path, *, answer: bool | None, as_json: bool) -> None:
     """Create a workspace in PATH, by default the current folder.
 
-    It gets MEMORY.md and memory/; existing files are kept.
+    It gets MEMORY.md and memory/; existing files are kept. If there are other Markdown files, you are asked whether to
+    index them; the answer is kept in notewell.toml.
     """
     folder = expanded(path).absolute()
     created = create_workspace(folder)
-    with Memory.open(folder, agent=os.environ.get("NOTEWELL_AGENT") or "main") as memory:
+    agent = os.environ.get("NOTEWELL_AGENT") or "main"
+    with Memory.open(folder, agent=agent) as memory:
+        uncovered, include = memory.uncovered(), memory.settings.include
         notes = memory.unsearched_conversations()
+    if not as_json:
+        print_lines([f"created {item}" for item in created] or [f"{folder} is already a workspace"])
+        if uncovered.count:
+            print_lines([f"found {uncovered} that {'is' if uncovered.count == 1 else 'are'} not part of it"])
+    if uncovered.count and answer is None and not as_json and sys.stdin.isatty() and sys.stdout.isatty():
+        answer = click.confirm("Index them, too?", default=True)
+    if include is None and answer is not None and (uncovered.count or not answer):
+        include = (EVERY_NOTE,) if answer else ()
+        file = write_include(folder, include)
+        if not as_json:
+            print_lines([f"wrote to {file}: include = {json.dumps(include)}"])
+    elif uncovered.count:
+        notes = (
+            f"to index them: notewell init --yes {shlex.quote(str(folder))} (or --no, not to be asked again)",
+            *notes,
+        )
     if as_json:
-        print_json({"workspace": str(folder), "made": [str(item) for item in created], "notes": notes})
+        print_json(
+            {
+                "workspace": str(folder),
+                "made": [str(item) for item in created],
+                "found": uncovered.count,
+                "include": None if include is None else list(include),
+                "notes": notes,
+            }
+        )
         return
-    print_lines([f"created {item}" for item in created] or [f"{folder} is already a workspace"])
-    print_lines(
-        ["", "next: write notes into MEMORY.md and memory/, then", f"  notewell search -w {folder} 'a question'"]
+    place = shlex.quote(str(folder))
+    first = (
+        ["next:", f"  notewell index -w {place}"] if include else ["next: write notes into MEMORY.md and memory/, then"]
     )
+    print_lines(["", *first, f"  notewell search -w {place} 'a question'"])
     print_notes(notes)
 
 
@@ -49,6 +86,7 @@ def init(path: Path, *, as_json: bool) -> None:
     "--category", type=click.Choice(get_args(Category)), default="other", show_default=True, help="Kind of entry."
 )
 @click.option("--importance", type=click.IntRange(1, 10), default=5, show_default=True, help="10 matters most.")
+@click.option("--replaces", metavar="ENTRY", help="Older entry that TEXT replaces: its id, or a citation.")
 @click.option("--force", is_flag=True, help="Write the text even if a note already says the same.")
 @click.option("--keep-secret", is_flag=True, help="Write passwords and keys in TEXT as they are.")
 @common_options
@@ -60,6 +98,7 @@ def remember(
     source: str,
     category: Category,
     importance: int,
+    replaces: str | None,
     force: bool,
     keep_secret: bool,
     chosen: Chosen,
@@ -79,6 +118,7 @@ def remember(
             source=source,
             category=category,
             importance=importance,
+            replaces=replaces,
             force=force,
             keep_secret=keep_secret,
         )

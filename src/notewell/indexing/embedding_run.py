@@ -11,7 +11,7 @@ from notewell.errors import BadVectorError, EmbedderError
 from notewell.files.faults import reach
 from notewell.indexing.plan import NEVER, Deadline
 from notewell.protocols import StreamingEmbedder
-from notewell.types import Problem, Progress
+from notewell.types import Citation, Problem, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -186,7 +186,7 @@ class EmbeddingRun:
         with self.store.reading() as snapshot:
             chunks = snapshot.chunks(chunk_ids)
         for chunk in chunks.values():
-            yield Problem(f"{chunk.path}#L{chunk.first_line}", f"a chunk could not be embedded: {reason}")
+            yield Problem(str(Citation(chunk.path, chunk.first_line)), f"a chunk could not be embedded: {reason}")
 
     def _embed(
         self,

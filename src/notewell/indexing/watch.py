@@ -142,7 +142,7 @@ def watch_workspace(
     """Return a watcher of a workspace as the settings want it, not started yet."""
     also = (transcripts, *settings.sessions.paths) if "sessions" in settings.sources else ()
     return Watching(
-        partial(watched_places, workspace, settings.extra_paths, also),
+        partial(watched_places, workspace, settings.extra_paths, also, include=settings.include),
         sources,
         sync,
         quiet_s=settings.sync.watch_debounce_ms / 1000,

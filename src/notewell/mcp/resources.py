@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from notewell import PathRefusedError
+from notewell import Citation, PathRefusedError
 from notewell.agents.tools.prompt import fence
 
 if TYPE_CHECKING:
@@ -35,12 +35,14 @@ def note_resource(tools: MemoryTools, uri: str) -> dict[str, Any]:
         path = unquote(uri.removeprefix(PREFIX), errors="strict")
     except UnicodeDecodeError:
         raise PathRefusedError(uri) from None
+    cited = Citation.parse(path)
     pieces: list[str] = []
-    next_line: int | None = 1
-    while next_line is not None:
-        piece = tools.memory.get(path, first_line=next_line)
+    next_line: int | None
+    next_line, left = cited.lines_to_read()
+    while next_line is not None and left != 0:
+        piece = tools.memory.get(cited.path, first_line=next_line, lines=left)
         pieces.append(piece.text)
-        next_line = piece.next_first_line
+        next_line, left = piece.next_first_line, None if left is None else left - piece.line_count
     return {"uri": uri, "mimeType": MIME_TYPE, "text": fence("\n".join(pieces), path)}
 
 

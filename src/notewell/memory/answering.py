@@ -7,18 +7,20 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
-from notewell.errors import BackendError, EmbedderUnavailableError, IndexCorruptError
+from notewell.errors import BackendError, EmbedderUnavailableError, IndexCorruptError, NotewellError
 from notewell.indexing.spending import SpendingLimit
 from notewell.protocols import MeasuredLanguages
 from notewell.search.options import NO_KEYWORDS
 from notewell.search.query_embedding import KEYWORDS_ONLY, QueryEmbedding
+from notewell.search.replaced import Replacements
 from notewell.search.searcher import Found, find
 from notewell.search.tuning import TUNING
 from notewell.store.sqlite.connection import lock_wait_limit
+from notewell.text.entries import find_entries
 from notewell.types import Fallback, IndexState, SearchAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from notewell.embedding.selection import Embedders, Selection
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
     from notewell.settings import Settings
     from notewell.sources.notes import NotesSource
     from notewell.sources.transcripts.source import TranscriptSource
-    from notewell.types import Counts, IndexReport, SearchMode, SourceName
+    from notewell.text.entries import Entry
+    from notewell.types import Counts, Hit, IndexReport, SearchMode, SourceName
 
 NO_NOTES = "no notes yet: write MEMORY.md or memory/<topic>.md in {workspace}"
 LOCK_SHARE = 0.75  # of the budget of a search may pass before a database that others lock is given up for writing
@@ -141,6 +144,7 @@ class Answering:
                     exists=self._exists,
                     tuning=self._tuning,
                 )
+                hits = self._newest_first(found.hits, request, snapshot)
                 held_back = self._held_back(snapshot, embedder) if counts.pending else ""
         notes += [told if vector is not None else "", reason]
         notes += self._notes_on(request, counts, found, held_back or _pending_note(request, counts, vector))
@@ -148,13 +152,26 @@ class Answering:
         return SearchAnswer(
             query=_echo(request.query),
             mode="keyword" if vector is None else request.mode,
-            hits=found.hits,
+            hits=hits,
             index=IndexState(counts.files, counts.chunks, counts.pending, stale=stale),
             notes=tuple(dict.fromkeys(note for note in notes if note)),
             fallback=self._provider_fallback() if embedder else None,
             provider=embedder.identity.provider if embedder and vector is not None else None,
             model=embedder.identity.model if embedder and vector is not None else None,
         )
+
+    def _newest_first(self, hits: Sequence[Hit], request: SearchRequest, snapshot: Snapshot) -> tuple[Hit, ...]:
+        """Return the hits with entries that replaced others before them."""
+        scope = request.scope
+        narrowed = scope.since or scope.until or scope.category
+        return Replacements(snapshot, self._entries_of).ordered(hits, limit=request.limit, may_add=not narrowed)
+
+    def _entries_of(self, path: str) -> Sequence[Entry]:
+        try:
+            document = self._notes.read(self._notes.stamp_of(path))
+        except (OSError, NotewellError):  # gone since the search, or no note
+            return ()
+        return find_entries(document.text, body_first_line=document.body_first_line).entries
 
     def embedder_notes(self) -> list[str]:
         """Return why searches cannot use vectors, if something keeps them from it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +20,7 @@ from notewell.indexing.sync import Sync
 from notewell.memory.answering import Answering
 from notewell.settings import state_folder
 from notewell.settings.workspace import WorkspaceInUse
+from notewell.sources.included import count_uncovered
 from notewell.sources.notes import NotesSource
 from notewell.sources.privacy import DIRECT, Audience
 from notewell.sources.transcripts import ARCHIVE, CHATS, COMPACTED, CORRUPT, GROUPS, PENDING
@@ -27,6 +29,7 @@ from notewell.store.live_index import LiveIndex
 from notewell.store.sqlite import open_index
 from notewell.store.sqlite.cache import SqliteEmbeddingCache
 from notewell.store.state_folder import StateFolder
+from notewell.types import Uncovered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
     from notewell.sources.transcripts.source import TranscriptSource
     from notewell.types import BatchJob, Check, EmbedderIdentity
 
+SEARCH_COUNT_S = 0.2  # that an answer without hits may take to count files that are no notes
+COUNTED_AGAIN_S = 60.0
 SESSIONS_FOLDER = "sessions"  # in the agent's state folder: the session store's own
 
 
@@ -147,6 +152,21 @@ class Components:
         """Return notes on conversations that the settings leave out of search."""
         return () if self.audience.is_group else _unsearched(self.settings, self.agent, self.sessions_folder)
 
+    def uncovered(self, limit_s: float | None = None) -> Uncovered:
+        """Count the Markdown files of the workspace that are no notes; none for a group, which sees only what is one.
+
+        Where the settings say what to include, all is as it should be.
+        """
+        if self.settings.include is not None or self.audience.is_group or "memory" not in self.settings.sources:
+            return Uncovered(0)
+        return count_uncovered(
+            os.path.realpath(self.workspace), {root.stored for root in self.notes.roots}, limit_s=limit_s
+        )
+
+    def uncovered_note(self, limit_s: float) -> tuple[str, ...]:
+        """Return what to tell about Markdown files that are no notes; nothing where there are none."""
+        return _uncovered_note(self.workspace, self.uncovered(limit_s))
+
     def close(self) -> None:
         """Stop the background work and release everything that is open; the next use opens it again."""
         if self.qmd:
@@ -157,6 +177,16 @@ class Components:
         self.caches.close()
         self.embedders.close()
         self.answering.forget_queries()
+
+
+def _uncovered_note(workspace: Path, uncovered: Uncovered) -> tuple[str, ...]:
+    if not uncovered.count:
+        return ()
+    import shlex
+
+    are = "is" if uncovered.count == 1 and uncovered.complete else "are"
+    command = f"notewell init --yes {shlex.quote(str(workspace))}"
+    return (f"{uncovered} here {are} not indexed: run `{command}` (--no: do not ask again)",)
 
 
 def _unsearched(settings: Settings, agent: str, sessions_folder: Path) -> tuple[str, ...]:
@@ -242,7 +272,8 @@ def open_components(
     )
     qmd = open_qmd(settings, workspace, folder, notes) if settings.backend == "qmd" and notes in sources else None
     build_answering = partial(Answering, workspace=workspace, settings=settings, embedders=embedders, tuning=tuning)
-    return Components(
+    told = _now_and_then(lambda: parts.uncovered_note(SEARCH_COUNT_S))
+    parts = Components(
         workspace=workspace,
         place=WorkspaceInUse(workspace),
         agent=agent,
@@ -260,12 +291,26 @@ def open_components(
             notes=notes,
             transcripts=transcripts,
             sync=sync,
-            unsearched=lambda: _unsearched(settings, agent, folder.path / SESSIONS_FOLDER),
+            unsearched=lambda: (*told(), *_unsearched(settings, agent, folder.path / SESSIONS_FOLDER)),
             qmd=qmd,
         ),
         build_answering=build_answering,
         qmd=qmd,
     )
+    return parts
+
+
+def _now_and_then(look: Callable[[], tuple[str, ...]]) -> Callable[[], tuple[str, ...]]:
+    """Return a function that looks at most once a minute: a server may answer many searches without hits."""
+    seen: tuple[float, tuple[str, ...]] | None = None
+
+    def told() -> tuple[str, ...]:
+        nonlocal seen
+        if seen is None or time.monotonic() - seen[0] > COUNTED_AGAIN_S:
+            seen = (time.monotonic(), look())
+        return seen[1]
+
+    return told
 
 
 def _holds_same_notes(folder: StateFolder, notes: NotesSource, settings: Settings) -> bool:
@@ -284,7 +329,13 @@ def _holds_same_notes(folder: StateFolder, notes: NotesSource, settings: Setting
 
 
 def _open_notes(workspace: Path, settings: Settings, audience: Audience) -> NotesSource:
-    return NotesSource(workspace, settings.extra_paths, redacted=settings.redaction.notes, audience=audience)
+    return NotesSource(
+        workspace,
+        settings.extra_paths,
+        include=settings.include,
+        redacted=settings.redaction.notes,
+        audience=audience,
+    )
 
 
 def _sources(settings: Settings, notes: NotesSource, transcripts: TranscriptSource | None) -> tuple[Source, ...]:

@@ -287,7 +287,7 @@ def _matching_lines(text: str, pattern: re.Pattern[str]) -> tuple[int, ...]:
 
 def _remove_drafts(parts: Components, conversations: ConversationStore | None) -> None:
     """Remove what killed processes left of notes and conversations: a draft may hold what is to be forgotten."""
-    remove_drafts(parts.workspace, extra_paths=parts.settings.extra_paths)
+    remove_drafts(parts.workspace, extra_paths=parts.settings.extra_paths, include=parts.settings.include)
     if conversations is not None:
         conversations.sweep(wait=True)
 
@@ -300,7 +300,7 @@ def _delete(parts: Components, query: _Query, target: _Target, conversations: Co
             conversations.delete(target.session)
             return forgotten
         return replace(forgotten, count=conversations.remove_messages(target.session, query.covers_message))
-    extra = parts.settings.extra_paths
+    extra, include = parts.settings.extra_paths, parts.settings.include
     if forgotten.source == "sessions":
         assert parts.transcripts is not None
         try:
@@ -309,9 +309,9 @@ def _delete(parts: Components, query: _Query, target: _Target, conversations: Co
         except OSError as error:
             raise system_error(error) from error
     elif forgotten.whole:
-        delete_note(parts.workspace, forgotten.path, extra_paths=extra)
+        delete_note(parts.workspace, forgotten.path, extra_paths=extra, include=include)
     else:
-        count = cut_lines(parts.workspace, forgotten.path, target.lines, extra_paths=extra)
+        count = cut_lines(parts.workspace, forgotten.path, target.lines, extra_paths=extra, include=include)
         return replace(forgotten, count=count)
     return forgotten
 

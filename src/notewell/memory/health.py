@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from notewell.store.sqlite.cache import CacheStats
     from notewell.types import EmbedderIdentity, Problem, SearchMode, SourceCounts
 
+DOCTOR_COUNT_S = 10.0  # that counting files that are no notes may take
 LOW_DISK_BYTES = 200 * 1024 * 1024  # an index of 10,000 chunks, its rebuild beside it and a cache fit into that
 
 AS_FAR_AS = ", as far as sizes, times and inodes tell; `notewell index --check` reads every note"
@@ -189,6 +190,10 @@ def _check_notes(parts: Components) -> Iterator[Check]:
     listings = [source.list() for source in parts.sources]
     files = sum(len(listing.files) for listing in listings)
     yield Check("notes", bool(files), f"{files} files in {parts.workspace}", "" if files else "write MEMORY.md first")
+    for note in parts.uncovered_note(DOCTOR_COUNT_S):
+        detail, _, hint = note.partition(": ")
+        # Most of a folder may be none of the memory's business; but a memory of one template forgot something.
+        yield Check("include", files > 1, detail, hint)
     for listing in listings:
         for problem in listing.problems:
             yield Check("notes", False, f"{problem.path}: {problem.reason}", "check the path and its permissions")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from notewell.errors import BackendError, MemoryDisabledError, PathRefusedError
 from notewell.indexing.plan import SyncPolicy
@@ -16,13 +17,17 @@ from notewell.memory.components import open_components, sweep_conversations
 from notewell.memory.reading import read_note, read_transcript
 from notewell.search.options import build_request, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
-from notewell.settings.workspace import checked_workspace, expanded
+from notewell.settings.workspace import (
+    checked_workspace,
+    create_workspace,
+    expanded,
+    is_workspace,
+)
 from notewell.sources.privacy import Audience, Chat, audience_of, shows_citations
-from notewell.types import Problem
+from notewell.types import Citation, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-    from datetime import date
 
     from notewell.indexing.watch import Watching
     from notewell.memory.components import Components
@@ -38,6 +43,8 @@ if TYPE_CHECKING:
         ForgetReport,
         IndexPreview,
         IndexReport,
+        Listed,
+        MemoryList,
         NoteText,
         Price,
         ProgressCallback,
@@ -46,8 +53,12 @@ if TYPE_CHECKING:
         SessionContext,
         SourceName,
         Status,
+        Uncovered,
         Verification,
     )
+
+TIMELINE_LIMIT = 20
+INDEX_COUNT_S = 0.5  # that `index` may take to count files that are no notes
 
 
 class Memory:
@@ -87,16 +98,20 @@ class Memory:
         embedder: Embedder | None = None,
         chat: Chat | None = None,
         session: str | None = None,
+        create: bool = False,
         **overrides: object,
     ) -> Self:
-        """Open the memory of a workspace.
+        """Open the memory of a workspace; `create` makes the folder one if it is none yet, as `notewell init` does.
 
         `chat="group"` shows neither `MEMORY.md` nor private notes, and of the conversations only that of `session`.
 
         Without `settings` they are read from the usual layers; `overrides` come last: `provider="none"`, or
         `query__max_results=10` for a nested key. An `embedder` of your own takes the place of the configured one.
         """
-        folder = checked_workspace(expanded(Path(workspace)))
+        folder = expanded(Path(workspace))
+        if create and not is_workspace(folder):
+            create_workspace(folder)
+        folder = checked_workspace(folder)
         if settings is None:
             flags = {key.replace("__", "."): value for key, value in overrides.items()}
             settings = load_settings(folder, agent=agent, flags=flags).settings
@@ -149,6 +164,7 @@ class Memory:
         """
         self._check_enabled()
         self._check_source(source)
+        paths = _files_of(paths)
         report = self._components.sync.run(
             SyncPolicy(
                 paths=paths,
@@ -166,6 +182,7 @@ class Memory:
         if paths is None and source is None and not found and not self.files():
             notes = [NO_NOTES.format(workspace=self.workspace), *notes]
         if paths is None and source is None:
+            notes += self._components.uncovered_note(INDEX_COUNT_S)
             notes += self._components.unsearched_conversations()
         selection = self._components.embedders.selection
         named = self.settings.provider not in {"auto", "none"} and self.settings.store.vector.enabled
@@ -177,6 +194,13 @@ class Memory:
         if self._components.qmd and source != "sessions":
             notes += _update_notes(self._components.qmd)
         return replace(report, notes=(*report.notes, *notes))
+
+    def uncovered(self) -> Uncovered:
+        """Count the Markdown files of the workspace that are no notes of this memory, unless `include` is set.
+
+        Only names are looked at. `index`, `doctor` and a search without hits mention them.
+        """
+        return self._components.uncovered()
 
     def unsearched_conversations(self) -> tuple[str, ...]:
         """Return notes on conversations of this agent and of OpenClaw that the settings leave out of search.
@@ -204,6 +228,7 @@ class Memory:
         importance: int = 5,
         force: bool = False,
         keep_secret: bool = False,
+        replaces: str | None = None,
         chat: Chat | None = None,
     ) -> Remembered:
         """Append `text` to today's note, or to the note `to`, as an entry with an id, author, time and origin.
@@ -211,6 +236,9 @@ class Memory:
         A category and an importance from 1 to 10 are kept with it, and `search(category=...)` finds it by the former.
         What a note says already is pointed out and not written twice, unless `force` is given. Secrets are redacted,
         unless `keep_secret` is given, recalled text is left out, and the next search finds the entry.
+
+        `replaces` is the id or a citation of an older entry: it stays in its note, marked as replaced, and a search
+        shows the new one first.
         """
         from notewell.memory.remember import remember
 
@@ -226,6 +254,7 @@ class Memory:
             importance=importance,
             force=force,
             keep_secret=keep_secret,
+            replaces=replaces,
             audience=parts.audience,
         )
 
@@ -338,7 +367,7 @@ class Memory:
         from notewell.embedding.prices import estimate
         from notewell.indexing.preview import Preview  # takes 10 ms that no search should pay
 
-        parts = self._components
+        parts, paths = self._components, _files_of(paths)
         embedder = parts.embedders.for_indexing(renew=force)
         cost = partial(estimate, embedder, self.settings) if embedder else None
         with parts.index.use() as store:
@@ -365,6 +394,18 @@ class Memory:
         parts = self._seen_by(options.get("chat"), options.get("session"))
         return parts.answering.search(request, sync=options.get("sync"))
 
+    def timeline(self, topic: str, **options: Unpack[SearchOptions]) -> SearchAnswer:
+        """Return what `search` finds about a topic, by date: the oldest first, hits without a date last.
+
+        The date is that of a remembered entry, of the note, or of the nearest heading that has one. The options are
+        those of `search`; the limit is 20 unless given.
+        """
+        if options.get("limit") is None:
+            options["limit"] = TIMELINE_LIMIT
+        found = self.search(topic, **options)
+        by_date = sorted(found.hits, key=lambda hit: (hit.dated or date.max, hit.replaced_by is None))
+        return replace(found, hits=tuple(by_date))
+
     def files(self, source: SourceName | None = None) -> tuple[str, ...]:
         """Return the paths of the memory's files on disk now, as `search` cites them, or those of one source."""
         self._check_source(source)
@@ -382,13 +423,59 @@ class Memory:
     ) -> NoteText:
         """Return lines of one memory file, as it is on disk now; paths outside the memory are refused.
 
-        To a group, what it may not see does not exist.
+        A citation such as `memory/a.md#L8-L10` is read as those lines, unless others are asked for. To a group, what it
+        may not see does not exist.
         """
         self._check_enabled()
         parts = self._seen_by(chat, session)
+        cited = Citation.parse(path)
+        path, (first_line, lines) = cited.path, cited.lines_to_read(first_line, lines)
         if parts.transcripts and parts.transcripts.may_hold(path):
             return read_transcript(parts.transcripts, path, first_line=first_line, lines=lines)
         return read_note(parts.notes, path, first_line=first_line, lines=lines)
+
+    def list(
+        self,
+        *,
+        since: str | date | None = None,
+        until: str | date | None = None,
+        source: SourceName | Literal["all"] | None = None,
+        path: str | None = None,
+        by: str | None = None,
+        category: Category | None = None,
+        limit: int = 20,
+        chat: Chat | None = None,
+        session: str | None = None,
+    ) -> MemoryList:
+        """Return remembered entries, notes and conversations as the files are now, the newest first.
+
+        `since` and `until` are days, as for `search`. `path` is a file, a folder, a pattern such as `memory/p*.md`, or
+        a citation. `by` is the author of entries; with `by` or `category` only entries are listed. A note counts by
+        its date, or by its last change where it has none.
+        """
+        from notewell.memory.listing import list_memory
+
+        self._check_enabled()
+        return list_memory(
+            self._seen_by(chat, session),
+            since=since,
+            until=until,
+            source=source,
+            path=path,
+            by=by,
+            category=category,
+            limit=limit,
+        )
+
+    def history(self, entry: str, *, chat: Chat | None = None, session: str | None = None) -> tuple[Listed, ...]:
+        """Return a remembered entry, by id or citation, with what replaced it and all that was replaced, newest first.
+
+        Raises EntryNotFoundError.
+        """
+        from notewell.memory.listing import entry_history
+
+        self._check_enabled()
+        return entry_history(self._seen_by(chat, session), entry)
 
     def session_context(
         self,
@@ -487,6 +574,11 @@ class Memory:
     def _check_source(self, source: SourceName | None) -> None:
         if source == "sessions" and self._components.transcripts is None:
             raise sessions_off()
+
+
+def _files_of(paths: Collection[str] | None) -> Collection[str] | None:
+    """Return the files that paths or citations name."""
+    return None if paths is None else [Citation.parse(path).path for path in paths]
 
 
 def _update_notes(qmd: Qmd) -> list[str]:

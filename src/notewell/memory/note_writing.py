@@ -16,16 +16,26 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
 
-from notewell.errors import NotesBusyError, NoteUnreadableError, PathRefusedError, RememberError, system_error
+from notewell.errors import (
+    EntryNotFoundError,
+    NoteNotFoundError,
+    NotesBusyError,
+    NoteUnreadableError,
+    PathRefusedError,
+    RememberError,
+    system_error,
+)
 from notewell.files.no_follow import read_below
 from notewell.memory.note_folder import has_drafts, open_folder
-from notewell.search.snippets import cite
 from notewell.settings.workspace import require_workspace
+from notewell.sources.included import INSTRUCTIONS
+from notewell.sources.note_paths import is_skipped
 from notewell.sources.notes import LARGEST_NOTE_BYTES, NotesSource
 from notewell.store.state_folder import TOP_FOLDER, StateFolder
-from notewell.text.entries import Entry, changed_comments, closed_text, open_code_block
+from notewell.text.entries import Entry, changed_comments, closed_text, find_entries, open_code_block
 from notewell.text.fences import strip_fenced
 from notewell.text.redaction import redact
+from notewell.types import Citation
 
 LOCK_TIMEOUT_S = 10.0  # an append takes milliseconds; a longer wait is for something stuck
 LOCK_NAME = "notes.lock"
@@ -58,7 +68,7 @@ class Appended:
 
     @property
     def citation(self) -> str:
-        return cite(self.path, self.first_line, self.last_line)
+        return str(Citation(self.path, self.first_line, self.last_line))
 
 
 def daily_note(day: date | None = None) -> str:
@@ -102,6 +112,7 @@ def append_note(
     text: str | Entry,
     *,
     extra_paths: Sequence[Path] = (),
+    include: Sequence[str] | None = None,
     heading: str = "",
     unless: Callable[[str], bool] | None = None,
     keep_secret: bool = False,
@@ -116,7 +127,9 @@ def append_note(
     now, while no other process can write it: if it returns True, nothing is written and None returned. `locked` says
     that the caller holds `notes_lock` already.
     """
-    notes = NotesSource(workspace, extra_paths)
+    if path.rpartition("/")[2].casefold() in INSTRUCTIONS:
+        raise PathRefusedError(path)  # what is written there is obeyed, not remembered
+    notes = NotesSource(workspace, extra_paths, include=include)
     cleaned = entry_text(text.text if isinstance(text, Entry) else text)
     redacted = redact(cleaned)
     written = cleaned if keep_secret else redacted.text
@@ -137,9 +150,11 @@ def append_note(
     return Appended(stored, first_line, last_line, created, kinds, keep_secret, entry.id if entry else "")
 
 
-def delete_note(workspace: Path, path: str, *, extra_paths: Sequence[Path] = ()) -> None:
+def delete_note(
+    workspace: Path, path: str, *, extra_paths: Sequence[Path] = (), include: Sequence[str] | None = None
+) -> None:
     """Delete a note; one that is gone already is no failure."""
-    base, parts, _ = NotesSource(workspace, extra_paths).place_to_write(path)
+    base, parts, _ = NotesSource(workspace, extra_paths, include=include).place_to_write(path)
     with notes_lock(workspace):
         try:
             with open_folder(base, parts[:-1], create=False) as folder:
@@ -152,13 +167,20 @@ def delete_note(workspace: Path, path: str, *, extra_paths: Sequence[Path] = ())
             raise system_error(error) from error
 
 
-def cut_lines(workspace: Path, path: str, lines: Collection[int], *, extra_paths: Sequence[Path] = ()) -> int:
+def cut_lines(
+    workspace: Path,
+    path: str,
+    lines: Collection[int],
+    *,
+    extra_paths: Sequence[Path] = (),
+    include: Sequence[str] | None = None,
+) -> int:
     """Remove lines from a note, 1-based, and return how many were found.
 
     An entry that loses all its text loses its comment, too. All other bytes stay as they are. Raises NotesBusyError
     when the note keeps changing meanwhile.
     """
-    base, parts, stored = NotesSource(workspace, extra_paths).place_to_write(path)
+    base, parts, stored = NotesSource(workspace, extra_paths, include=include).place_to_write(path)
     with notes_lock(workspace):
         try:
             with open_folder(base, parts[:-1], create=False) as folder:
@@ -179,12 +201,71 @@ def cut_lines(workspace: Path, path: str, lines: Collection[int], *, extra_paths
     raise NotesBusyError(stored)
 
 
-def remove_drafts(workspace: Path, *, extra_paths: Sequence[Path] = ()) -> None:
+def change_note(
+    workspace: Path,
+    path: str,
+    change: Callable[[bytes, str], bytes | None],
+    *,
+    extra_paths: Sequence[Path] = (),
+    include: Sequence[str] | None = None,
+    locked: bool = False,
+) -> str:
+    """Replace the content of a note by what `change` makes of it and its stored path, which is returned.
+
+    `change` is called while no other process writes notes, and again if an editor saved the note meanwhile; None leaves
+    the note as it is. Raises NoteNotFoundError when there is no such note, NotesBusyError when it keeps changing.
+    `locked` says that the caller holds `notes_lock` already.
+    """
+    base, parts, stored = NotesSource(workspace, extra_paths, include=include).place_to_write(path)
+    with nullcontext() if locked else notes_lock(workspace):
+        try:
+            with open_folder(base, parts[:-1], create=False) as folder:
+                folder.remove_drafts()
+                for _ in range(MOST_TRIES):
+                    before = folder.stat(parts[-1])
+                    if before is None:
+                        raise NoteNotFoundError(stored)
+                    raw, info = read_below(base, parts, most_bytes=LARGEST_NOTE_BYTES)
+                    content = change(raw, stored)
+                    if content is None:
+                        return stored
+                    if note_identity(folder.stat(parts[-1])) == note_identity(info):
+                        folder.replace(parts[-1], content, before.st_mode & 0o7777)
+                        return stored
+        except FileNotFoundError as error:
+            raise NoteNotFoundError(stored) from error
+        except OSError as error:
+            raise system_error(error) from error
+    raise NotesBusyError(stored)
+
+
+def marked_as_replaced(raw: bytes, stored: str, old: str, new: str, moment: datetime) -> bytes:
+    """Return a note's content with the comment of the entry `old` saying that `new` replaced it."""
+    encoding, _, _ = _written_in(raw, stored)
+    errors = "surrogateescape" if encoding == "utf-8" else "strict"
+    lines = _LINE.findall(raw.decode(encoding, errors))
+    plain = "\n".join(line.rstrip("\r\n") for line in lines)
+    entry = next((each for each in find_entries(plain).entries if each.id == old), None)
+    if entry is None:
+        raise EntryNotFoundError(old)
+    line = lines[entry.comment_line - 1]
+    ending = line[len(line.rstrip("\r\n")) :]
+    lines[entry.comment_line - 1] = replace(entry, replaced_by=new, replaced_at=moment).comment + ending
+    return "".join(lines).encode(encoding, errors)
+
+
+def remove_drafts(workspace: Path, *, extra_paths: Sequence[Path] = (), include: Sequence[str] | None = None) -> None:
     """Delete the drafts that killed processes left in every folder where notes are written."""
     base = os.path.realpath(workspace)
     extra = [os.path.realpath(workspace / path) for path in extra_paths]
     tops = [os.path.join(base, "memory"), *(path for path in extra if path.startswith(base + os.sep))]  # noqa: PTH118
-    folders = [base, *(folder for top in tops for folder, _, _ in os.walk(top))]
+    if include:
+        tops.append(base)
+    folders = [base]
+    for top in tops:
+        for folder, below, _ in os.walk(top):
+            folders.append(folder)
+            below[:] = [name for name in below if not is_skipped(name)]
     if not any(map(has_drafts, folders)):
         return
     with notes_lock(workspace):

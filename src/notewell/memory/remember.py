@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from notewell.errors import NoteNotFoundError, NotewellError, PathRefusedError
+from notewell.errors import NoteNotFoundError, NotewellError, PathRefusedError, RememberError
 from notewell.indexing.sync import BACKGROUND
-from notewell.memory.note_writing import Appended, append_note, daily_note, entry_text, notes_lock
+from notewell.memory.listing import find_entry
+from notewell.memory.note_writing import (
+    Appended,
+    append_note,
+    change_note,
+    daily_note,
+    entry_text,
+    marked_as_replaced,
+    notes_lock,
+)
 from notewell.memory.reading import read_note
+from notewell.memory.statements import Known, most_similar, similar_statements
 from notewell.search.options import SearchOptions, build_request
 from notewell.sources.privacy import DIRECT, Audience, is_private
 from notewell.text.entries import (
@@ -20,10 +29,9 @@ from notewell.text.entries import (
     Entry,
     checked_category,
     checked_importance,
-    without_comments,
 )
 from notewell.text.redaction import redact
-from notewell.types import Category, KnownAlready, Remembered
+from notewell.types import Category, Citation, EntryPlace, KnownAlready, Listed, Remembered
 
 if TYPE_CHECKING:
     from notewell.memory.components import Components
@@ -33,18 +41,6 @@ if TYPE_CHECKING:
 LONGEST_QUERY = 400  # characters; a search for a page says no more than one for its beginning
 CANDIDATES = 8  # hits that are compared: what says the same shares its words, and so is among the first
 MOST_SHOWN = 3  # similar statements that are pointed out
-SAME = 0.8  # share of words in common from which two statements say the same, if no name, number or `not` differs
-SIMILAR = 0.5  # from here on a person should look at both
-MOST_PIECES = 400  # statements of one note that are compared; a diary of years has more, and the newest come last
-
-_WORD = re.compile(r"[^\W_]+(?:['’.@:/_-]?[^\W_]+)*")
-_BULLET = re.compile(r"^\s*+(?:[-*+>]|\d{1,9}[.)])\s+")
-_NEGATIONS = frozenset("no not never none nothing without cannot nicht kein keine nie pas jamais nunca".split())
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")
-# Words that carry no statement of their own: without them a reworded sentence is seen to be the same.
-_LIGHT = frozenset(
-    "a an the is are was were be been it its this that of to in on at for and or by with as our my".split()
-)
 
 
 def remember(
@@ -58,13 +54,18 @@ def remember(
     importance: int = IMPORTANCE,
     force: bool = False,
     keep_secret: bool = False,
+    replaces: str | None = None,
     audience: Audience = DIRECT,
     now: datetime | None = None,
 ) -> Remembered:
-    """Append the text to a note, today's unless one is named, if nothing says the same yet or `force` is given."""
+    """Append the text to a note, today's unless one is named, if nothing says the same yet or `force` is given.
+
+    An entry that it `replaces`, by id or citation, is written in any case; the older entry stays and is marked.
+    """
+    force = force or replaces is not None
     category, importance = checked_category(category), checked_importance(importance)
     moment = now or datetime.now().astimezone()
-    path = to or daily_note(moment.date())
+    path = Citation.parse(to).path if to else daily_note(moment.date())
     cleaned = entry_text(text)
     without_secrets = redact(cleaned).text  # what is searched for goes to an embedding provider
     entry = cleaned if keep_secret else without_secrets
@@ -77,21 +78,62 @@ def remember(
         return bool(in_note) and not force
 
     with notes_lock(parts.workspace):
+        older = None if replaces is None else _entry_to_replace(parts, replaces)
         known = most_similar(_known(parts, entry, without_secrets, audience), MOST_SHOWN)
         if known and known[0].same and not force:
             return _known_already(path, known, ())
         done = append_note(
             parts.workspace,
             path,
-            Entry(text, date=moment, author=who, source=source, category=category, importance=importance),
+            Entry(
+                text,
+                date=moment,
+                author=who,
+                source=source,
+                category=category,
+                importance=importance,
+                replaces=(older.entry,) if older and older.entry else (),
+            ),
             extra_paths=parts.settings.extra_paths,
+            include=parts.settings.include,
             unless=says_so,
             keep_secret=keep_secret,
             locked=True,
         )
+        marked = _marked_as_replaced(parts, older, done.entry, moment) if older and done else ""
     if done is None:  # another process wrote it a moment ago, and the index does not know yet
         return _known_already(path, most_similar((*in_note, *known), MOST_SHOWN), _indexed(parts, path))
-    return _written(done, known, _indexed(parts, done.path))
+    if older is None:
+        return _written(done, known, _indexed(parts, done.path))
+    known = tuple(each for each in known if (each.path, each.line) != (older.path, older.first_line))
+    notes = _indexed(parts, *dict.fromkeys((done.path, older.path)))
+    place = EntryPlace(older.entry or "", older.citation)
+    return replace(_written(done, known, (*filter(None, [marked]), *notes)), replaced=None if marked else place)
+
+
+def _entry_to_replace(parts: Components, reference: str) -> Listed:
+    older = find_entry(parts, reference)
+    if older.replaced_by:
+        raise RememberError(
+            f"{older.citation} is replaced already, by {older.replaced_by}", hint="replace that entry instead"
+        )
+    return older
+
+
+def _marked_as_replaced(parts: Components, older: Listed, entry: str, moment: datetime) -> str:
+    """Mark the older entry in its note; return why that was not possible: the new entry is written all the same."""
+    try:
+        change_note(
+            parts.workspace,
+            older.path,
+            lambda raw, stored: marked_as_replaced(raw, stored, older.entry or "", entry, moment),
+            extra_paths=parts.settings.extra_paths,
+            include=parts.settings.include,
+            locked=True,
+        )
+    except NotewellError as error:
+        return f"{older.citation} could not be marked as replaced: {error.message}; {error.hint}".rstrip("; ")
+    return ""
 
 
 def flush_session(
@@ -129,6 +171,7 @@ class NoteWriter:
             path,
             Entry(text, date=when, author=self.parts.agent, source=source),
             extra_paths=self.parts.settings.extra_paths,
+            include=self.parts.settings.include,
             unless=lambda note: mark in note,
         )
         return done is not None
@@ -141,7 +184,7 @@ def _known(parts: Components, entry: str, searched: str, audience: Audience) -> 
     request = build_request(parts.settings, query, options, opened_for=audience)
     found: list[Known] = []
     for hit in parts.answering.search(request).hits:
-        if hit.source != "memory":
+        if hit.source != "memory" or hit.replaced_by:
             continue
         count = hit.last_line - hit.first_line + 1
         try:
@@ -152,10 +195,10 @@ def _known(parts: Components, entry: str, searched: str, audience: Audience) -> 
     return found
 
 
-def _indexed(parts: Components, path: str) -> tuple[str, ...]:
-    """Index the note and return what to tell about it; it is written, so a failure is only noted."""
+def _indexed(parts: Components, *paths: str) -> tuple[str, ...]:
+    """Index the notes and return what to tell about it; they are written, so a failure is only noted."""
     try:
-        report = parts.sync.run(replace(BACKGROUND, paths=[path]))
+        report = parts.sync.run(replace(BACKGROUND, paths=paths))
     except NotewellError as error:
         return (f"it is written, but not indexed yet: {error.message}; {error.hint}",)
     return (*report.notes, *(f"{problem.path}: {problem.reason}" for problem in report.problems))
@@ -184,77 +227,4 @@ def _known_already(path: str, known: Sequence[Known], notes: tuple[str, ...]) ->
 
 
 def _shown(known: Sequence[Known]) -> tuple[KnownAlready, ...]:
-    return tuple(KnownAlready(each.citation, each.text, each.likeness, each.same) for each in known)
-
-
-# --- similarity of statements --------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A statement of a note that is similar to a new text."""
-
-    path: str
-    line: int  # 1-based
-    text: str
-    likeness: float  # 0 to 1; 1 is the same words
-    same: bool  # says the same: writing it again would add nothing
-
-    @property
-    def citation(self) -> str:
-        return f"{self.path}#L{self.line}"
-
-
-def similar_statements(text: str, path: str, note: str, *, first_line: int = 1) -> list[Known]:
-    """Return the statements of a note, or of a part of it, that are similar to `text`, the most similar first."""
-    words = _words(text)
-    if not words:
-        return []
-    found = []
-    for line, piece in _pieces(without_comments(note).split("\n"), text):
-        likeness, same = _compare(words, _words(piece))
-        if likeness >= SIMILAR:
-            found.append(Known(path, first_line + line, piece.strip(), round(likeness, 3), same))
-    return sorted(found, key=lambda known: (not known.same, -known.likeness, known.line))
-
-
-def most_similar(found: Iterable[Known], limit: int) -> tuple[Known, ...]:
-    """Return the most similar statements, each place once."""
-    places: dict[tuple[str, int], Known] = {}
-    for known in sorted(found, key=lambda known: (not known.same, -known.likeness)):
-        places.setdefault((known.path, known.line), known)
-    return tuple(places.values())[:limit]
-
-
-def _pieces(lines: list[str], text: str) -> Iterator[tuple[int, str]]:
-    """Yield lines, sentences and, for a text of several lines, runs of as many lines, the last of a note first."""
-    height = max(1, len([line for line in text.split("\n") if line.strip()]))
-    filled = [(number, _BULLET.sub("", line, count=1)) for number, line in enumerate(lines) if line.strip()]
-    for number, line in filled[-MOST_PIECES:]:
-        yield number, line
-        sentences = _SENTENCE_END.split(line)
-        if len(sentences) > 1:
-            yield from ((number, sentence) for sentence in sentences)
-    if height > 1:
-        for at in range(max(0, len(filled) - MOST_PIECES), len(filled) - height + 1):
-            yield filled[at][0], "\n".join(line for _, line in filled[at : at + height])
-
-
-def _words(text: str) -> dict[str, str]:
-    """Return the words that count, folded, each with how it was written."""
-    written = {word.casefold(): word for word in _WORD.findall(text)}
-    return {word: shown for word, shown in written.items() if word not in _LIGHT} or written
-
-
-def _compare(new: dict[str, str], known: dict[str, str]) -> tuple[float, bool]:
-    shared = new.keys() & known.keys()
-    if not shared:
-        return 0.0, False
-    likeness = len(shared) / len(new.keys() | known.keys())
-    differing = [(word, new.get(word) or known[word]) for word in new.keys() ^ known.keys()]
-    return likeness, likeness >= SAME and not any(_decides(word, shown) for word, shown in differing)
-
-
-def _decides(word: str, shown: str) -> bool:
-    """Return whether a word alone changes what a sentence states: a number, a name, a negation."""
-    return word in _NEGATIONS or shown != word or any(map(str.isdigit, word))
+    return tuple(KnownAlready(each.citation, each.text, each.likeness, each.same, each.differs) for each in known)

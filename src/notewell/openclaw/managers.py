@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from notewell.errors import NotewellError, QueryError
 from notewell.memory.shared import shared_memory
-from notewell.types import hash_text
+from notewell.types import Citation, hash_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,9 +127,10 @@ class MemoryIndexManager:
         `truncated` is added, and true, when a single line is longer than `Memory.get` returns.
         """
         chat, session = self._audience(session_key)
-        get = partial(self.memory.get, rel_path, chat=chat, session=session)
+        cited = Citation.parse(rel_path)
+        get = partial(self.memory.get, cited.path, chat=chat, session=session)
         pieces: list[str] = []
-        line, left, cut = from_line, lines, False
+        (line, left), cut = cited.lines_to_read(from_line, lines), False
         while True:
             page = get(first_line=line, lines=left)
             pieces.append(page.text)

@@ -292,7 +292,8 @@ class Qmd:
     def _collections(self) -> list[Collection]:
         """Return what to index: the workspace's own notes as one collection, each extra path as one more."""
         own = ",".join((*ROOT_FILES, f"{ROOT_FOLDER}/**/{MARKDOWN}"))
-        found = [Collection(Path(os.path.realpath(self._workspace)), f"{{{own}}}")]
+        mask = f"**/{MARKDOWN}" if self._settings.include else f"{{{own}}}"  # more than is included; we filter
+        found = [Collection(Path(os.path.realpath(self._workspace)), mask)]
         for root in roots_of(self._workspace, self._settings.extra_paths)[0]:
             path = Path(root.real_path)
             if root.is_extra and path.is_dir():

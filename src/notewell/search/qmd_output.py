@@ -8,9 +8,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from notewell.search.snippets import cite, make_snippet
+from notewell.search.snippets import make_snippet
 from notewell.text.lexicon import fold
-from notewell.types import Hit
+from notewell.types import Citation, Hit
 
 if TYPE_CHECKING:
     from notewell.types import Document, SearchMode
@@ -109,7 +109,7 @@ def hit_of(result: Result, document: Document, query: str, *, found_by: SearchMo
         score=round(result.score, 4),
         snippet=make_snippet("\n".join(lines[first_line - 1 : last_line]), words),
         source="memory",
-        citation=cite(document.stamp.path, first_line, last_line),
+        citation=str(Citation(document.stamp.path, first_line, last_line)),
         found_by=found_by,
         explanation={"qmd": round(result.score, 4)} if explain else None,
     )

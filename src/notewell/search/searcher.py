@@ -16,10 +16,10 @@ from notewell.search.scoring import (
     score_all,
     with_neighbours,
 )
-from notewell.search.snippets import Shown, cite, joined_groups, shown_of
+from notewell.search.snippets import Shown, joined_groups, shown_of
 from notewell.search.tuning import TUNING
 from notewell.text.languages import language_of
-from notewell.types import Candidate, Hit
+from notewell.types import Candidate, Citation, Hit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -275,7 +275,7 @@ def _hit(chunk: StoredChunk, place: Ranked, shown: Shown, *, explain: bool) -> H
         score=round(place.score, 4),
         snippet=shown.snippet,
         source=chunk.source,
-        citation=cite(chunk.path, shown.first_line, shown.last_line),
+        citation=str(Citation(chunk.path, shown.first_line, shown.last_line)),
         found_by=_found_by(candidate),
         vector_score=None if candidate.cosine is None else round(candidate.cosine, 4),
         text_score=None if candidate.bm25 is None else round(place.scored.text_part, 4),
@@ -284,6 +284,7 @@ def _hit(chunk: StoredChunk, place: Ranked, shown: Shown, *, explain: bool) -> H
         entry=chunk.label.id if chunk.label else None,
         category=chunk.label.category if chunk.label else None,
         importance=chunk.label.importance if chunk.label else None,
+        dated=days[0] if (days := days_of(chunk)) else None,
     )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from notewell.text.lexicon import fold, irregular_forms
+from notewell.search.query import query_terms
+from notewell.text.lexicon import fold, irregular_forms, words
 from notewell.types import SpokenLine
 
 if TYPE_CHECKING:
@@ -21,6 +23,10 @@ LEAST_SHOWN = SNIPPET_CHARS // 2  # characters of each message in a snippet of s
 HEAD_CHARS = 160  # of a long message, before the passage that matches: who speaks, and about what
 ELLIPSIS = "…"
 TIE = 1e-9  # sums of the same weights in another order
+
+_WRITTEN = re.compile(r"\w+(?:[-./@:+#'’]\w+)*")  # a word, a name or a number as it is written
+
+_PART = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 
 Needles = list[tuple[str, float]]
 
@@ -47,12 +53,6 @@ def shown_of(snapshot: Snapshot, chunks: Sequence[StoredChunk], weights: Mapping
     around = snapshot.messages(best.path, (matching[0].turn - 1, matching[-1].turn + 1))
     shown = message_snippet(matching, around, weights)
     return Shown(shown[0].line, shown[-1].line, "\n".join(message.text for message in shown))
-
-
-def cite(path: str, first_line: int, last_line: int) -> str:
-    """Return `memory/x.md#L5-L9`, or `memory/x.md#L5` for a single line."""
-    span = f"L{first_line}" if first_line == last_line else f"L{first_line}-L{last_line}"
-    return f"{path}#{span}"
 
 
 # --- neighbouring chunks -------------------------------------------------------------------------
@@ -246,6 +246,41 @@ def _needles(weights: Mapping[str, float]) -> Needles:
 def _forms(term: str) -> tuple[str, ...]:
     whole = term[:-1] if len(term) > 4 and term.isascii() and term.isalpha() else term
     return whole, *irregular_forms(term)
+
+
+# --- marking what matches ------------------------------------------------------------------------
+
+
+def matched_spans(text: str, query: str) -> list[tuple[int, int]]:
+    """Return where a text has words of the query, in whichever form, as half-open spans in order."""
+    terms = query_terms(query)
+    wanted = {token for term in terms for token in term.tokens}
+    beginnings = tuple(term.tokens[-1] for term in terms if term.prefix)
+    spans: list[tuple[int, int]] = []
+    for found in _WRITTEN.finditer(text):
+        piece = fold(found[0])
+        known = list(words(piece))
+        if any(word.paired for word in known) and len(piece) == len(
+            found[0]
+        ):  # no blanks: look at every two characters
+            for at in range(len(piece)):
+                pair = piece[at : at + 2]
+                if pair in wanted or (beginnings and pair.startswith(beginnings)):
+                    _add_span(spans, found.start() + at, found.start() + at + (2 if pair in wanted else 1))
+        elif any(word.whole in wanted for word in known):
+            _add_span(spans, *found.span())
+        else:  # of a name such as `docker-compose.yml` the part that matches
+            for part in _PART.finditer(found[0]):
+                if any(term in wanted for word in words(part[0]) for term in (*word.parts, word.whole)):
+                    _add_span(spans, found.start() + part.start(), found.start() + part.end())
+    return spans
+
+
+def _add_span(spans: list[tuple[int, int]], start: int, stop: int) -> None:
+    if spans and spans[-1][1] >= start:
+        spans[-1] = (spans[-1][0], max(stop, spans[-1][1]))
+    else:
+        spans.append((start, stop))
 
 
 def _value(folded_line: str, needles: Needles) -> float:

@@ -409,6 +409,15 @@ class Settings:
         kind="paths",
         workspace="inside",
     )
+    # Only below the workspace, and never through a link: what such a file may name is what it comes with.
+    include: tuple[str, ...] | None = option(
+        None,
+        "More Markdown files of the workspace to index, as patterns like those of a `.gitignore`: `**/*.md` is all of "
+        "them, `docs/` a folder, `!archive/` not that one; what a `.gitignore` ignores is left out. `[]` is none",
+        kind="list",
+        form="a list of patterns, such as **/*.md",
+        workspace="yes",
+    )
     # Never `auto` from a workspace file: it could pick a remote provider where the user's own file chose none or local.
     provider: str = option(
         "auto",

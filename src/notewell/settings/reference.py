@@ -149,7 +149,7 @@ def _row(key: str, option: Option) -> str:
     cells = (
         f"`{key}`",
         _TYPE_NAMES.get(option.kind, option.kind),
-        f"`{_toml(as_plain(option.default))}`",
+        "not set" if option.default is None else f"`{_toml(as_plain(option.default))}`",
         _allowed(option),
         _workspace(option),
         option.meaning,

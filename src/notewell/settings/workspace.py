@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import stat
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from notewell.errors import SettingsError, WorkspaceError, WorkspaceNotFoundError
+from notewell.files.atomic import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from notewell.settings.model import Settings
 
@@ -21,7 +23,8 @@ WORKSPACE_FILE = "notewell.toml"
 STATE_FOLDER = ".notewell"
 MARKS = ("MEMORY.md", "memory.md", WORKSPACE_FILE, STATE_FOLDER, "memory")  # any of them makes a folder a workspace
 
-STARTER = """\
+EVERY_NOTE = "**/*.md"  # of `include`: all Markdown files of a workspace
+TEMPLATE = """\
 # Memory
 
 Facts that stay true: people, preferences, decisions. One line each; details go to `memory/<topic>.md`,
@@ -43,12 +46,17 @@ def find_workspace(named: str | Path | None, *, environ: Mapping[str, str], star
         return checked_workspace(expanded(Path(chosen)))
     start = _current_folder() if start is None else start
     for folder in (start, *start.parents):
-        if any(_exists(folder / mark) for mark in MARKS):
+        if is_workspace(folder):
             return checked_workspace(folder)
     raise WorkspaceNotFoundError(
         f"no workspace here: neither {start} nor any folder above it holds MEMORY.md or memory/",
         hint="create one with `notewell init`, or name one with --workspace PATH",
     )
+
+
+def is_workspace(path: Path) -> bool:
+    """Say whether a folder holds anything that makes it a workspace."""
+    return any(_exists(path / mark) for mark in MARKS)
 
 
 def create_workspace(path: Path) -> list[Path]:
@@ -60,13 +68,28 @@ def create_workspace(path: Path) -> list[Path]:
                 folder.mkdir(parents=True)
                 created.append(folder)
         if not any((path / name).exists() for name in ("MEMORY.md", "memory.md")):
-            (path / "MEMORY.md").write_text(STARTER, encoding="utf-8", newline="\n")
+            (path / "MEMORY.md").write_text(TEMPLATE, encoding="utf-8", newline="\n")
             created.append(path / "MEMORY.md")
     except OSError as error:
         raise WorkspaceError(
             f"cannot create a workspace in {path}: {error.strerror}", hint="choose a folder that you can write to"
         ) from error
     return created
+
+
+def write_include(folder: Path, patterns: Sequence[str]) -> Path:
+    """Put the setting `include`, which it does not have yet, into the file of a workspace; all else stays as it is."""
+    file = folder / WORKSPACE_FILE
+    line = f"include = {json.dumps(list(patterns), ensure_ascii=False)}\n"
+    try:
+        old = file.read_text(encoding="utf-8-sig") if file.exists() else ""
+        defaults = re.search(r"^[ \t]*\[[ \t]*defaults[ \t]*\].*\n?", old, re.MULTILINE)
+        at = defaults.end() if defaults else 0  # a file has its settings there, or at its top
+        lead = "\n" if defaults and not defaults[0].endswith("\n") else ""
+        write_atomically(file, f"{old[:at]}{lead}{line}{old[at:]}")
+    except OSError as error:
+        raise WorkspaceError(f"cannot write {file}: {error.strerror}", hint=f"add to it: {line.strip()}") from error
+    return file
 
 
 def checked_workspace(path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Lists and reads the notes of a workspace: `MEMORY.md`, `memory/**/*.md` and extra paths."""
+"""Lists and reads the notes of a workspace: `MEMORY.md`, `memory/**/*.md`, extra paths and what `include` adds."""
 
 from __future__ import annotations
 
@@ -15,13 +15,23 @@ from pathlib import Path
 from notewell.errors import NoteNotFoundError, PathRefusedError, WorkspaceError
 from notewell.files.no_follow import read_below
 from notewell.sources.front_matter import note_date, split_front_matter
-from notewell.sources.note_paths import ROOT_FILES, ROOT_FOLDER, is_disguised, is_markdown, parts_of, unused_label
+from notewell.sources.included import Inclusion
+from notewell.sources.note_paths import (
+    ROOT_FILES,
+    ROOT_FOLDER,
+    is_disguised,
+    is_markdown,
+    is_skipped,
+    parts_of,
+    unused_label,
+)
 from notewell.sources.privacy import DIRECT, Audience, is_private
 from notewell.sources.walk import (
     SETTLED_NS,
     Place,
     Root,
     Walker,
+    combined,
     find_file,
     is_same_file,
     place_below,
@@ -43,14 +53,27 @@ class NotesSource:
     """
 
     def __init__(
-        self, workspace: Path, extra_paths: Sequence[Path] = (), *, redacted: bool = False, audience: Audience = DIRECT
+        self,
+        workspace: Path,
+        extra_paths: Sequence[Path] = (),
+        *,
+        include: Sequence[str] | None = None,
+        redacted: bool = False,
+        audience: Audience = DIRECT,
     ) -> None:
         self._workspace = workspace
         self._extra_paths = tuple(extra_paths)
         self._redacted = redacted  # secrets are hidden before anybody sees the text
         self._audience = audience  # to whom what is private is not there
-        self._walker = Walker("memory", ENDINGS, kind="a Markdown file")
+        self._inclusion = Inclusion(os.path.realpath(workspace), include or ())
+        self._walker = Walker("memory", ENDINGS, kind="a Markdown file", ignored=self._inclusion.reports)
+        self._included = Walker("memory", ENDINGS, kind="a Markdown file", inclusion=self._inclusion)
         self._public: dict[str, tuple[int, ...]] = {}  # what lstat said of notes that were public when last read
+
+    @property
+    def roots(self) -> tuple[Root, ...]:
+        """The files and folders that notes come from, besides what `include` adds."""
+        return self._roots
 
     @property
     def name(self) -> SourceName:
@@ -65,7 +88,10 @@ class NotesSource:
             return Listing(tuple(sorted(filter(None, map(self._stamp_if_there, paths)))))
         escaping = self._roots_and_escaping[1]
         problems = [problem_at(path, "leads out of the workspace through a link") for path in escaping]
-        listing = self._walker.listing(self._listed_roots(), problems)
+        walks = [self._walker.walk(root) for root in self._listed_roots()]
+        if self._inclusion.patterns:
+            walks.append(self._included.walk(self._top))
+        listing = combined(walks, problems)
         if not self._audience.is_group:
             return listing
         # Without the problems: one may name what is private.
@@ -156,7 +182,7 @@ class NotesSource:
     def stored_path(self, file: Path) -> str | None:
         """Return the stored path of a file on disk, or None when it is no note of this memory; it may be gone."""
         real = Path(os.path.realpath(file.parent)) / file.name
-        for root in self._roots:
+        for root in (*self._roots, self._top):
             if real.is_relative_to(root.real_path):
                 path = "/".join(filter(None, (root.stored, *real.relative_to(root.real_path).parts)))
                 hidden = self._audience.is_group and not self.exists(path)
@@ -177,6 +203,11 @@ class NotesSource:
     @cached_property
     def _roots_and_escaping(self) -> tuple[tuple[Root, ...], tuple[str, ...]]:
         return roots_of(self._workspace, self._extra_paths)
+
+    @cached_property
+    def _top(self) -> Root:
+        """The workspace itself, of which `include` chooses notes."""
+        return Root("", os.path.realpath(self._workspace), ())
 
     @property
     def _roots(self) -> tuple[Root, ...]:
@@ -203,7 +234,7 @@ class NotesSource:
     def _place(self, path: str) -> Place | None:
         """Return where a path would lie, or None when it cannot be one of this memory."""
         parts = parts_of(path) if is_markdown(path) else None
-        if parts is None:
+        if parts is None or any(path.startswith(f"{folder}/") for folder in self._inclusion.reports):
             return None
         for root in self._roots:
             place = place_below(root, parts)
@@ -214,6 +245,8 @@ class NotesSource:
             place = None if root.is_outside else place_below(root, folded, casefold=True)
             if place is not None and is_same_file(root.base, "/".join(parts[: len(root.parts)]), root.stored):
                 return Place(root, parts[len(root.parts) :])
+        if self._inclusion.patterns and not any(map(is_skipped, parts)) and self._inclusion.holds(path):
+            return Place(self._top, parts)
         return None
 
     def _find(self, path: str) -> tuple[Place, os.stat_result]:

@@ -6,15 +6,18 @@ import os
 import stat
 import time
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from notewell.errors import NoteNotFoundError, PathRefusedError
 from notewell.files.no_follow import is_link
 from notewell.sources.note_paths import is_disguised, is_skipped, is_text
 from notewell.types import FileStamp, Listing, Problem, SourceName
+
+if TYPE_CHECKING:
+    from notewell.sources.included import FolderRules, Inclusion
 
 _KIND = 0o170000  # the bits of a mode that say what a thing is
 _HAS_JUNCTIONS = hasattr(os.stat_result, "st_reparse_tag")
@@ -162,6 +165,7 @@ class _Folder:
     files: list[Found]
     folders: list[tuple[str, str]]  # real path, stored path with a slash at its end
     problems: list[Problem]
+    rules: FolderRules | None = None  # by which it was listed
 
 
 class Walker:
@@ -171,12 +175,19 @@ class Walker:
     """
 
     def __init__(
-        self, source: SourceName, endings: tuple[str, ...], *, kind: str, ignored: Collection[str] = ()
+        self,
+        source: SourceName,
+        endings: tuple[str, ...],
+        *,
+        kind: str,
+        ignored: Collection[str] = (),
+        inclusion: Inclusion | None = None,
     ) -> None:
         self._source = source
         self._endings = endings  # of the files that are documents
         self._kind = kind  # "a Markdown file": what a single file that is none of them should be
         self._ignored = frozenset(ignored)  # names of files, and stored paths of folders
+        self._inclusion = inclusion  # which files and folders of a workspace count; None: all that are documents
         self._known: dict[tuple[str, str], _Folder] = {}
         self._forget_at = 0.0
 
@@ -186,17 +197,9 @@ class Walker:
 
     def listing(self, roots: Iterable[Root], problems: Iterable[Problem] = ()) -> Listing:
         """Return every document now there, each real file once, the first one met, sorted by stored path."""
-        walks = [self._walk(root) for root in roots]
-        met = [*problems, *(problem for _, unreadable in walks for problem in unreadable)]
-        found = [each for files, _ in walks for each in files]
-        distinct = {each.stamp.path for each in found}, {each.identity for each in found}
-        if any(len(values) < len(found) for values in distinct):
-            found = [each for files, _ in walks for each in sorted(files, key=_path_of)]
-            met += _drop_doubles(found)
-        met.sort(key=lambda problem: problem.path)
-        return Listing(tuple(each.stamp for each in sorted(found, key=_path_of)), tuple(dict.fromkeys(met)))
+        return combined([self.walk(root) for root in roots], problems)
 
-    def _walk(self, root: Root) -> tuple[list[Found], list[Problem]]:
+    def walk(self, root: Root) -> Walk:
         """Return what one root holds now, in no particular order, and what could not be looked at."""
         try:
             info = os.lstat(root.real_path)
@@ -210,16 +213,18 @@ class Walker:
                 return [self._found(root.stored, root.real_path, info)], []
         return [], [problem_at(shown, self._why_not(shown, info))]
 
-    def _walk_folders(self, top: str, stored_top: str) -> tuple[list[Found], list[Problem]]:
+    def _walk_folders(self, top: str, stored_top: str) -> Walk:
         if time.monotonic() >= self._forget_at:
             self._known, self._forget_at = {}, time.monotonic() + REMEMBERED_S
         found: list[Found] = []
         problems: list[Problem] = []
         waiting = [(top, stored_top)]
+        above = {"": self._inclusion.top()} if self._inclusion else {}
         while waiting:
             place = waiting.pop()
+            rules = self._inclusion.rules_of(place[1].rstrip("/"), above) if self._inclusion else None
             try:
-                folder = self._unchanged(place) or self._listed(place)
+                folder = self._unchanged(place, rules) or self._listed(place, rules)
             except OSError as error:
                 problems.append(problem_at(place[1].rstrip("/") or place[0], error))
                 continue
@@ -228,10 +233,10 @@ class Walker:
             waiting += folder.folders
         return found, problems
 
-    def _unchanged(self, place: tuple[str, str]) -> _Folder | None:
+    def _unchanged(self, place: tuple[str, str], rules: FolderRules | None) -> _Folder | None:
         """Return what a folder held before, each file looked at again, if its list of names is still the same."""
         folder = self._known.get(place)
-        if folder is None or folder.state != _state(os.lstat(place[0])):
+        if folder is None or folder.rules is not rules or folder.state != _state(os.lstat(place[0])):
             return None
         files = folder.files
         for position, (real_path, identity, stamp) in enumerate(files):
@@ -252,22 +257,25 @@ class Walker:
                 files = files.copy()
             files[position] = self._found(stamp.path, real_path, info)
         if files is not folder.files:
-            folder = self._known[place] = _Folder(folder.state, files, folder.folders, folder.problems)
+            folder = self._known[place] = replace(folder, files=files)
         return folder
 
-    def _listed(self, place: tuple[str, str]) -> _Folder:
+    def _listed(self, place: tuple[str, str], rules: FolderRules | None) -> _Folder:
         """List a folder, and remember it if nothing can change in it that its time would not show."""
         now_ns = time.time_ns()
         state = _state(os.lstat(place[0]))
-        folder = self._list_folder(state, *place)
+        folder = self._list_folder(state, *place, rules)
         if _TIMES_TELL and all(time_ns % 1_000_000_000 and time_ns < now_ns - SETTLED_NS for time_ns in state[:2]):
             self._known[place] = folder
         else:
             self._known.pop(place, None)
         return folder
 
-    def _list_folder(self, state: tuple[int, ...], folder: str, stored: str) -> _Folder:
-        """Return what a folder holds. `stored` is its stored path with a slash at its end."""
+    def _list_folder(self, state: tuple[int, ...], folder: str, stored: str, rules: FolderRules | None) -> _Folder:
+        """Return what a folder holds. `stored` is its stored path with a slash at its end.
+
+        Links are problems only where everything counts: a folder of any kind is full of them.
+        """
         files: list[Found] = []
         folders: list[tuple[str, str]] = []
         problems: list[Problem] = []
@@ -285,6 +293,8 @@ class Walker:
                     continue
                 # A look at the kind alone is not enough on Windows, where a junction is a folder, too.
                 kind = info.st_mode & _KIND if not (_HAS_JUNCTIONS and is_link(info)) else stat.S_IFLNK
+                if rules and not _is_chosen(rules, stored + name, kind):
+                    continue
                 if kind == stat.S_IFREG and (plain or is_text(name)):
                     files.append(self._found(stored + name, entry.path, info))
                 elif not is_text(name):
@@ -294,7 +304,7 @@ class Walker:
                         folders.append((entry.path, f"{stored}{name}/"))
                 else:
                     problems.append(problem_at(stored + name, IS_LINK if kind == stat.S_IFLNK else NOT_REGULAR))
-        return _Folder(state, files, folders, problems)
+        return _Folder(state, files, folders, problems, rules)
 
     def _found(self, stored: str, real_path: str, info: os.stat_result) -> Found:
         # Windows gives no inode while listing; a name that differs only in case is the same file there.
@@ -309,12 +319,33 @@ class Walker:
         return f"is not {self._kind}" if stat.S_ISREG(info.st_mode) else NOT_REGULAR
 
 
+Walk = tuple[list[Found], list[Problem]]
+
+
+def combined(walks: Sequence[Walk], problems: Iterable[Problem] = ()) -> Listing:
+    """Return what several walks found, each real file once, the first one met, sorted by stored path."""
+    met = [*problems, *(problem for _, unreadable in walks for problem in unreadable)]
+    found = [each for files, _ in walks for each in files]
+    distinct = {each.stamp.path for each in found}, {each.identity for each in found}
+    if any(len(values) < len(found) for values in distinct):
+        found = [each for files, _ in walks for each in sorted(files, key=_path_of)]
+        met += _drop_doubles(found)
+    met.sort(key=lambda problem: problem.path)
+    return Listing(tuple(each.stamp for each in sorted(found, key=_path_of)), tuple(dict.fromkeys(met)))
+
+
 def stamp_from(source: SourceName, path: str, info: os.stat_result) -> FileStamp:
     """Return the stamp of a file by what stat says of it."""
     if not _TIMES_TELL:  # on Windows the ctime is that of creation, and a listing comes without inodes
         return FileStamp(source, path, info.st_size, info.st_mtime_ns)
     inode = info.st_ino & _LARGEST_INTEGER
     return FileStamp(source, path, info.st_size, info.st_mtime_ns, info.st_ctime_ns, inode)
+
+
+def _is_chosen(rules: FolderRules, path: str, kind: int) -> bool:
+    if kind == stat.S_IFDIR:
+        return rules.enters(path)
+    return kind == stat.S_IFREG and rules.selects(path)
 
 
 def _state(info: os.stat_result) -> tuple[int, ...]:

@@ -1,7 +1,8 @@
 """Watches folders for changed notes and transcripts, through the file events of the system (`watchfiles`).
 
 Folders are watched, never single files, so that ten thousand notes cost no more than their folders do. The workspace
-itself is watched without what lies below it: only the folders that hold notes are watched whole.
+itself is watched without what lies below it, unless `include` adds notes from all over it: only the folders that hold
+notes are watched whole.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class WatchedPlaces:
     identities: frozenset[tuple[str, int]]  # path and inode, so that a folder put in another's place is noticed
 
 
-def watched_places(workspace: Path, extra_paths: Sequence[Path], also: Sequence[Path] = ()) -> WatchedPlaces:
+def watched_places(
+    workspace: Path, extra_paths: Sequence[Path], also: Sequence[Path] = (), *, include: Sequence[str] | None = None
+) -> WatchedPlaces:
     """Return what to watch now. A root that is not there yet is seen coming by the folder that will hold it.
 
     `also` are folders of transcripts; theirs may be the folder that we write to ourselves, so it is not watched.
@@ -51,6 +54,8 @@ def watched_places(workspace: Path, extra_paths: Sequence[Path], also: Sequence[
     for path in (*roots, *(os.path.realpath(folder) for folder in also)):
         if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
             whole.add(path)
+    if include:
+        whole.add(os.path.realpath(workspace))
     for path in roots:
         parent = os.path.dirname(path)  # noqa: PTH120
         if os.path.isdir(parent):  # noqa: PTH112

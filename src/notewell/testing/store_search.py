@@ -279,6 +279,26 @@ class StoreSearchContract(StoreFixtures):
         assert newest(store, scope=decisions) == ["tea of old", "tea decided"]
         assert newest(store, scope=replace(decisions, sources=frozenset({"sessions"}))) == []
 
+    def test_the_chunks_of_entries_are_listed(self, store: Store) -> None:
+        store.set_embedder(IDENTITY, "bits")
+        other = DECISION._replace(id="other")
+        rows = [prepared("plain"), prepared("below", line=7, label=other), prepared("above", line=3, label=DECISION)]
+        store.put_document(document("memory/b.md"), rows, {})
+        store.put_document(document("memory/a.md")._replace(private=True), [prepared("first", label=DECISION)], {})
+
+        def listed(ids: list[str] | None = None, scope: Scope = EVERYTHING) -> list[tuple[str, str, str]]:
+            with store.reading_within(scope) as snapshot:
+                found = snapshot.entries(ids)
+                texts = snapshot.chunks([each.chunk_id for each in found])
+            return [(each.path, each.entry, texts[each.chunk_id].text) for each in found]
+
+        own = DECISION.id
+        b = [("memory/b.md", own, "above"), ("memory/b.md", "other", "below")]
+        assert listed() == [("memory/a.md", own, "first"), *b]
+        assert listed(["other", "gone"]) == b[1:]
+        assert listed([]) == []
+        assert listed(scope=Scope(public_only=True)) == b
+
     def test_the_newest_chunks_come_first_and_those_without_a_date_last(self, store: Store) -> None:
         for path, dated in (("old.md", "2026-01-01"), ("none.md", None), ("new.md", "2026-05-01")):
             lines = [prepared(f"{path} below", line=9), prepared(f"{path} above", line=2)]

@@ -31,6 +31,7 @@ from notewell.sources.note_paths import (
 from notewell.sources.notes import LARGEST_NOTE_BYTES
 from notewell.text.fences import strip_fenced
 from notewell.text.redaction import redact
+from notewell.types import Citation
 
 if TYPE_CHECKING:
     from notewell.memory.memory import Memory
@@ -107,6 +108,8 @@ class MemoryCommands:
 
     def view(self, path: object, view_range: Sequence[int] | None = None) -> str:
         """Return a folder's listing, or a note's lines with their numbers."""
+        if isinstance(path, str) and (cited := Citation.parse(path)).first_line is not None:
+            path, view_range = cited.path, view_range or [cited.first_line, cited.last_line or cited.first_line]
         place = MemoryPath.parse(path)
         info = self._find(place)
         if info is None and not place.is_top:

@@ -90,7 +90,8 @@ def injected_hits(hits: Sequence[Hit], *, budget: int, cited: bool) -> list[Json
         budget -= len(snippet)
         document = hit_document(hit) | {"snippet": snippet}
         if not cited:
-            del document["citation"]
+            for name in ("citation", "replaces", "replacedBy"):
+                document.pop(name, None)
         shown.append(document)
     return shown
 

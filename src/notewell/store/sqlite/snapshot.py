@@ -19,6 +19,7 @@ from notewell.types import (
     ChunkPlace,
     Counts,
     EmbedderIdentity,
+    EntryChunk,
     EntryLabel,
     FileStamp,
     Match,
@@ -263,6 +264,18 @@ class SqliteSnapshot:
                 chunk_id, source, path, _day(dated), first_line, last_line, text, context, turn, parts, _label(label)
             )
         return found
+
+    def entries(self, ids: Collection[str] | None = None) -> Sequence[EntryChunk]:
+        among = "" if ids is None else " AND entry IN (SELECT value FROM json_each(?))"
+        seen, values = self._seen("AND")
+        found = self._db.rows(
+            "SELECT entry, path, chunks.id FROM chunks JOIN documents ON documents.id = document_id"  # noqa: S608
+            f" WHERE category IS NOT NULL{among}{seen} ORDER BY path, first_line, chunks.id",
+            (*(() if ids is None else (as_json(ids),)), *values),
+        )
+        if not all(type(entry) is type(path) is str for entry, path, _ in found):
+            raise self._db.corrupt("the record of an entry")
+        return [EntryChunk(*row) for row in found]
 
     def messages(self, path: str, turns: Collection[int]) -> Sequence[SpokenLine]:
         seen, values = self._seen("AND")

@@ -1,0 +1,132 @@
+"""Search on a terminal: marked words, lines that wrap below their indent, and one line per result."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from notewell.agents.rendering import cell_width, search_lines, wrapped
+from notewell.search.snippets import matched_spans
+from notewell.types import Hit, IndexState, SearchAnswer
+
+MARK = re.compile(r"\x1b\[31m\x1b\[1m(.*?)\x1b\[0m")
+
+
+def marked(text: str, query: str) -> list[str]:
+    return [text[start:stop] for start, stop in matched_spans(text, query)]
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "expected"),
+    [
+        pytest.param("The libraries of the town", "library", ["libraries"], id="other forms of a word"),
+        pytest.param("we ran the tests", "run the test", ["ran", "tests"], id="irregular forms, no function words"),
+        pytest.param("Ticket HARB-214 is closed", "what about harb-214?", ["HARB-214"], id="an identifier"),
+        pytest.param("see docker-compose.yml and DOCKER_HOST", "docker", ["docker", "DOCKER"], id="a part of a name"),
+        pytest.param("it's Dana's tea", "dana", ["Dana's"], id="a possessive"),
+        pytest.param("Die Bücher über Züge", "bucher", ["Bücher"], id="accents and case"),
+        pytest.param("服务器将在下周进行数据库迁移。", "数据库", ["数据库"], id="Chinese"),
+        pytest.param("データベースのバックアップは毎晩", "バックアップ", ["バックアップ"], id="Japanese"),
+        pytest.param("a carpet and a scarf", "car", [], id="parts of other words are no match"),
+        pytest.param("nothing of it", "wifi", [], id="nothing"),
+        pytest.param("", "", [], id="no text, no question"),
+    ],
+)
+def test_words_of_the_question_are_marked(text, query, expected):
+    assert marked(text, query) == expected
+
+
+@pytest.mark.parametrize("width", [20, 31, 80])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  - a list item that is longer than the terminal is wide, and then some more",
+        "word " * 40,
+        "x" * 200,
+        "服务器将在下周进行数据库迁移，请提前备份所有重要数据并通知相关人员。" * 3,
+        "  wide 文字 among narrow ones, e\u0301 with a mark, " * 3,
+        "",
+        "short",
+    ],
+)
+def test_wrapped_lines_fit_and_lose_nothing_but_blanks(line, width):
+    pieces = [line[start:stop] for start, stop in wrapped(line, width, 4)]
+    assert "".join("".join(pieces).split()) == "".join(line.split())
+    assert cell_width(pieces[0]) <= width
+    assert all(cell_width(piece) <= width - 4 for piece in pieces[1:])
+
+
+def hit(snippet: str) -> SearchAnswer:
+    found = Hit("memory/a.md", 1, 3, 0.5, snippet, "memory", "memory/a.md#L1-L3", "keyword")
+    return SearchAnswer("guest wifi", "keyword", (found,), IndexState(1, 1, 0, stale=False))
+
+
+def test_lines_continue_below_the_text_of_their_list_item():
+    answer = hit("- the guest wifi is heron-guest and\n  1. its password is on the card on the fridge")
+    assert list(search_lines(answer, width=30))[1:] == [
+        "  - the guest wifi is",
+        "    heron-guest and",
+        "    1. its password is on the",
+        "       card on the fridge",
+    ]
+    assert list(search_lines(answer))[1:] == [
+        "  - the guest wifi is heron-guest and",
+        "    1. its password is on the card on the fridge",
+    ]
+
+
+def test_a_word_that_is_split_by_the_edge_is_marked_on_both_sides():
+    answer = hit("wifi" * 10 + " x")
+    lines = list(search_lines(answer, marked=lambda text: f"<{text}>", width=24))
+    assert not any("<" in line for line in lines)  # it is another word
+    answer = hit("the guest-wifi-" + "a" * 30)
+    assert any("<" in line for line in search_lines(answer, marked=lambda text: f"<{text}>", width=24))
+
+
+def test_short_prints_the_line_that_matches_best(notewell, indexed):
+    done = notewell("search", "guest", "network", "--short", "-n", 2, "-w", indexed)
+    lines = done.out.splitlines()
+    assert len(lines) == len(notewell("search", "guest", "network", "-n", 2, "-w", indexed, "--json").document["hits"])
+    assert re.match(r"memory/network\.md#L\S+  0\.\d\d  The guest network is VLAN 30, its name", lines[0])
+
+
+def test_short_shows_what_matches_of_a_long_line():
+    (line,) = search_lines(hit("word " * 60 + "guest wifi " + "word " * 60), short=True, width=80)
+    assert "guest wifi" in line
+    assert cell_width(line) <= 80
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
+@pytest.mark.slow
+@pytest.mark.parametrize(("environ", "styled"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_matches_are_marked_on_a_terminal_only(indexed: Path, environ: dict[str, str], styled: bool):
+    command = [sys.executable, "-m", "notewell", "search", "guest", "network", "-n", "1", "-w", str(indexed)]
+    env = {**os.environ, "NOTEWELL_PROVIDER": "none", "NOTEWELL_CONFIG": os.devnull, "COLUMNS": "40", **environ}
+    piped = subprocess.run(command, capture_output=True, env=env, check=True).stdout.decode()
+    assert "\x1b" not in piped
+    shown = on_terminal(command, env)
+    assert (set(MARK.findall(shown)) >= {"guest", "network", "Guest"}) is styled
+    plain = re.sub(r"\x1b\[\d*m", "", shown)
+    assert max(map(len, plain.splitlines())) <= 60  # of a note on stderr; the text itself is at most 40 wide
+    assert "\r\n  192.168.10.7 and jams on thick paper.\r\n" in plain
+
+
+def on_terminal(command: list[str], env: dict[str, str]) -> str:
+    import pty
+
+    main, other = pty.openpty()
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=other, stderr=other, env=env)
+    os.close(other)
+    shown = b""
+    try:
+        while chunk := os.read(main, 4096):
+            shown += chunk
+    except OSError:  # the other end is closed
+        pass
+    assert process.wait() == 0
+    return shown.decode()
