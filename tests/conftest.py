@@ -23,7 +23,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.
     for provider in ("OPENAI", "GEMINI", "GOOGLE", "VOYAGE", "MISTRAL"):
         monkeypatch.delenv(f"{provider}_API_KEY", raising=False)
     monkeypatch.setenv("NOTEWELL_CONFIG", os.devnull)
-    monkeypatch.setenv("OPENCLAW_STATE_DIR", str(tmp_path_factory.getbasetemp() / "no-openclaw"))
+    for program in ("OPENCLAW_STATE_DIR", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):  # whose conversations are offered
+        monkeypatch.setenv(program, str(tmp_path_factory.getbasetemp() / "no-such-program"))
     monkeypatch.setenv("NOTEWELL_REDACTION_KEY_FILE", str(tmp_path_factory.getbasetemp() / "redaction.key"))
 
 

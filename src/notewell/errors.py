@@ -10,6 +10,7 @@
     ├── EntryNotFoundError          exit 1   an id or a citation of no remembered entry, or of several
     ├── NoteUnreadableError         exit 1   a note that cannot be read
     ├── NotesBusyError              exit 1   another process kept writing notes for too long
+    ├── TrashError                  exit 1   the trash cannot be written, or holds nothing to restore
     ├── RememberError               exit 2   a text that cannot be remembered
     ├── QueryError                  exit 2   an invalid search (a limit below 1)
     ├── EmbedderError               exit 1   an embedder is missing, broken or returned invalid vectors
@@ -135,6 +136,10 @@ class NotesBusyError(NotewellError):
 
     def __init__(self, where: str) -> None:
         super().__init__(f"another process is writing notes: {where}", hint="try again when it has finished")
+
+
+class TrashError(NotewellError):
+    """The trash cannot be written, or holds nothing that could be restored."""
 
 
 class RememberError(NotewellError):

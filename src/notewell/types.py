@@ -411,6 +411,7 @@ class Listed:
     replaces: tuple[str, ...] = ()  # ids of older entries
     replaced_by: str | None = None  # id of the newer entry
     replaced_at: datetime | None = None
+    chat: str | None = None  # of an entry: the group that wrote it
 
 
 @dataclass(frozen=True, slots=True)
@@ -710,6 +711,14 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgottenLine:
+    """A line of a note, or a message of a conversation, that is forgotten."""
+
+    line: int  # 1-based; 0: a message
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Forgotten:
     """One note or conversation that lost something, or would."""
 
@@ -717,6 +726,8 @@ class Forgotten:
     source: SourceName
     whole: bool  # the file itself goes
     count: int  # lines of a note, or messages of a conversation
+    lines: tuple[ForgottenLine, ...] = ()  # what goes; of a conversation the passages that contain the text
+    in_trash: bool = False  # it was forgotten before, and is erased now
 
 
 @dataclass(frozen=True, slots=True)
@@ -725,7 +736,29 @@ class ForgetReport:
 
     dry_run: bool
     forgotten: tuple[Forgotten, ...] = ()
-    chunks: int = 0  # that are no longer in the index
+    chunks: int = 0  # that are no longer in the index; counted where it is for good
     vectors: int = 0  # that are no longer in the embedding cache
     problems: tuple[Problem, ...] = ()  # what could not be forgotten, and why
+    notes: tuple[str, ...] = ()
+    for_good: bool = False  # erased; otherwise it is in the trash
+    undo: str = ""  # the id by which `undo` restores it
+
+
+@dataclass(frozen=True, slots=True)
+class Trashed:
+    """What one call of `forget` moved to the trash."""
+
+    id: str  # for `undo`
+    forgotten_at: datetime
+    kept_until: datetime  # then it is erased
+    forgotten: tuple[Forgotten, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UndoReport:
+    """What was restored from the trash."""
+
+    id: str
+    restored: tuple[Forgotten, ...] = ()
+    problems: tuple[Problem, ...] = ()  # what could not be restored and stays in the trash
     notes: tuple[str, ...] = ()

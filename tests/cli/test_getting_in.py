@@ -237,7 +237,7 @@ def test_a_citation_of_something_else_is_an_error(notewell, indexed, path):
 def test_every_way_to_read_takes_a_citation(indexed):
     from notewell.agents.adapters.anthropic_commands import MemoryCommands
     from notewell.agents.tools import MemoryTools
-    from notewell.mcp.resources import PREFIX, note_resource
+    from notewell.mcp.resources import PREFIX, memory_resource
     from notewell.openclaw.managers import MemoryIndexManager
 
     line = "The guest network is VLAN 30, its name is heron-guest."
@@ -245,7 +245,7 @@ def test_every_way_to_read_takes_a_citation(indexed):
         tools = MemoryTools(memory)
         for read in (
             tools.call("memory_get", {"path": "memory/network.md#L5"}).document["text"],
-            note_resource(tools, f"{PREFIX}memory/network.md%23L5")["text"],
+            memory_resource(tools, f"{PREFIX}memory/network.md%23L5")["text"],
             MemoryIndexManager(memory).read_file("memory/network.md#L5")["text"],
             MemoryCommands(memory).view("/memories/network.md#L5"),
         ):

@@ -131,7 +131,6 @@ NOWHERE = Path.cwd().anchor
     [
         pytest.param("session-start", "not json", [], "not valid JSON", id="no JSON"),
         pytest.param("session-start", "[1]", [], "not a JSON object", id="no object"),
-        pytest.param("session-start", {"cwd": NOWHERE}, [], "no workspace here", id="no workspace"),
         pytest.param("session-start", {}, ["-w", "/nowhere/at/all"], "there is no folder", id="a folder that is gone"),
         pytest.param("session-start", {"cwd": "@"}, ["--set", "no.such=1"], "no.such", id="a wrong setting"),
         pytest.param("session-end", {"cwd": "@"}, [], "names no transcript", id="no transcript"),
@@ -150,3 +149,11 @@ def test_a_failure_is_said_and_breaks_nothing(name, event, words, reason, worksp
     assert done.returncode == 0
     assert done.stdout == ""
     assert reason in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["session-start", "session-end"])
+def test_in_a_project_without_a_workspace_it_is_idle(name, transcript):
+    event = {"cwd": NOWHERE, "session_id": "5f1c", "transcript_path": str(transcript)}
+    done = hook(name, event, cwd=NOWHERE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

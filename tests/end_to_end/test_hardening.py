@@ -55,7 +55,7 @@ def test_a_note_beyond_the_limit_is_reported_and_not_read(notes):
         "    except Exception as error: print(type(error).__name__, error)\n"
         "    try: memory.remember('more', to='memory/huge.md')\n"
         "    except Exception as error: print(type(error).__name__, error)\n"
-        "    print(memory.forget(match='pelican').problems)\n"
+        "    print(memory.forget(match='pelican', for_good=True).problems)\n"
     )
     done = subprocess.run([sys.executable, "-c", script, notes], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -105,7 +105,7 @@ CALLS = {
     "verify": lambda memory: memory.verify(),
     "preview": lambda memory: memory.preview(),
     "remember": lambda memory: memory.remember("the wifi is heron"),
-    "forget": lambda memory: memory.forget(match="pelican"),
+    "forget": lambda memory: memory.forget(match="pelican", for_good=True),
     "a conversation": lambda memory: memory.conversations.create("new"),
     "background sync": lambda memory: memory.begin_session(),
 }
@@ -327,7 +327,7 @@ def test_forgetting_a_note_with_another_name_says_that_the_text_stays_there(note
     other = tmp_path / "other.md"
     os.link(notes / "MEMORY.md", other)
     with Memory.open(notes, provider="none") as memory:
-        report = memory.forget(match="pelican")
+        report = memory.forget(match="pelican", for_good=True)
     assert [problem.path for problem in report.problems] == ["MEMORY.md"]
     assert "hard link" in report.problems[0].reason
     assert "pelican" in other.read_text()

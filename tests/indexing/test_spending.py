@@ -78,7 +78,7 @@ def remember(memory: Memory):
 
 
 def append_by_a_tool(memory: Memory):
-    notes = MemoryTools(memory, append=True).call("memory_append", {"text": "Pier four it is."}).document["notes"]
+    notes = MemoryTools(memory).call("memory_write", {"text": "Pier four it is."}).document["notes"]
     assert not any("`notewell" in note for note in notes)  # a tool names no command
     return [f"{note}; run `notewell index`" for note in notes]
 

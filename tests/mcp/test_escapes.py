@@ -28,17 +28,22 @@ def sendable(paths: list[str]) -> list[str]:
 def test_on_stdio(fortress, generation):  # noqa: F811
     paths = sendable(escapes(fortress))
     assert len(paths) >= 300
-    with wire(fortress / "workspace", "--append") as line:
+    with wire(fortress / "workspace") as line:
         if generation == "handshake":
             line.shake_hands()
         else:
             line.discover()
         assert "top secret content" in line.call("memory_get", path="memory/a.md")["structuredContent"]["text"]
+        own = {item["path"] for item in line.call("memory_list", maxResults=1000)["structuredContent"]["items"]}
         for path in paths:
             read = line.call("memory_get", path=path)
             assert json.loads(read["content"][0]["text"])["error"]["kind"] == "path_refused", path
-            written = path and line.call("memory_append", text="A pelican was here.", path=path)  # "" is today's note
+            written = path and line.call("memory_write", text="A pelican was here.", path=path)  # "" is today's note
             assert not path or written["isError"] is True, path
+            assert line.call("memory_forget", entry=f"{path}#L1")["isError"] is True, path
+            assert line.call("memory_forget", entry=path)["isError"] is True, path
+            listed = line.call("memory_list", path=path).get("structuredContent") or {"items": []}
+            assert {item["path"] for item in listed["items"]} <= own, path
             resource = line.ask("resources/read", {"uri": f"memory://file/{path}"})
             assert resource["error"]["code"] in {-32002, -32602}, path
             assert SECRET not in json.dumps([read, written, resource])
@@ -74,7 +79,7 @@ NO_FILE = [
     "memory://file/%252e%252e/outside/secret.md",
     "memory://file/%ff%fe.md",
     "memory://file/memory/a.md?x=1",
-    "memory://file/memory/a.md#L1",
+    "memory://file/memory/none.md#L1",
 ]
 
 

@@ -24,7 +24,7 @@ from .wire import MODERN, wire
 pytestmark = pytest.mark.slow
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-TOOLS = ["memory_search", "memory_get", "memory_status"]
+TOOLS = ["memory_search", "memory_get", "memory_list", "memory_write", "memory_forget"]
 
 
 @pytest.mark.parametrize("version", [*HANDSHAKES, MODERN])
@@ -55,7 +55,7 @@ def test_a_version_nobody_knows_is_answered_with_one_we_speak(indexed):
 def test_the_sdk_client(indexed, mode):
     """Everything the server offers, through the official client, which checks results against their schemas."""
     parameters = StdioServerParameters(
-        command=sys.executable, args=[*COMMAND[1:], "-w", str(indexed), "--append"], env=server_environment()
+        command=sys.executable, args=[*COMMAND[1:], "-w", str(indexed)], env=server_environment()
     )
 
     async def talk():
@@ -64,10 +64,10 @@ def test_the_sdk_client(indexed, mode):
             said["tools"] = (await client.list_tools()).tools
             said["search"] = await client.call_tool("memory_search", {"query": "guest network"})
             said["get"] = await client.call_tool("memory_get", {"path": "memory/network.md", "from": 3, "lines": 3})
-            said["status"] = await client.call_tool("memory_status", {})
+            said["status"] = (await client.read_resource("memory://status")).contents[0]
             said["mistake"] = await client.call_tool("memory_search", {"query": "x", "maxResults": 0})
-            said["unknown"] = await client.call_tool("memory_forget", {})
-            said["append"] = await client.call_tool("memory_append", {"text": "The pelican sleeps."})
+            said["unknown"] = await client.call_tool("memory_status", {})
+            said["append"] = await client.call_tool("memory_write", {"text": "The pelican sleeps."})
             said["again"] = await client.call_tool("memory_search", {"query": "pelican"})
             said["resources"] = (await client.list_resources()).resources
             said["templates"] = (await client.list_resource_templates()).resource_templates
@@ -84,16 +84,16 @@ def test_the_sdk_client(indexed, mode):
         expected = tools.call("memory_search", {"query": "guest network"}).document
         status = status_document(memory.status())
     assert said["version"] == ("2025-11-25" if mode == "legacy" else MODERN)
-    assert "keep it with memory_append" in said["instructions"]
-    assert [tool.name for tool in said["tools"]] == [*TOOLS, "memory_append"]
-    assert [tool.annotations.read_only_hint for tool in said["tools"]] == [True, True, True, False]
-    assert said["tools"][-1].annotations.destructive_hint is False
+    assert "keep it with memory_write" in said["instructions"]
+    assert [tool.name for tool in said["tools"]] == TOOLS
+    assert [tool.annotations.read_only_hint for tool in said["tools"]] == [True, True, True, False, False]
+    assert [tool.annotations.destructive_hint for tool in said["tools"][-2:]] == [False, True]
     found = said["search"].structured_content
     assert json.loads(said["search"].content[0].text) == found
     assert [hit["citation"] for hit in found["hits"]] == [hit["citation"] for hit in expected["hits"]]
     assert set(found) == set(expected)
     assert "heron-guest" in said["get"].structured_content["text"]
-    assert set(said["status"].structured_content) == set(status)
+    assert set(json.loads(said["status"].text)) == set(status)
     assert said["mistake"].is_error
     assert "at least 1, got 0" in said["mistake"].content[0].text
     assert said["unknown"].is_error
@@ -276,3 +276,42 @@ def test_it_loads_only_what_a_server_needs(indexed):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_in_a_project_without_a_workspace_it_is_idle(tmp_path):
+    """What the plugin of Claude Code starts: connecting succeeds, and there is nothing to call."""
+    command = StdioServerParameters(
+        command=sys.executable, args=[*COMMAND[1:], "--optional"], env=server_environment(), cwd=tmp_path
+    )
+
+    async def talk():
+        async with Client(stdio_client(command)) as client:
+            return client.instructions, (await client.list_tools()).tools
+
+    instructions, tools = asyncio.run(asyncio.wait_for(talk(), 60))
+    assert tools == []
+    assert "`notewell init`" in instructions
+    words = [sys.executable, *COMMAND[1:]]
+    done = subprocess.run(words, cwd=tmp_path, env=server_environment(), capture_output=True, check=False, timeout=60)
+    assert done.returncode == 1
+
+
+def test_read_only_leaves_two_tools_out(indexed):
+    with wire(indexed, "--read-only") as line:
+        began = line.shake_hands()
+        assert [tool["name"] for tool in line.ask("tools/list")["result"]["tools"]] == TOOLS[:3]
+        assert "memory_write" not in began["instructions"]
+        assert line.call("memory_write", text="The pelican sleeps.")["isError"] is True
+
+
+def test_the_status_is_a_resource(indexed):
+    with wire(indexed) as line:
+        line.shake_hands()
+        listed = line.ask("resources/list")["result"]["resources"]
+        assert listed[0]["uri"] == "memory://status"
+        (content,) = line.ask("resources/read", {"uri": "memory://status"})["result"]["contents"]
+        assert json.loads(content["text"])["files"] == 7
+    with wire(indexed, "--chat", "group") as line:
+        line.shake_hands()
+        (content,) = line.ask("resources/read", {"uri": "memory://status"})["result"]["contents"]
+        assert set(json.loads(content["text"])) == {"files", "chunks", "pending", "mode", "stale"}

@@ -99,9 +99,9 @@ def test_before_it_the_canary_is_everywhere(memory, notes):
 
 def test_a_match_takes_lines_and_messages_and_leaves_no_trace(memory, notes):
     texts = embedded_texts(memory)
-    report = memory.forget(match=f"{CANARY} sleeps  in")
+    report = memory.forget(match=f"{CANARY} sleeps  in", for_good=True)
     (notes / "memory" / f"{CANARY}.md").rename(notes / "memory" / "birds.md")
-    memory.forget(match=CANARY)
+    memory.forget(match=CANARY, for_good=True)
     assert {(each.path, each.whole, each.count) for each in report.forgotten} == {
         (f"memory/{CANARY}.md", False, 1),
         ("memory/network.md", False, 1),
@@ -123,12 +123,12 @@ def test_a_match_takes_lines_and_messages_and_leaves_no_trace(memory, notes):
 
 
 def test_a_note_goes_with_its_file(memory, notes):
-    memory.forget(match=CANARY)
+    memory.forget(match=CANARY, for_good=True)
     path = f"memory/{CANARY}.md"
     (notes / path).write_text(f"# Again\n\n{SENTENCE}\n")
     memory.index()
     texts = embedded_texts(memory)
-    report = memory.forget(path=path)
+    report = memory.forget(path=path, for_good=True)
     assert [(each.path, each.whole, each.count) for each in report.forgotten] == [(path, True, 3)]
     assert not (notes / path).exists()
     memory.close()
@@ -140,11 +140,11 @@ def test_a_session_goes_whole(memory, notes):
     sessions.compact("chat-1", f"they spoke of the {CANARY}", keep_last=1)
     memory.index()
     texts = embedded_texts(memory)
-    report = memory.forget(session="chat-1")
+    report = memory.forget(session="chat-1", for_good=True)
     assert [(each.path, each.whole) for each in report.forgotten] == [("sessions/chats/chat-1.json5", True)]
     for path in (notes / "memory").rglob("*.md"):
         path.unlink()
-    memory.forget(match=CANARY)
+    memory.forget(match=CANARY, for_good=True)
     memory.close()
     assert traces(notes, *texts) == []
     assert [entry.session_id for entry in sessions.list()] == ["team"]
@@ -154,7 +154,7 @@ def test_compacted_messages_and_summaries_go_by_match(memory, notes):
     sessions = ConversationStore(memory._components.folder.path / "sessions")
     sessions.append("chat-1", {"role": "user", "content": "harmless"})
     sessions.compact("chat-1", f"they spoke of the {CANARY}", keep_last=1)
-    memory.forget(match=CANARY)
+    memory.forget(match=CANARY, for_good=True)
     assert traces(memory._components.folder.path / "sessions") == []
     assert [message.content for message in sessions.get("chat-1").messages] == ["harmless"]
 
@@ -165,7 +165,7 @@ def test_what_earlier_wordings_left_in_the_cache_goes(memory, notes):
         path.write_text("# Other\n\nsomething else\n")
     (notes / "memory" / f"{CANARY}.md").unlink()
     memory.index()
-    memory.forget(match=CANARY)
+    memory.forget(match=CANARY, for_good=True)
     memory.close()
     assert traces(notes, *texts) == []
 
@@ -180,9 +180,9 @@ def test_leftovers_of_broken_off_and_damaged_indexes_go(memory, notes):
     ):
         shutil.copy(current, current.with_name(name))
         current.with_name(f"{name}-wal").write_bytes(CANARY.encode())
-    memory.forget(match=CANARY)
+    memory.forget(match=CANARY, for_good=True)
     (notes / "memory" / f"{CANARY}.md").unlink()
-    memory.forget(match=CANARY)
+    memory.forget(match=CANARY, for_good=True)
     memory.close()
     assert traces(notes) == []
 
@@ -190,8 +190,8 @@ def test_leftovers_of_broken_off_and_damaged_indexes_go(memory, notes):
 def test_chunks_that_wait_for_a_vector_go(notes):
     with Memory.open(notes, provider="none") as memory:
         memory.index()
-        memory.forget(match=CANARY)
-        memory.forget(path=f"memory/{CANARY}.md")
+        memory.forget(match=CANARY, for_good=True)
+        memory.forget(path=f"memory/{CANARY}.md", for_good=True)
     assert traces(notes) == []
 
 
@@ -215,7 +215,7 @@ def test_while_an_embedding_is_under_way(notes):
         work.start()
         assert embedder.begun.wait(60)
         done = []
-        forget = threading.Thread(target=lambda: done.append(forgetting.forget(match=CANARY)))
+        forget = threading.Thread(target=lambda: done.append(forgetting.forget(match=CANARY, for_good=True)))
         forget.start()
         texts = embedded_texts(forgetting)
         assert texts
@@ -223,7 +223,7 @@ def test_while_an_embedding_is_under_way(notes):
         work.join(60)
         forget.join(60)
         assert [len(report.forgotten) for report in done] == [3]
-        forgetting.forget(path=f"memory/{CANARY}.md")
+        forgetting.forget(path=f"memory/{CANARY}.md", for_good=True)
     assert traces(notes, *texts) == []
 
 
@@ -234,14 +234,14 @@ def test_batch_jobs_under_way_no_longer_want_it(memory):
     with memory._components.index.use() as store:
         stays = min(store.embedded_hashes() - {hash_text(each) for each in embedded_texts(memory)})
     ledger.write(new_record(HashingEmbedder().identity, [hash_text(text), other, stays]))
-    memory.forget(match=CANARY)
+    memory.forget(match=CANARY, for_good=True)
     assert ledger.records()[0].wanted == {stays}
 
 
 def test_what_a_provider_said_about_it_goes(memory):
     folder = memory._components.folder.path
     Ledger(folder).record_failures(JobFailures(1, f"a batch job failed: bad input {SENTENCE!r}", "openai"))
-    memory.forget(match=CANARY)
+    memory.forget(match=CANARY, for_good=True)
     assert CANARY not in "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.json"))
     assert Ledger(folder).failures() == JobFailures()
 
@@ -249,20 +249,20 @@ def test_what_a_provider_said_about_it_goes(memory):
 def test_other_agents_of_the_workspace_forget_the_note_too(memory, notes):
     with Memory.open(notes, agent="second", embedder=HashingEmbedder()) as second:
         second.index()
-    memory.forget(match=CANARY)
-    memory.forget(path=f"memory/{CANARY}.md")
+    memory.forget(match=CANARY, for_good=True)
+    memory.forget(path=f"memory/{CANARY}.md", for_good=True)
     memory.close()
     assert traces(notes) == []
 
 
 def test_a_command_that_was_killed_is_done_to_its_end_by_the_next(memory, notes):
     texts = embedded_texts(memory)
-    memory.forget(match=CANARY)
+    memory.forget(match=CANARY, for_good=True)
     (notes / "memory" / f"{CANARY}.md").write_text(SENTENCE)
     memory.index()
     (notes / "memory" / f"{CANARY}.md").unlink()  # as far as the killed process came
     with pytest.raises(NoteNotFoundError):
-        memory.forget(path=f"memory/{CANARY}.md")
+        memory.forget(path=f"memory/{CANARY}.md", for_good=True)
     memory.close()
     assert traces(notes, *texts) == []
 
@@ -282,10 +282,10 @@ def everything(folder) -> dict[str, str]:
 )
 def test_a_dry_run_tells_the_same_and_changes_nothing(memory, notes, wish):
     before = everything(notes)
-    planned = memory.forget(**wish, dry_run=True)
+    planned = memory.forget(**wish, dry_run=True, for_good=True)
     assert everything(notes) == before
     assert planned.dry_run
-    done = memory.forget(**wish)
+    done = memory.forget(**wish, for_good=True)
     assert {(each.path, each.whole) for each in done.forgotten} == {
         (each.path, each.whole) for each in planned.forgotten
     }
@@ -293,11 +293,11 @@ def test_a_dry_run_tells_the_same_and_changes_nothing(memory, notes, wish):
 
 def test_since_spares_what_is_older_or_has_no_day(memory, notes):
     (notes / "memory" / "2026-10-01.md").write_text(f"# Old\n\n{SENTENCE}\n")
-    report = memory.forget(match=CANARY, since="2026-10-15")
+    report = memory.forget(match=CANARY, since="2026-10-15", for_good=True)
     assert {each.path for each in report.forgotten} == {"memory/2026-11-01.md", "sessions/chats/chat-1.json5"}
     assert CANARY in (notes / "memory" / "2026-10-01.md").read_text()
     assert CANARY.upper() in (notes / "memory" / "network.md").read_text()
-    assert memory.forget(match=CANARY, since="2099-01-01").forgotten == ()
+    assert memory.forget(match=CANARY, since="2099-01-01", for_good=True).forgotten == ()
 
 
 def test_since_takes_the_newer_messages_of_a_session(memory):
@@ -306,7 +306,7 @@ def test_since_takes_the_newer_messages_of_a_session(memory):
     sessions.append(
         "long", {"role": "user", "content": "old", "timestamp": 1_700_000_000_000}, {"role": "user", "content": "new"}
     )
-    report = memory.forget(session="long", since="2026-01-01")
+    report = memory.forget(session="long", since="2026-01-01", for_good=True)
     assert [(each.path, each.whole, each.count) for each in report.forgotten] == [
         ("sessions/chats/long.json5", False, 1)
     ]
@@ -320,15 +320,15 @@ def test_a_transcript_of_another_program_is_not_edited_but_may_be_deleted(notes,
     file.write_text(json.dumps({"type": "message", "message": {"role": "user", "content": SENTENCE}}) + "\n")
     with Memory.open(notes, provider="none", **SESSIONS, sessions__paths=[str(transcripts)]) as memory:
         memory.index()
-        report = memory.forget(match=CANARY)
+        report = memory.forget(match=CANARY, for_good=True)
         (name, problem) = report.problems
         assert name.path == f"memory/{CANARY}.md"
         assert "its name contains the text" in name.reason
         assert problem.path.startswith("sessions/@")
         assert CANARY in file.read_text()
-        report = memory.forget(path=problem.path)
+        report = memory.forget(path=problem.path, for_good=True)
         assert [(each.path, each.whole) for each in report.forgotten] == [(problem.path, True)]
-        memory.forget(path=f"memory/{CANARY}.md")
+        memory.forget(path=f"memory/{CANARY}.md", for_good=True)
     assert not file.exists()
     assert traces(notes) == []
 
@@ -348,7 +348,7 @@ def test_a_transcript_of_another_program_is_not_edited_but_may_be_deleted(notes,
 def test_what_cannot_be_forgotten(memory, notes, wish, error):
     before = {path: path.read_bytes() for path in notes.rglob("*.md")}
     with pytest.raises(error):
-        memory.forget(**wish)
+        memory.forget(**wish, for_good=True)
     assert {path: path.read_bytes() for path in notes.rglob("*.md")} == before
 
 
@@ -360,11 +360,11 @@ def test_what_the_disk_refuses_is_told_and_the_rest_is_done(memory, notes, point
 
     wish = {"path": "memory/network.md"} if point == "note.remove" else {"match": CANARY}
     with planted(fail):
-        report = memory.forget(**wish)
+        report = memory.forget(**wish, for_good=True)
     assert report.problems
     assert all("memory/" in problem.path for problem in report.problems)
     assert (notes / "memory" / "network.md").exists()
-    memory.forget(match=CANARY)
+    memory.forget(match=CANARY, for_good=True)
     assert CANARY not in (notes / "memory" / "network.md").read_text().lower()
 
 
@@ -384,6 +384,8 @@ def test_the_command_asks_before_it_deletes(notes, capsys):
         f"memory/{CANARY}.md", "memory/network.md", "memory/2026-11-01.md",
     }  # fmt: skip
     assert run(["forget", "--path", f"memory/{CANARY}.md", "-w", str(notes), "--yes"]) == 0
-    assert run([*words, "--yes"]) == 0
+    assert run([*words, "--yes", "--for-good"]) == 0
+    assert "the whole file, 2 lines, in the trash" in capsys.readouterr().out
+    assert run([*words, "--yes", "--for-good"]) == 0
     assert "no note or conversation contains this" in capsys.readouterr().err
     assert traces(notes) == []

@@ -14,7 +14,7 @@ import re
 import shutil
 import threading
 from collections.abc import Iterator, Mapping
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 
 import pytest
@@ -24,13 +24,14 @@ from notewell.agents.adapters.shared import passages_for
 from notewell.agents.tools import MemoryTools
 from notewell.agents.tools.prompt import memory_prompt
 from notewell.cli.main import run
-from notewell.mcp.resources import note_resource, note_resources, uri_of
+from notewell.mcp.resources import memory_resource, memory_resources, uri_of
 from notewell.openclaw.managers import MemoryIndexManager
+from notewell.sessions import LostPart
 
 CANARY = re.compile(r"quux\w*", re.IGNORECASE)
 # Below the workspace. A name is private, too.
 PRIVATE_NOTES = {
-    "MEMORY.md": "# quuxcurated\n\nthe harbour and quuxcurated\n",
+    "MEMORY.md": "# quuxcurated\n\nthe harbour and quuxcurated\n<!-- notewell id=quuxentry -->\n",
     "memory/private/quuxfolder.md": "# Note\n\nthe harbour and quuxinfolder\n",
     "memory/deep/Private/quuxdeep.md": "the harbour and quuxindeep\n",
     "memory/quuxyaml.md": "---\nprivate: true\n---\nthe harbour and quuxinyaml\n",
@@ -75,6 +76,10 @@ def build(folder: Path, *, private: bool) -> None:
                 talk(memory.conversations, name, kind, f"harbour quuxin{name}")
             memory.conversations.archive("quuxold")
             memory.conversations.compact("quuxmine", "quuxsummary", keep_last=0)
+            memory.remember("the harbour and quuxtrashed", to="MEMORY.md")
+            memory.forget(match="quuxtrashed")
+            talk(memory.conversations, "quuxgone", "direct", "harbour quuxingone")
+            memory.forget(session="quuxgone")
         memory.index()
 
 
@@ -110,6 +115,8 @@ def shown(value: object) -> object:
         return ["memory", shown(value.files()), shown(value.status())]
     if isinstance(value, Exception):
         return [type(value).__name__, str(value), shown(getattr(value, "hint", ""))]
+    if isinstance(value, datetime):
+        return value.isoformat()
     if isinstance(value, str | int | float | bool | None):
         return value
     if isinstance(value, list | tuple | set | frozenset | Iterator):
@@ -131,7 +138,8 @@ def compared(outcome: object, folder: Path) -> str:
     text = re.sub(
         r"\"[a-z_]*(?:_at|A[tT])\": \d+|\d{4}-\d\d-\d\dT[\d:.+Z]*|\d{13,}|\"id\": \"[0-9a-f]{12}\"", "_", text
     )
-    text = re.sub(r"\"entry\": \"[a-z0-9]{8}\"|datetime\.datetime\([^)]*\)[^)]*\)+", "_", text)
+    text = re.sub(r"\"(?:entry|undo|id)\": \"[a-z0-9]{8}\"|\d{4}-\d\d-\d\d \d\d:[\d:.+]*", "_", text)
+    text = re.sub(r"datetime\.datetime\([^)]*\)[^)]*\)+", "_", text)
     # Scores depend a little on the mean length of all texts; see the test of guessed words.
     return re.sub(r"-?\d+(?:\.\d+)?e-\d+|-?\d+\.\d+", "_", text)
 
@@ -190,6 +198,19 @@ CALLS = {
         lambda memory: memory.forget(match="quux", dry_run=True),
         lambda memory: memory.forget(match="harbour"),
         lambda memory: memory.forget(match="quux"),
+        lambda memory: memory.forget(match="quux", whole_words=False, for_good=True),
+        lambda memory: memory.forget(match="quuxtrashed", for_good=True),
+        lambda memory: memory.forget("quuxentry"),
+        *(lambda memory, path=path: memory.forget(f"{path}#L1-L3") for path in HIDDEN_PATHS),
+        *(lambda memory, path=path: memory.forget(f"{path}#L1-L3", for_good=True) for path in HIDDEN_PATHS),
+        lambda memory: memory.forget("memory/open.md#L3"),
+        lambda memory: memory.forget(memory.remember("the harbour froze", to="memory/new.md").entry),
+    ],
+    "trash": [Memory.trash, lambda memory: (memory.forget(match="busy"), memory.trash())],
+    "undo": [
+        Memory.undo,
+        lambda memory: memory.undo("aaaaaaaa"),
+        lambda memory: (memory.forget(match="busy"), memory.undo(), memory.trash()),
     ],
     "on_transcript_update": [
         *(lambda memory, path=path: memory.on_transcript_update(path) for path in HIDDEN_PATHS[-4:]),
@@ -272,6 +293,14 @@ STORE_CALLS = {
     "count_unwanted": [
         *(lambda store, name=name: store.count_unwanted(name, lambda *_: True) for name in HIDDEN_SESSIONS)
     ],
+    "put_back": [
+        *(
+            lambda store, name=name: store.put_back(
+                LostPart(name, {f"chats/{name}.json5": b"{}", f"groups/{name}.json5": b"{}"}, left="x")
+            )
+            for name in HIDDEN_SESSIONS
+        )
+    ],
     "remove_messages": [
         *(lambda store, name=name: store.remove_messages(name, lambda *_: True) for name in HIDDEN_SESSIONS)
     ],
@@ -283,7 +312,7 @@ def other_entry(store: ConversationStore):
 
 
 def tool_call(name: str, **arguments):
-    return lambda memory: MemoryTools(memory, append=True).call(name, arguments).document
+    return lambda memory: MemoryTools(memory).call(name, arguments).document
 
 
 def command(*arguments: str):
@@ -311,16 +340,32 @@ def manager_of(memory: Memory) -> MemoryIndexManager:
 SURFACES = {
     "memory_search": [tool_call("memory_search", query=word, limit=50) for word in WORDS],
     "memory_get": [tool_call("memory_get", path=path) for path in HIDDEN_PATHS],
-    "memory_status": [tool_call("memory_status")],
-    "memory_append": [tool_call("memory_append", text="the harbour is closed", path="memory/new.md")],
+    "memory_list": [
+        tool_call("memory_list"),
+        tool_call("memory_list", source="sessions", maxResults=50),
+        tool_call("memory_list", since="2020", by="main"),
+        *(tool_call("memory_list", path=path) for path in HIDDEN_PATHS),
+    ],
+    "memory_write": [
+        tool_call("memory_write", text="the harbour is closed", path="memory/new.md"),
+        tool_call("memory_write", text="the harbour is closed", path="memory/new.md", replaces="quuxentry"),
+        *(tool_call("memory_write", text="the harbour shut", replaces=f"{path}#L3") for path in HIDDEN_PATHS),
+    ],
+    "memory_forget": [
+        tool_call("memory_forget", entry="quuxentry"),
+        tool_call("memory_forget", entry="memory/open.md#L3"),
+        *(tool_call("memory_forget", entry=path) for path in HIDDEN_PATHS),
+        *(tool_call("memory_forget", entry=f"{path}#L1-L3") for path in HIDDEN_PATHS),
+    ],
+    "status": [lambda memory: memory_resource(MemoryTools(memory), "memory://status")],
     "prompt": [
         memory_prompt,
         lambda memory: MemoryTools(memory).prompt(),
         lambda memory: memory_prompt(memory, chat="group"),
     ],
     "resources": [
-        lambda memory: note_resources(MemoryTools(memory)),
-        *(lambda memory, path=path: note_resource(MemoryTools(memory), uri_of(path)) for path in HIDDEN_PATHS),
+        lambda memory: memory_resources(MemoryTools(memory)),
+        *(lambda memory, path=path: memory_resource(MemoryTools(memory), uri_of(path)) for path in HIDDEN_PATHS),
     ],
     "retrievers": [
         *(
@@ -433,4 +478,6 @@ def private_bytes(folder: Path) -> dict[str, bytes]:
     """Return the private files, but for the registry and locks."""
     kept = [path for path in folder.rglob("*quux*") if path.is_file() and ".lock" not in path.name]
     kept += [path for path in [folder / "workspace" / "MEMORY.md"] if path.is_file()]
+    trash = [path for path in (folder / "workspace" / ".notewell").rglob("*") if ".trash" in path.parts]
+    kept += [path for path in trash if path.is_file() and b"quux" in path.read_bytes()]
     return {str(path.relative_to(folder)): path.read_bytes() for path in kept}

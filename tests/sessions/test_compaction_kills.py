@@ -83,7 +83,7 @@ def test_what_a_killed_compaction_left_is_forgotten(tmp_path):
         store.append("chat", *({"role": "user", "content": f"canary-5521 {number}"} for number in range(3)))
         killed_at(store, "chat", step)
         with Memory.open(workspace, provider="none") as memory:
-            memory.forget(match="canary-5521")
+            memory.forget(match="canary-5521", for_good=True)
         assert holding(workspace, b"canary-5521") == []
 
 
@@ -246,7 +246,7 @@ def test_a_registry_that_was_set_aside_keeps_no_title_that_was_forgotten(tmp_pat
         registry.write_text(registry.read_text() + "}}} torn")
         store.update("chat", channel="x")
         assert len(holding(store.folder / "damaged", b"canary-4471")) == 1
-        report = memory.forget(match="canary-4471")
+        report = memory.forget(match="canary-4471", for_good=True)
     assert report.problems == ()
     assert holding(tmp_path, b"canary-4471") == []
 
@@ -255,7 +255,7 @@ def test_a_file_that_nobody_knows_is_named_if_it_holds_the_text(tmp_path):
     with Memory.open(tmp_path, provider="none") as memory:
         memory.conversations.create("chat")
         (memory.conversations.folder / "backup.txt").write_text("canary-4472")
-        report = memory.forget(match="canary-4472")
+        report = memory.forget(match="canary-4472", for_good=True)
     assert [(problem.path, "no file of notewell" in problem.reason) for problem in report.problems] == [
         ("sessions/backup.txt", True)
     ]

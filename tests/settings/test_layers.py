@@ -99,7 +99,7 @@ DOCUMENTED_DEFAULTS = {
     "cost.prices": {},
     "tools.citations": "auto",
     "tools.injected_chars": 4000,
-    "tools.append": False,
+    "tools.read_only": False,
     "mcp.token": "",
 }
 

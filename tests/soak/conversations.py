@@ -96,7 +96,7 @@ def check(workspace: Path, known: Known) -> str:
         store = memory.conversations
         if call == "forget":  # the same command does the rest
             for text in texts:
-                memory.forget(match=text)
+                memory.forget(match=text, for_good=True)
             known.said -= set(texts)
             known.maybe -= set(texts)
             known.forgotten |= set(texts)
@@ -184,7 +184,7 @@ def _call(memory: Memory, name: str, chance: random.Random) -> None:
     elif name == "flush":
         memory.flush_session(session, keep_last=chance.randrange(4))
     elif name == "forget":
-        memory.forget(match=texts[0])
+        memory.forget(match=texts[0], for_good=True)
     else:
         {"import": _import, "repair": _repair}[name](memory, chance, session, messages)
     print(json.dumps(["end", name, texts]), flush=True)

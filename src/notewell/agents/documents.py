@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         SearchAnswer,
         SessionContext,
         Status,
+        Trashed,
+        UndoReport,
         Verification,
     )
 
@@ -182,7 +184,22 @@ def verification_document(found: Verification) -> Json:
 
 def forget_document(report: ForgetReport) -> Json:
     """Return what was forgotten, or would be."""
-    return camel_case(asdict(report))
+    return camel_case(asdict(report)) | {"forgotten": [camel_case(asdict(each)) for each in report.forgotten]}
+
+
+def trashed_document(batch: Trashed) -> Json:
+    """Return what one call of `forget` moved to the trash."""
+    return {
+        "id": batch.id,
+        "forgottenAt": batch.forgotten_at.isoformat(timespec="seconds"),
+        "keptUntil": batch.kept_until.isoformat(timespec="seconds"),
+        "forgotten": [camel_case(asdict(each)) for each in batch.forgotten],
+    }
+
+
+def undo_document(report: UndoReport) -> Json:
+    """Return what was restored from the trash."""
+    return camel_case(asdict(report)) | {"restored": [camel_case(asdict(each)) for each in report.restored]}
 
 
 def error_document(error: NotewellError) -> Json:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
         Remembered,
         SearchAnswer,
         Status,
+        Trashed,
+        UndoReport,
     )
     from notewell.sessions import Session, SessionEntry
 
@@ -36,6 +38,7 @@ _LEAD = re.compile(r"\s*(?:(?:[-*+>]|\d{1,3}[.)])\s+)*")
 _BREAK = re.compile(r"\s+|(?<=[\u3000-\u9fff\uac00-\ud7af\uff00-\uffef])(?=[^\s、。，．！？」』）])")
 
 MAX_FIRST_LINE = 90  # characters of an entry in a list
+MAX_LINES_OF_A_FILE = 10  # that is forgotten whole: enough to recognize it
 MAX_TITLE = 48  # characters in a list of sessions, whose lines also show an id, a time and a count
 
 
@@ -326,13 +329,48 @@ def remembered_lines(done: Remembered) -> Iterator[str]:
         yield f"  {how}: {known.citation}  {known.text}"
 
 
-def forget_lines(report: ForgetReport) -> Iterator[str]:
-    """Yield what was forgotten, or would be."""
-    for each in report.forgotten:
-        yield f"{each.path}  {_lost(each)}"
-    if not report.dry_run:
+def forget_lines(report: ForgetReport, *, with_text: bool = True) -> Iterator[str]:
+    """Yield what was forgotten, or would be, with each line or without."""
+    yield from _forgotten_lines(report.forgotten, with_text=with_text)
+    if report.dry_run:
+        return
+    if report.for_good:
         chunks, vectors = _count(report.chunks, "chunk"), _count(report.vectors, "vector")
         yield f"wiped: {chunks} from the index, {vectors} from the cache"
+    elif report.undo:
+        yield f"moved to the trash for 30 days; `notewell undo {report.undo}` restores it"
+
+
+def trash_lines(trash: Iterable[Trashed]) -> Iterator[str]:
+    """Yield what can be restored: each call of `forget` with its id and what it took."""
+    empty = True
+    for batch in trash:
+        empty = False
+        yield f"{batch.id}  {_day(batch.forgotten_at)}, kept until {_day(batch.kept_until)}"
+        yield from (f"  {line}" for line in _forgotten_lines(batch.forgotten))
+    if empty:
+        yield "the trash is empty"
+
+
+def undo_lines(report: UndoReport) -> Iterator[str]:
+    """Yield what was restored."""
+    for each in report.restored:
+        yield f"{each.path}  {_lost(each)} restored"
+
+
+def _forgotten_lines(forgotten: Iterable[Forgotten], *, with_text: bool = True) -> Iterator[str]:
+    for each in forgotten:
+        yield f"{each.path}  {_lost(each)}{', in the trash' if each.in_trash else ''}"
+        said = [line for line in each.lines if line.text.strip() and not line.text.startswith("<!-- notewell ")]
+        shown = said if not each.whole else said[:MAX_LINES_OF_A_FILE]
+        for line in shown if with_text else ():
+            yield f"  L{line.line}  {line.text}" if line.line else f"  {line.text}"
+        if with_text and len(shown) < len(said):
+            yield f"  ... and {_count(len(said) - len(shown), 'more line')}"
+
+
+def _day(moment: datetime) -> str:
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 
 def _lost(each: Forgotten) -> str:

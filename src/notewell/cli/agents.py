@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from notewell import NotewellError
+from notewell import NotewellError, WorkspaceNotFoundError
 from notewell.agents.install.clients import CLIENTS, server_for
 from notewell.cli.options import Chosen, common_options
 from notewell.cli.terminal import print_json, print_notes
@@ -38,10 +38,19 @@ _chat_option = click.option(
 @click.option("--port", type=int, default=DEFAULT_PORT, metavar="N", help="Port; 0 picks a free one.  [default: 8765]")
 @click.option("--allow-host", "names", multiple=True, metavar="NAME", help="Accept NAME as a name of this server.")
 @_chat_option
-@click.option("--append", is_flag=True, help="Offer memory_append, which adds to notes.")
+@click.option("--read-only", is_flag=True, help="Offer no tool that changes notes.")
+@click.option("--optional", is_flag=True, help="Without a workspace, serve no tools instead of failing.")
 @common_options
 def mcp(
-    *, over_http: bool, host: str, port: int, names: tuple[str, ...], chat: Chat, append: bool, chosen: Chosen
+    *,
+    over_http: bool,
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    chat: Chat,
+    read_only: bool,
+    optional: bool,
+    chosen: Chosen,
 ) -> None:
     """Serve the memory to agents over MCP.
 
@@ -51,7 +60,10 @@ def mcp(
 
     if chosen.as_json:
         raise click.UsageError("--json: a server prints no document.")
-    tools = MemoryTools(chosen.memory(), chat=chat, append=append or None)
+    if optional and over_http:
+        raise click.UsageError("--optional is for a server on stdin and stdout.")
+    idle = optional and chosen.folder_if_any() is None
+    tools = None if idle else MemoryTools(chosen.memory(), chat=chat, read_only=read_only or None)
     try:
         from notewell.mcp.transports import serve_http, serve_stdio
     except ImportError as error:
@@ -59,6 +71,7 @@ def mcp(
             f"the MCP server needs a package that is missing: {error.name}", hint="pip install 'notewell[mcp]'"
         ) from error
     if over_http:
+        assert tools is not None
         serve_http(tools, host=host, port=port, names=names, announce=lambda url: print_notes([f"serving {url}"]))
     else:
         serve_stdio(tools)
@@ -76,10 +89,10 @@ def mcp(
     show_default=True,
     help="Change your own settings, or those of the project in the current folder.",
 )
-@click.option("--append", is_flag=True, help="Let the agent add to notes (memory_append).")
+@click.option("--read-only", is_flag=True, help="Give the agent no tool that changes notes.")
 @common_options
 def install(
-    client: str, *, dry_run: bool, uninstall: bool, name: str, scope: str, append: bool, chosen: Chosen
+    client: str, *, dry_run: bool, uninstall: bool, name: str, scope: str, read_only: bool, chosen: Chosen
 ) -> None:
     """Add the MCP server to the settings of CLIENT. A backup is kept, and nothing else is changed."""
     from notewell.agents.install.client_settings import apply_change, plan_change
@@ -89,9 +102,11 @@ def install(
     if project is not None and not chosen_client.project_file:
         raise NotewellError(f"{chosen_client.title} has no trusted project settings", hint="use --scope user")
     file = project / chosen_client.project_file if project else chosen_client.user_file(os.environ)
-    server = None
+    server, offered = None, []
     if not uninstall:
-        server = server_for(chosen_client, chosen.folder(), project=project, agent=chosen.agent, append=append)
+        folder = chosen.folder()
+        server = server_for(chosen_client, folder, project=project, agent=chosen.agent, read_only=read_only)
+        offered = _offered(read_only=read_only or chosen.resolved(folder).settings.tools.read_only)
     change = plan_change(chosen_client, file, name=name, server=server)
     backup = None if dry_run else apply_change(change)
     document = {
@@ -103,13 +118,23 @@ def install(
         "dryRun": dry_run,
         "backup": str(backup) if backup else None,
         "diff": change.diff,
+        "tools": offered,
     }
     diff = change.diff.splitlines() if dry_run else []
     chosen.print(document, diff or [_outcome(change, backup, uninstall=uninstall)])
+    if not uninstall and not chosen.as_json:
+        print_notes([f"tools: {', '.join(offered)}" + ("; read-only" if len(offered) < len(_offered()) else "")])
     if not uninstall and find_spec("mcp") is None:
         print_notes(["the server needs the extra mcp: pip install 'notewell[mcp]'"])
     if change.is_change and not dry_run and not uninstall:
-        print_notes([chosen_client.next_step])
+        print_notes(filter(None, [chosen_client.beside, chosen_client.next_step]))
+
+
+def _offered(*, read_only: bool = False) -> list[str]:
+    """Return the names of the tools that the server offers."""
+    from notewell.agents.tools.schemas import READING, WRITING
+
+    return [spec.name for spec in (READING if read_only else (*READING, *WRITING))]
 
 
 def _outcome(change: Change, backup: Path | None, *, uninstall: bool) -> str:
@@ -193,15 +218,15 @@ def _start_session(chosen: Chosen, event: Mapping[str, Any]) -> None:
 
 def _end_session(chosen: Chosen, event: Mapping[str, Any]) -> None:
     from notewell.agents.hooks import capture_transcript
+    from notewell.cli.sessions import make_searchable
 
     with chosen.memory(_folder_of(event)) as memory:
         done = capture_transcript(memory, event)
-        searched = "sessions" in memory.settings.sources
-    hint = "" if searched else '; to search them, set sources = ["memory", "sessions"]'
     chosen.print(
         {"sessionId": done.session_id, "added": done.added, "known": done.known},
-        [f"session {done.session_id}: {done.added:,} messages imported{hint}"],
+        [f"session {done.session_id}: {done.added:,} messages imported"],
     )
+    print_notes(make_searchable(chosen, _folder_of(event), ask=True))
 
 
 def _folder_of(event: Mapping[str, Any]) -> Path | None:
@@ -213,6 +238,8 @@ def _folder_of(event: Mapping[str, Any]) -> Path | None:
 def _without_failing(event_file: str | None, work: Callable[[Mapping[str, Any]], None]) -> None:
     try:
         work(_event(event_file))
+    except WorkspaceNotFoundError:
+        return  # a project without a memory: there is nothing to do, and nothing to complain about
     except NotewellError as error:
         print_notes([f"notewell: {error.message}" + (f"; {error.hint}" if error.hint else "")])
     except Exception as error:  # noqa: BLE001 - a hook must never stop the session

@@ -26,6 +26,7 @@ COMMANDS = {  # name -> function below notewell.cli; its module is imported only
     "history": "reading:history",
     "remember": "writing:remember",
     "forget": "writing:forget",
+    "undo": "writing:undo",
     "sessions": "sessions:sessions",
     "status": "reading:status",
     "watch": "indexing:watch",

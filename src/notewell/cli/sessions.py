@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -78,12 +79,16 @@ def show(session_id: str, *, last: int | None, chosen: Chosen) -> None:
 @click.argument("files", nargs=-1, required=True, metavar="PATH...")
 @click.option("--id", "session_id", default="", metavar="ID", help="Id of the session, for a single file.")
 @click.option("--kind", type=_KINDS, help="Kind of conversation.  [default: as the file says, else direct]")
+@click.option("--search/--no-search", default=None, help="Search conversations from now on, or keep them only.")
 @common_options
-def import_(files: tuple[str, ...], *, session_id: str, kind: SessionKind | None, chosen: Chosen) -> int:
+def import_(
+    files: tuple[str, ...], *, session_id: str, kind: SessionKind | None, search: bool | None, chosen: Chosen
+) -> int:
     """Import transcripts and session files, or all that a folder holds.
 
     Reads JSONL of OpenClaw, Claude Code, Codex and `notewell sessions export`, and session files (JSON5, JSON). Of a
-    conversation that is stored already only the new messages are imported.
+    conversation that is stored already only the new messages are imported. You are asked whether to search
+    conversations; the answer is kept in your settings file.
     """
     files = _expanded(files)
     if session_id and len(files) > 1:
@@ -104,7 +109,56 @@ def import_(files: tuple[str, ...], *, session_id: str, kind: SessionKind | None
     document = {"imported": [imported_document(*each) for each in done], "failed": failures}
     chosen.print(document, (_imported_line(*each) for each in done))
     print_notes(f"{file}: {reason}" for file, reason in failed)
+    if done and search is not False:
+        print_notes(make_searchable(chosen, ask=search is None))
     return 1 if failed else 0
+
+
+def make_searchable(chosen: Chosen, start: Path | None = None, *, ask: bool) -> list[str]:
+    """Turn on the search of conversations, if the user wants it, and return what to tell about it.
+
+    On a terminal the user is asked; elsewhere it is turned on unless somebody has set `sources`.
+    """
+    from notewell.settings.user_file import search_conversations
+
+    resolved = chosen.resolved(chosen.folder(start))
+    if "sessions" in resolved.settings.sources:
+        return []
+    decided = resolved.origins["sources"] != "default"
+    if ask and sys.stdin.isatty() and sys.stderr.isatty():
+        wanted = click.confirm("Search conversations, too?", default=True, err=True)
+    else:
+        wanted = not ask or not decided
+    if not wanted:
+        return ["they are kept, but not searched: run `notewell sessions enable`"]
+    try:
+        file, lines = search_conversations(os.environ)
+    except NotewellError as error:
+        return [f"they are kept, but not searched: {error.message}; {error.hint}"]
+    return [f"conversations are searched from now on: {'; '.join(lines)} in {file}"]
+
+
+@sessions.command("enable", epilog="Example: notewell sessions enable ~/.claude/projects")
+@click.argument("folders", nargs=-1, metavar="[FOLDER]...", type=click.Path(path_type=Path))
+@common_options
+def enable(folders: tuple[Path, ...], *, chosen: Chosen) -> int:
+    """Search conversations from now on: the agent's own, and those in each FOLDER of another program.
+
+    Sets `sources`, and `sessions.paths` for folders, in your settings file.
+    """
+    from notewell.settings.user_file import search_conversations
+
+    found = [folder.expanduser().absolute() for folder in folders]
+    for folder in found:
+        if not folder.is_dir():
+            raise SessionInputError(f"there is no folder {folder}", hint="name a folder that holds transcripts")
+    file, lines = search_conversations(os.environ, found)
+    resolved = chosen.resolved(chosen.folder_if_any())
+    chosen.print({"file": str(file), "settings": list(lines)}, [f"{line}  (in {file})" for line in lines])
+    if "sessions" not in resolved.settings.sources:
+        print_notes([f"`sources` is also set elsewhere ({resolved.origins['sources']}), which counts more"])
+        return 1
+    return 0
 
 
 def _expanded(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The commands that write the memory: init, remember and forget."""
+"""The commands that write the memory: init, remember, forget and undo."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import json
 import os
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
 import click
 
 from notewell import Memory, QueryError
-from notewell.agents.documents import forget_document, remembered_document
-from notewell.agents.rendering import forget_lines, remembered_lines
+from notewell.agents.documents import forget_document, remembered_document, trashed_document, undo_document
+from notewell.agents.rendering import forget_lines, remembered_lines, trash_lines, undo_lines
 from notewell.cli.options import Chosen, common_options
 from notewell.cli.terminal import print_json, print_lines, print_notes, print_problems
 from notewell.settings.workspace import EVERY_NOTE, create_workspace, expanded, write_include
@@ -128,41 +129,83 @@ def remember(
 
 
 @click.command("forget", epilog="Example: notewell forget --match 'silk gloss' --dry-run")
-@click.option("--session", metavar="ID", help="Delete a conversation of the session store.")
-@click.option("--path", metavar="NOTE", help="Delete a note or transcript, as `search` cites it.")
-@click.option("--match", metavar="TEXT", help="Delete every line of a note and every message containing TEXT.")
-@click.option("--since", metavar="DAY", help="Delete only what is of that day or later; undated notes are kept.")
-@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and change nothing.")
+@click.argument("entries", nargs=-1, metavar="[ENTRY]...")
+@click.option("--session", metavar="ID", help="Forget a conversation of the session store.")
+@click.option("--path", metavar="NOTE", help="Forget a note or transcript, as `search` cites it.")
+@click.option("--match", metavar="TEXT", help="Forget every line of a note and every message containing TEXT.")
+@click.option("--substring", is_flag=True, help="Let --match find TEXT inside words, too.")
+@click.option("--since", metavar="DAY", help="Forget only what is of that day or later; undated notes are kept.")
+@click.option("--for-good", is_flag=True, help="Erase it without a trace, also from the trash. This has no undo.")
+@click.option("--dry-run", is_flag=True, help="Show what would be forgotten, and change nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @common_options
 def forget(
+    entries: tuple[str, ...],
     *,
     session: str | None,
     path: str | None,
     match: str | None,
+    substring: bool,
     since: str | None,
+    for_good: bool,
     dry_run: bool,
     yes: bool,
     chosen: Chosen,
 ) -> int:
-    """Delete notes, lines or conversations permanently.
+    """Move entries, notes, lines or conversations to the trash.
 
-    They are deleted from the files, the index, the embedding cache and their logs. Copies in git, backups and other
-    programs are not touched.
+    ENTRY is the id of a remembered entry, or a citation such as memory/a.md#L8-L10. What is in the trash is found no
+    more; `notewell undo` restores it within 30 days, and then it is erased. Copies in git, backups and other programs
+    are not touched.
     """
     with chosen.memory() as memory:
-        report = memory.forget(session=session, path=path, match=match, since=since, dry_run=True)
+        wanted = partial(
+            memory.forget,
+            *entries,
+            session=session,
+            path=path,
+            match=match,
+            since=since,
+            whole_words=not substring,
+            for_good=for_good,
+        )
+        report = wanted(dry_run=True)
+        shown = False
         if not dry_run:
             if report.forgotten and not yes:
                 if not sys.stdin.isatty():
                     raise QueryError(
-                        "forgetting cannot be undone and needs a confirmation",
+                        f"forgetting {'cannot be undone and ' if for_good else ''}needs a confirmation",
                         hint="look with --dry-run, then run the same command with --yes",
                     )
                 print_notes(forget_lines(report))
-                click.confirm("Delete this permanently?", abort=True, err=True)
-            report = memory.forget(session=session, path=path, match=match, since=since)
-    chosen.print(forget_document(report), forget_lines(report))
+                click.confirm("Erase this for good?" if for_good else "Move this to the trash?", abort=True, err=True)
+                shown = True
+            report = wanted(confirmed=report if shown else None)
+    chosen.print(forget_document(report), forget_lines(report, with_text=not shown))
+    if not chosen.as_json:
+        print_notes(report.notes)
+        print_problems(report.problems)
+    return 1 if report.problems else 0
+
+
+@click.command("undo", epilog="Example: notewell undo --list")
+@click.argument("trash_id", metavar="[ID]", required=False)
+@click.option("--list", "only_list", is_flag=True, help="List what can be restored, and change nothing.")
+@common_options
+def undo(trash_id: str | None, *, only_list: bool, chosen: Chosen) -> int:
+    """Restore what was forgotten last, or what was forgotten under ID.
+
+    The trash keeps it for 30 days. Nothing is overwritten: in a note that has changed since, lines come back where the
+    lines around them are, or at its end.
+    """
+    with chosen.memory() as memory:
+        if only_list:
+            trash = memory.trash()
+            chosen.print({"trash": [trashed_document(batch) for batch in trash]}, trash_lines(trash))
+            return 0
+        report = memory.undo(trash_id)
+    chosen.print(undo_document(report), undo_lines(report))
     if not chosen.as_json:
         print_notes(report.notes)
         print_problems(report.problems)

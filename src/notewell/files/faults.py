@@ -53,6 +53,11 @@ POINTS = {  # name -> step
     "note.rename": "put the draft in place of the note",
     "note.fsync_folder": "sync the folder of the note",
     "note.remove": "delete a note",
+    "trash.open": "open the draft of a file in the trash",
+    "trash.write": "write the draft of a file in the trash",
+    "trash.fsync": "sync the draft of a file in the trash",
+    "trash.rename": "put the draft in place of a file in the trash",
+    "trash.fsync_folder": "sync the folder of a file in the trash",
     "watch.start": "start watching files",
 }
 

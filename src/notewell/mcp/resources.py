@@ -1,7 +1,8 @@
-"""Offers memory files as MCP resources, with the same permissions as `memory_get`."""
+"""Offers the memory's files and its status as MCP resources, with the same permissions as the tools."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
@@ -19,16 +20,25 @@ TEMPLATE: dict[str, Any] = {
     "description": "A memory file by its path, such as MEMORY.md or memory/topic.md",
     "mimeType": MIME_TYPE,
 }
+STATUS: dict[str, Any] = {
+    "uri": "memory://status",
+    "name": "status",
+    "description": "What the memory holds, whether it is up to date and how it is searched",
+    "mimeType": "application/json",
+}
 _UNQUOTED = "/!$&'()*+,;=:@"  # characters that need no quoting in a URI's path, RFC 3986
 
 
-def note_resources(tools: MemoryTools) -> list[dict[str, Any]]:
-    """Return every memory file that this chat may see."""
-    return [{"uri": uri_of(path), "name": path, "mimeType": MIME_TYPE} for path in tools.memory.files()]
+def memory_resources(tools: MemoryTools) -> list[dict[str, Any]]:
+    """Return the status, and every memory file that this chat may see."""
+    return [STATUS, *({"uri": uri_of(path), "name": path, "mimeType": MIME_TYPE} for path in tools.memory.files())]
 
 
-def note_resource(tools: MemoryTools, uri: str) -> dict[str, Any]:
-    """Return the whole text of the file that the URI names, fenced with its path."""
+def memory_resource(tools: MemoryTools, uri: str) -> dict[str, Any]:
+    """Return the status, or the whole text of the file that the URI names, fenced with its path."""
+    if uri == STATUS["uri"]:
+        text = json.dumps(tools.status(), ensure_ascii=False, default=str)
+        return {"uri": uri, "mimeType": STATUS["mimeType"], "text": text}
     if not uri.startswith(PREFIX):
         raise PathRefusedError(uri)
     try:

@@ -18,7 +18,7 @@ from notewell import NotewellError, QueryError, __version__
 from notewell.agents.documents import context_files
 from notewell.agents.tools.schemas import GET, SEARCH
 from notewell.errors import system_error
-from notewell.mcp.resources import TEMPLATE, note_resource, note_resources
+from notewell.mcp.resources import TEMPLATE, memory_resource, memory_resources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,6 +52,7 @@ START: dict[str, Any] = {
     "description": "What to know at the start of a session: MEMORY.md and the notes of today and yesterday",
     "arguments": [],
 }
+IDLE = "This project has no memory. `notewell init` in its folder makes one; then connect again."
 PROMPTS = {prompt["name"]: prompt for prompt in (RECALL, START)}
 
 _log = logging.getLogger(__name__)
@@ -133,14 +134,14 @@ class MemoryServer:
     # --- resources -------------------------------------------------------------------------------
 
     async def _list_resources(self, _ctx: Context, _params: object) -> dict[str, Any]:
-        return COMPLETE | {"resources": await self._or_error(note_resources, self.tools)}
+        return COMPLETE | {"resources": await self._or_error(memory_resources, self.tools)}
 
     async def _list_templates(self, _ctx: Context, _params: object) -> dict[str, Any]:
         return COMPLETE | {"resourceTemplates": [TEMPLATE]}
 
     async def _read_resource(self, ctx: Context, params: ReadResourceRequestParams) -> dict[str, Any]:
         code = INVALID_PARAMS if ctx.protocol_version >= MODERN else RESOURCE_NOT_FOUND
-        contents = await self._or_error(note_resource, self.tools, str(params.uri), code=code)
+        contents = await self._or_error(memory_resource, self.tools, str(params.uri), code=code)
         return COMPLETE | {"contents": [contents], "ttlMs": 0, "cacheScope": "private"}
 
     # --- prompts ---------------------------------------------------------------------------------
@@ -177,6 +178,22 @@ class MemoryServer:
         if self._threads is None:
             self._threads = anyio.CapacityLimiter(THREADS)
         return await anyio.to_thread.run_sync(work, *args, abandon_on_cancel=True, limiter=self._threads)
+
+
+def idle_protocol() -> Server[Any]:
+    """Return a server without tools, for a project that has no workspace: connecting to it succeeds."""
+
+    async def list_tools(_ctx: Context, _params: object) -> dict[str, Any]:
+        return COMPLETE | {"tools": []}
+
+    return Server(
+        "notewell",
+        version=__version__,
+        title="Notewell memory",
+        instructions=IDLE,
+        cache_hints={"tools/list": CacheHint()},
+        on_list_tools=list_tools,  # type: ignore[arg-type]
+    )
 
 
 def keep_synced(memory: Memory, started: threading.Event) -> None:
@@ -233,7 +250,7 @@ def tool_document(spec: ToolSpec) -> dict[str, Any]:
     """Return a tool as the protocol lists it."""
     hints: dict[str, Any] = {"readOnlyHint": spec.read_only, "openWorldHint": False}
     if not spec.read_only:
-        hints |= {"destructiveHint": False, "idempotentHint": False}
+        hints |= {"destructiveHint": spec.destructive, "idempotentHint": False}
     return {
         "name": spec.name,
         "title": spec.title,

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from notewell import SettingsError
-from notewell.mcp.server import MemoryServer
+from notewell.mcp.server import MemoryServer, idle_protocol
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, MutableMapping
@@ -44,23 +44,24 @@ MISDIRECTED, FORBIDDEN, UNAUTHORIZED = 421, 403, 401
 TOO_SLOW, TOO_LARGE = 408, 413
 
 
-def serve_stdio(tools: MemoryTools) -> None:
-    """Serve until stdin ends or a signal arrives, then exit at once with code 0."""
+def serve_stdio(tools: MemoryTools | None) -> None:
+    """Serve until stdin ends or a signal arrives, then exit at once with code 0; without tools the server is idle."""
     from mcp.server.stdio import stdio_server
 
-    server = MemoryServer(tools)
+    protocol = MemoryServer(tools).protocol if tools else idle_protocol()
 
     def leave(_signal: int = 0, _frame: FrameType | None = None) -> None:
         # In a thread: the interrupted one may hold a lock that closing needs.
-        closing = threading.Thread(target=tools.memory.close, daemon=True)
-        closing.start()
-        closing.join(STDIO_SHUTDOWN_S)
+        if tools:
+            closing = threading.Thread(target=tools.memory.close, daemon=True)
+            closing.start()
+            closing.join(STDIO_SHUTDOWN_S)
         sys.stderr.flush()
         os._exit(0)  # a thread that waits for stdin, or a running model, would delay an ordinary exit
 
     async def serve() -> None:
         async with stdio_server() as (incoming, outgoing):
-            await server.protocol.run(incoming, outgoing, server.protocol.create_initialization_options())
+            await protocol.run(incoming, outgoing, protocol.create_initialization_options())
 
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if name in signal.Signals.__members__:  # Windows has no SIGHUP

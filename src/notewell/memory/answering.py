@@ -56,6 +56,7 @@ class Answering:
         embedders: Embedders,
         sync: Sync | GroupSync,
         unsearched: Callable[[], Iterable[str]],
+        kept: Callable[[], Iterable[str]],
         qmd: Qmd | GroupQmd | None = None,
         tuning: Tuning | None = None,
     ) -> None:
@@ -66,7 +67,8 @@ class Answering:
         self._transcripts = transcripts
         self._embedders = embedders
         self._sync = sync
-        self._unsearched = unsearched  # conversations that the settings leave out
+        self._unsearched = unsearched  # what the settings leave out, for answers without hits
+        self._kept = kept  # conversations of this agent that they leave out, for every answer
         self._qmd = qmd
         self._tuning = tuning or TUNING  # others are for evaluations
         self._lock = threading.Lock()
@@ -216,8 +218,8 @@ class Answering:
             yield waiting
         if found.missing_files:
             yield f"the index is stale: {len(found.missing_files)} notes are gone; run `notewell index`"
-        if not found.hits and not request.scope.public_only:
-            yield from self._unsearched()
+        if not request.scope.public_only:
+            yield from self._kept() if found.hits else self._unsearched()
 
     def _answering_embedder(self, request: SearchRequest, snapshot: Snapshot) -> tuple[Embedder | None, str]:
         return (None, "") if request.mode == "keyword" else self._embedders.answering(snapshot.embedder())

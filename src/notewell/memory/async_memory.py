@@ -62,6 +62,8 @@ class AsyncMemory:
     preview = _in_thread(Memory.preview)
     remember = _in_thread(Memory.remember)
     forget = _in_thread(Memory.forget)
+    trash = _in_thread(Memory.trash)
+    undo = _in_thread(Memory.undo)
     search = _in_thread(Memory.search)
     timeline = _in_thread(Memory.timeline)
     files = _in_thread(Memory.files)

@@ -28,7 +28,7 @@ from notewell.sources.transcripts.session_ids import names_of
 from notewell.store.live_index import LiveIndex
 from notewell.store.sqlite import open_index
 from notewell.store.sqlite.cache import SqliteEmbeddingCache
-from notewell.store.state_folder import StateFolder
+from notewell.store.state_folder import TOP_FOLDER, StateFolder
 from notewell.types import Uncovered
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from notewell.sources.transcripts.source import TranscriptSource
     from notewell.types import BatchJob, Check, EmbedderIdentity
 
+TRASH_FOLDER = ".trash"  # in the state folders of the workspace and of the agent; no agent can be called so
 SEARCH_COUNT_S = 0.2  # that an answer without hits may take to count files that are no notes
 COUNTED_AGAIN_S = 60.0
 SESSIONS_FOLDER = "sessions"  # in the agent's state folder: the session store's own
@@ -86,6 +87,11 @@ class Components:
     @property
     def sessions_folder(self) -> Path:
         return self.folder.path / SESSIONS_FOLDER
+
+    @property
+    def trash_folders(self) -> tuple[Path, Path]:
+        """Where forgotten notes of the workspace and conversations of the agent are kept for a while."""
+        return self.workspace / TOP_FOLDER / TRASH_FOLDER, self.folder.path / TRASH_FOLDER
 
     def conversations(self) -> ConversationStore:
         """Return the session store, for a group with no conversation but its own."""
@@ -141,7 +147,7 @@ class Components:
             sources=sources,
             sync=sync,
             answering=self.build_answering(
-                index=searched, notes=notes, transcripts=transcripts, sync=sync, unsearched=tuple, qmd=qmd
+                index=searched, notes=notes, transcripts=transcripts, sync=sync, unsearched=tuple, kept=tuple, qmd=qmd
             ),
             qmd=None,  # its state is that of all notes
             audience=audience,
@@ -150,7 +156,9 @@ class Components:
 
     def unsearched_conversations(self) -> tuple[str, ...]:
         """Return notes on conversations that the settings leave out of search."""
-        return () if self.audience.is_group else _unsearched(self.settings, self.agent, self.sessions_folder)
+        if self.audience.is_group:
+            return ()
+        return _unsearched(self.settings, self.agent, self.sessions_folder, self.workspace)
 
     def uncovered(self, limit_s: float | None = None) -> Uncovered:
         """Count the Markdown files of the workspace that are no notes; none for a group, which sees only what is one.
@@ -189,10 +197,18 @@ def _uncovered_note(workspace: Path, uncovered: Uncovered) -> tuple[str, ...]:
     return (f"{uncovered} here {are} not indexed: run `{command}` (--no: do not ask again)",)
 
 
-def _unsearched(settings: Settings, agent: str, sessions_folder: Path) -> tuple[str, ...]:
+def _unsearched(settings: Settings, agent: str, sessions_folder: Path, workspace: Path) -> tuple[str, ...]:
     from notewell.sources.transcripts.unsearched import unsearched_conversations  # only answers without hits need it
 
-    return tuple(unsearched_conversations(settings, agent, sessions_folder))
+    return tuple(unsearched_conversations(settings, agent, sessions_folder, workspace))
+
+
+def _unsearched_own(settings: Settings, sessions_folder: Path) -> tuple[str, ...]:
+    if "sessions" in settings.sources or not sessions_folder.is_dir():
+        return ()
+    from notewell.sources.transcripts.unsearched import unsearched_own
+
+    return tuple(unsearched_own(settings, sessions_folder))
 
 
 class CacheAccess:
@@ -291,7 +307,8 @@ def open_components(
             notes=notes,
             transcripts=transcripts,
             sync=sync,
-            unsearched=lambda: (*told(), *_unsearched(settings, agent, folder.path / SESSIONS_FOLDER)),
+            unsearched=lambda: (*told(), *_unsearched(settings, agent, folder.path / SESSIONS_FOLDER, workspace)),
+            kept=lambda: _unsearched_own(settings, folder.path / SESSIONS_FOLDER),
             qmd=qmd,
         ),
         build_answering=build_answering,

@@ -1,392 +1,272 @@
-"""Forgets: deletes conversations, notes or single lines, and every trace of them in the index and the caches."""
+"""Forgets: moves entries, lines, notes and conversations to the trash, or erases them with every trace."""
 
 from __future__ import annotations
 
-import os
+import hashlib
 import re
-from collections.abc import Iterator
-from contextlib import closing, suppress
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
-from pathlib import Path
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import TYPE_CHECKING
 
-from notewell.embedding.batch.ledger import JobFailures, Ledger
 from notewell.errors import (
+    EntryNotFoundError,
     NoteNotFoundError,
     NotewellError,
     QueryError,
-    SessionDamagedError,
     SessionNotFoundError,
-    SessionTooNewError,
     system_error,
 )
-from notewell.indexing.plan import SyncPolicy
-from notewell.indexing.sync import LOCK_WAIT_S, Sync
-from notewell.memory.components import open_components, open_qmd
-from notewell.memory.note_writing import cut_lines, delete_note, remove_drafts
-from notewell.search.dates.question import parse_day
-from notewell.settings import STATE_FOLDER, load_settings
-from notewell.sources.transcripts.session_ids import session_at
-from notewell.store.state_folder import StateFolder
-from notewell.types import ForgetReport, Forgotten, Problem
+from notewell.memory.forget_targets import CHANGED, Query, Target, TargetSearch, checked_query, confirmed_lines
+from notewell.memory.note_lines import cut_lines
+from notewell.memory.note_writing import change_note, delete_note, notes_lock, remove_drafts
+from notewell.memory.traces import erase_for_other_agents, erase_traces, take_from_index
+from notewell.memory.trash import Kind, OpenBatch, TrashItem, open_trash
+from notewell.memory.undo import erase_expired
+from notewell.sources.notes import decode_note
+from notewell.types import ForgetReport, Forgotten, ForgottenLine, Problem
 
 if TYPE_CHECKING:
     from notewell.memory.components import Components
-    from notewell.sessions import ConversationStore
-    from notewell.sources.transcripts.source import TranscriptSource
+    from notewell.sessions import ConversationStore, LostPart
 
-SHORTEST_MATCH = 3  # characters; less would be found on every page
 NOTHING = "no note or conversation contains this"
 
 
 def forget(
     parts: Components,
-    *,
+    *entries: str,
     session: str | None = None,
     path: str | None = None,
     match: str | None = None,
     since: str | date | None = None,
+    whole_words: bool = True,
+    for_good: bool = False,
+    one_entry: bool = False,
     dry_run: bool = False,
+    confirmed: ForgetReport | None = None,
 ) -> ForgetReport:
-    """Forget a conversation, a file, or every line and message containing a text.
+    """Forget entries by id or citation, a conversation, a file, or every line and message containing a text.
 
-    Files come first: if the process dies on the way, the same command does the rest. Traces are erased also when
-    nothing is found, because then only they may be left.
+    Files come first: if the process dies on the way, the same command does the rest. Where it is for good, traces are
+    erased also when nothing is found, because then only they may be left.
     """
-    query = _checked_query(session, path, match, since, datetime.now().astimezone().date())
-    search = _TargetSearch(parts, query, _conversations(parts))
+    query = checked_query(
+        entries, session=session, path=path, match=match, since=since, whole_words=whole_words, for_good=for_good
+    )
+    erase_expired(parts)
+    conversations = parts.conversations() if parts.sessions_folder.is_dir() else None
+    search = TargetSearch(parts, query, conversations, one_entry=one_entry, confirmed=confirmed_lines(confirmed))
+    work = _Work(search)
     if not dry_run:
-        _remove_drafts(parts, search.conversations)
+        work.remove_drafts()
     try:
         targets, problems = search.run()
-    except (SessionNotFoundError, NoteNotFoundError):
-        if not dry_run:  # a process that was killed may have deleted the file and erased no traces
-            if search.conversations is not None:
-                search.conversations.rebuild_registry(drop_copies=True)
-            _erase_traces(parts)
+    except (SessionNotFoundError, NoteNotFoundError, EntryNotFoundError):
+        if for_good and not dry_run:  # a process that was killed may have deleted the file and erased no traces
+            work.rebuild_registry()
+            erase_traces(parts)
         raise
     found = tuple(target.forgotten for target in targets)
     if dry_run:
-        return ForgetReport(dry_run=True, forgotten=found, problems=tuple(problems), notes=() if found else (NOTHING,))
-    done: list[Forgotten] = []
-    for target in targets:
-        try:
-            done.append(_delete(parts, query, target, search.conversations))
-        except NotewellError as error:
-            problems.append(Problem(target.forgotten.path, f"{error.message}; {error.hint}"))
-    if search.conversations is not None:
-        # A process that was killed may have left an entry as it was.
-        search.conversations.rebuild_registry(drop_copies=True)
-    erased = _erase_traces(parts)
-    if any(each.source == "memory" for each in done):
-        elsewhere = _erase_for_other_agents(parts.whole)
-        problems += () if parts.audience.is_group else elsewhere  # they are of agents that a group has no part in
-    return ForgetReport(
-        dry_run=False,
-        forgotten=tuple(done),
-        chunks=erased.chunks,
-        vectors=erased.vectors,
-        problems=(*problems, *erased.problems),
-        notes=() if done else (NOTHING,),
-    )
+        notes = () if found else (NOTHING,)
+        return ForgetReport(True, found, problems=tuple(problems), notes=notes, for_good=for_good)
+    return work.forget(targets, problems)
 
 
-# --- finding what to forget ----------------------------------------------------------------------
+@dataclass(slots=True)
+class _Work:
+    """One call of `forget`."""
 
+    search: TargetSearch
+    batch: OpenBatch = field(init=False)
 
-@dataclass(frozen=True, slots=True)
-class _Query:
-    """What is to be forgotten: exactly one of the first three, all of it or what is of some day or later."""
-
-    session: str | None = None
-    path: str | None = None
-    match: str | None = None
-    since: date | None = None
+    def __post_init__(self) -> None:
+        self.batch = open_trash(self.search.parts).open_batch()
 
     @property
-    def pattern(self) -> re.Pattern[str]:
-        """Finds the text in any case, and wherever lines are broken in it."""
-        assert self.match is not None
-        return re.compile(r"\s+".join(map(re.escape, self.match.split())), re.IGNORECASE)
+    def parts(self) -> Components:
+        return self.search.parts
 
-    def covers(self, day: date | None) -> bool:
-        """Return whether a day is covered; what has no day is covered only without `since`."""
-        return self.since is None or (day is not None and day >= self.since)
+    @property
+    def query(self) -> Query:
+        return self.search.query
 
-    def covers_message(self, text: str, time_ms: int) -> bool:
-        day = datetime.fromtimestamp(time_ms / 1000, UTC).astimezone().date() if time_ms else None
-        return self.covers(day) and (self.match is None or self.pattern.search(text) is not None)
+    @property
+    def conversations(self) -> ConversationStore | None:
+        return self.search.conversations
 
-
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """One thing to delete."""
-
-    forgotten: Forgotten
-    lines: tuple[int, ...] = ()  # of a note; empty: all of it
-    session: str | None = None  # of the session store; None: a note, or a transcript of another program
-
-
-def _checked_query(
-    session: str | None, path: str | None, match: str | None, since: str | date | None, today: date
-) -> _Query:
-    if sum(value is not None for value in (session, path, match)) != 1:
-        raise QueryError("name one thing to forget", hint="use one of --session ID, --path NOTE and --match TEXT")
-    if match is not None and len("".join(match.split())) < SHORTEST_MATCH:
-        raise QueryError(
-            f"{match!r} is too short: it would be found everywhere", hint=f"use {SHORTEST_MATCH} characters or more"
-        )
-    if isinstance(since, str):
-        days = parse_day(since, today)
-        since = days[0] if isinstance(days, tuple) else days
-    return _Query(session, path, match, since)
-
-
-def _conversations(parts: Components) -> ConversationStore | None:
-    return parts.conversations() if parts.sessions_folder.is_dir() else None
-
-
-@dataclass(frozen=True, slots=True)
-class _TargetSearch:
-    """Finds what a query covers; writes nothing."""
-
-    parts: Components
-    query: _Query
-    conversations: ConversationStore | None
-
-    def run(self) -> tuple[list[_Target], list[Problem]]:
-        """Return the targets, and what could not be read or is not ours to change."""
-        problems: list[Problem] = []
-        if self.query.session is not None:
-            targets = self._session(self.query.session, problems)
-        elif self.query.path is not None:
-            targets = self._path(self.query.path, problems)
-        else:
-            targets = self._matches(problems)
-        return list(targets), problems
-
-    def _session(self, session_id: str, problems: list[Problem]) -> Iterator[_Target]:
-        if self.conversations is None:
-            raise SessionNotFoundError(session_id)
-        if self.query.since is not None:
-            yield from self._part_of_session(self.conversations, session_id, problems)
-            return
-        files = self.conversations.files_of(session_id)
-        if not files:
-            raise SessionNotFoundError(session_id)
-        stored = [path for path in files if path.suffix == ".json5" and path.parent.name in {"chats", "groups"}]
-        shown = f"sessions/{(stored or files)[0].relative_to(self.conversations.folder).as_posix()}"
-        count = 0
-        with suppress(NotewellError):  # corrupt or half deleted: it goes all the same
-            count = self.conversations.entry(session_id).message_count
-        yield _Target(Forgotten(shown, "sessions", whole=True, count=count), session=session_id)
-
-    def _part_of_session(
-        self, conversations: ConversationStore, session_id: str, problems: list[Problem]
-    ) -> Iterator[_Target]:
-        try:
-            count = conversations.count_unwanted(session_id, self.query.covers_message)
-            place = conversations.files_of(session_id)[0].relative_to(conversations.folder).as_posix()
-        except (SessionDamagedError, SessionTooNewError) as error:
-            problems.append(Problem(f"session {session_id}", f"{error.message}; {error.hint}"))
-            return
-        if count:
-            yield _Target(Forgotten(f"sessions/{place}", "sessions", whole=False, count=count), session=session_id)
-
-    def _path(self, path: str, problems: list[Problem]) -> Iterator[_Target]:
-        source = next((source for source in self.parts.sources if source.may_hold(path)), None)
-        own = session_at(path) if source and source.name == "sessions" else None
-        if own and self.conversations is not None:
-            yield from self._session(own, problems)
-            return
-        stamp = next(iter(source.list([path]).files), None) if source else None
-        if source is None or stamp is None:
-            raise NoteNotFoundError(path)
-        if source.name == "sessions":
-            yield _Target(Forgotten(stamp.path, "sessions", whole=True, count=0))
-            return
-        document = source.read(stamp)
-        problems += self._other_names(document.stamp.path)
-        lines = document.text.count("\n") + (not document.text.endswith("\n") and bool(document.text))
-        yield _Target(Forgotten(document.stamp.path, "memory", whole=True, count=lines))
-
-    def _matches(self, problems: list[Problem]) -> Iterator[_Target]:
-        yield from self._matching_notes(problems)
-        if self.conversations is not None:
-            for session_id in self.conversations.ids():
-                with suppress(SessionNotFoundError):  # deleted this very moment
-                    yield from self._part_of_session(self.conversations, session_id, problems)
-            if not self.parts.audience.is_group:  # a group has no part in the rest of the folder
-                problems += self._unknown_files(self.conversations)
-        if self.parts.transcripts is not None:
-            problems += self._matching_transcripts(self.parts.transcripts)
-
-    def _unknown_files(self, conversations: ConversationStore) -> Iterator[Problem]:
-        """Yield the files in the state folder that contain the text and belong to no session, database or index."""
-        for top, _, names in os.walk(self.parts.folder.path):
-            for path in (Path(top, name) for name in sorted(names)):
-                if conversations.owns(path) or ".sqlite" in path.name:
-                    continue
-                with suppress(OSError):
-                    content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
-                    if self.query.pattern.search(content.decode("utf-8", "replace")):
-                        shown = path.relative_to(self.parts.folder.path).as_posix()
-                        yield Problem(shown, "contains the text and is no file of notewell: delete it yourself")
-
-    def _matching_transcripts(self, transcripts: TranscriptSource) -> Iterator[Problem]:
-        """Yield the transcripts of other programs that contain the text; they are not ours to edit."""
-        for stamp in transcripts.list().files:
-            if session_at(stamp.path):
-                continue
-            if any(self.query.pattern.search(line.text) for line in transcripts.rendered(stamp.path, 1)):
-                hint = f"delete it there, or run notewell forget --path {stamp.path}"
-                yield Problem(stamp.path, f"is a transcript of another program: {hint}")
-
-    def _other_names(self, path: str) -> Iterator[Problem]:
-        """Yield that the file has other names: what is forgotten under one stays under the others."""
-        if self.parts.notes.resolve(path).stat().st_nlink > 1:
-            yield Problem(path, "has another name (a hard link), which keeps the text: delete that file, too")
-
-    def _matching_notes(self, problems: list[Problem]) -> Iterator[_Target]:
-        pattern, notes = self.query.pattern, self.parts.notes
-        if notes not in self.parts.sources:
-            return
-        listing = notes.list()
-        problems += listing.problems
-        for stamp in listing.files:
+    def forget(self, targets: Sequence[Target], problems: list[Problem]) -> ForgetReport:
+        done: list[Forgotten] = []
+        for target in targets:
             try:
-                document = notes.read(stamp)
-            except OSError as error:
-                problems.append(Problem(stamp.path, error.strerror or str(error)))
+                forgotten = self._delete(target)
+            except NotewellError as error:
+                problems.append(Problem(target.forgotten.path, f"{error.message}; {error.hint}"))
                 continue
-            if not self.query.covers(document.dated):
-                continue
-            if pattern.search(stamp.path) or pattern.search(re.sub(r"[-_/.]+", " ", stamp.path)):
-                hint = f"notewell forget --path {stamp.path}"
-                problems.append(Problem(stamp.path, f"its name contains the text, too: {hint}"))
-            lines = _matching_lines(document.text, pattern)
-            if lines and stamp.path.startswith("@"):
-                problems.append(Problem(stamp.path, "is outside the workspace: edit that file yourself"))
-            elif lines:
-                problems += self._other_names(stamp.path)
-                yield _Target(Forgotten(stamp.path, "memory", whole=False, count=len(lines)), lines=lines)
+            if forgotten.whole or forgotten.count:
+                done.append(forgotten)
+                self.batch.next()
+        self.rebuild_registry()
+        notes: tuple[str, ...] = () if done or problems else (NOTHING,)
+        if not self.query.for_good:
+            if done:
+                notes = take_from_index(self.parts, [each.path for each in done])
+            undo = self.batch.id if done else ""
+            return ForgetReport(False, tuple(done), problems=tuple(problems), notes=notes, undo=undo)
+        erased = erase_traces(self.parts)
+        if any(each.source == "memory" for each in done):
+            elsewhere = erase_for_other_agents(self.parts.whole)
+            problems += () if self.parts.audience.is_group else elsewhere  # of agents that a group has no part in
+        return ForgetReport(
+            dry_run=False,
+            forgotten=tuple(done),
+            chunks=erased.chunks,
+            vectors=erased.vectors,
+            problems=(*problems, *erased.problems),
+            notes=notes,
+            for_good=True,
+        )
 
+    def remove_drafts(self) -> None:
+        """Remove what killed processes left of notes and conversations: a draft may hold what is to be forgotten."""
+        settings = self.parts.settings
+        remove_drafts(self.parts.workspace, extra_paths=settings.extra_paths, include=settings.include)
+        if self.conversations is not None:
+            self.conversations.sweep(wait=True)
+        trash = open_trash(self.parts)
+        if self.query.for_good and any(folder.exists() for folder in (trash.notes_folder, trash.sessions_folder)):
+            with notes_lock(self.parts.workspace):
+                trash.remove_debris()
 
-def _matching_lines(text: str, pattern: re.Pattern[str]) -> tuple[int, ...]:
-    """Return the lines that hold a match or a part of one."""
-    lines: set[int] = set()
-    for found in pattern.finditer(text):
-        first = text.count("\n", 0, found.start()) + 1
-        lines.update(range(first, first + found.group().count("\n") + 1))
-    return tuple(sorted(lines))
+    def rebuild_registry(self) -> None:
+        """Bring the registry up to date: a process that was killed may have left an entry as it was."""
+        if self.conversations is not None:
+            self.conversations.rebuild_registry(drop_copies=True)
 
+    # --- deleting ----------------------------------------------------------------------------------
 
-# --- deleting it ---------------------------------------------------------------------------------
-
-
-def _remove_drafts(parts: Components, conversations: ConversationStore | None) -> None:
-    """Remove what killed processes left of notes and conversations: a draft may hold what is to be forgotten."""
-    remove_drafts(parts.workspace, extra_paths=parts.settings.extra_paths, include=parts.settings.include)
-    if conversations is not None:
-        conversations.sweep(wait=True)
-
-
-def _delete(parts: Components, query: _Query, target: _Target, conversations: ConversationStore | None) -> Forgotten:
-    forgotten = target.forgotten
-    if target.session is not None:
-        assert conversations is not None
-        if forgotten.whole:
-            conversations.delete(target.session)
+    def _delete(self, target: Target) -> Forgotten:
+        forgotten = target.forgotten
+        if target.item is not None:
+            self._erase_item(target.item)
             return forgotten
-        return replace(forgotten, count=conversations.remove_messages(target.session, query.covers_message))
-    extra, include = parts.settings.extra_paths, parts.settings.include
-    if forgotten.source == "sessions":
-        assert parts.transcripts is not None
+        if target.session is not None:
+            return self._delete_from_session(forgotten, target.session)
+        if forgotten.source == "sessions":
+            self._delete_transcript(forgotten)
+            return forgotten
+        if forgotten.whole:
+            return self._delete_note(target)
+        return self._cut(target)
+
+    def _delete_from_session(self, forgotten: Forgotten, session_id: str) -> Forgotten:
+        assert self.conversations is not None
+
+        def keep(lost: LostPart) -> None:
+            item = self._item("session", forgotten)
+            item = replace(item, session=lost.session_id, messages=lost.messages, left=lost.left)
+            self.batch.put(item, lost.files)
+
+        kept = None if self.query.for_good else keep
+        if forgotten.whole:
+            self.conversations.delete(session_id, keep=kept)
+            return forgotten
+        count = self.conversations.remove_messages(session_id, self.query.covers_message, keep=kept)
+        return replace(forgotten, count=count)
+
+    def _delete_transcript(self, forgotten: Forgotten) -> None:
+        assert self.parts.transcripts is not None
         try:
             with suppress(FileNotFoundError):
-                parts.transcripts.resolve(forgotten.path).unlink()
+                place = self.parts.transcripts.resolve(forgotten.path)
+                if not self.query.for_good:
+                    item = replace(self._item("transcript", forgotten), place=str(place))
+                    self.batch.put(item, {place.name: place.read_bytes()})
+                place.unlink()
         except OSError as error:
             raise system_error(error) from error
-    elif forgotten.whole:
-        delete_note(parts.workspace, forgotten.path, extra_paths=extra, include=include)
-    else:
-        count = cut_lines(parts.workspace, forgotten.path, target.lines, extra_paths=extra, include=include)
-        return replace(forgotten, count=count)
-    return forgotten
+
+    def _delete_note(self, target: Target) -> Forgotten:
+        forgotten = target.forgotten
+
+        def keep(raw: bytes) -> None:
+            if self.search.confirmed is not None and not self._has_seen(forgotten.path, raw):
+                raise QueryError(CHANGED, hint="run the same command again")
+            if not self.query.for_good:
+                self.batch.put(self._item("note", forgotten, target.dated), {"content": raw})
+
+        extra, include = self.parts.settings.extra_paths, self.parts.settings.include
+        delete_note(self.parts.workspace, forgotten.path, extra_paths=extra, include=include, keep=keep)
+        return forgotten
+
+    def _has_seen(self, path: str, raw: bytes) -> bool:
+        assert self.search.confirmed is not None
+        shown = self.search.confirmed.get(path, frozenset())
+        return not shown or {line.strip() for line in raw.decode("utf-8", "replace").splitlines()} <= {
+            line.strip() for line in shown
+        }
+
+    def _cut(self, target: Target) -> Forgotten:
+        forgotten, choose = target.forgotten, target.choose
+        assert choose is not None
+        taken: list[tuple[int, str]] = []
+
+        def change(raw: bytes, stored: str) -> bytes | None:
+            text = decode_note(raw)
+            listed = text.split("\n")
+            numbers = sorted(number for number in choose(text) if number <= len(listed))
+            taken[:] = [(number, listed[number - 1]) for number in numbers]
+            if not numbers:
+                return None
+            content, cuts = cut_lines(raw, stored, numbers)
+            if not self.query.for_good:
+                item = replace(self._item("lines", forgotten, target.dated), count=len(numbers), cuts=cuts)
+                self.batch.put(replace(item, before=_hash(raw), after=_hash(content)))
+            return content
+
+        extra, include = self.parts.settings.extra_paths, self.parts.settings.include
+        change_note(self.parts.workspace, forgotten.path, change, extra_paths=extra, include=include)
+        if not taken and self.search.confirmed is not None:
+            raise QueryError(CHANGED, hint="run the same command again")
+        return replace(forgotten, count=len(taken), lines=tuple(ForgottenLine(*each) for each in taken))
+
+    def _item(self, kind: Kind, forgotten: Forgotten, dated: date | None = None) -> TrashItem:
+        return TrashItem(
+            kind,
+            forgotten.path,
+            agent="",
+            chat="",
+            count=forgotten.count,
+            dated=dated.isoformat() if dated else "",
+        )
+
+    # --- the trash ---------------------------------------------------------------------------------
+
+    def _erase_item(self, item: TrashItem) -> None:
+        """Erase an item, or the matching lines of it."""
+        trash, query = open_trash(self.parts), self.query
+        if query.match is None or query.is_in(item.path) or item.source == "sessions":
+            trash.remove(item)
+        elif item.kind == "note":
+            raw = item.content("content")
+            content, _ = cut_lines(raw, item.path, query.lines_in(decode_note(raw)))
+            trash.rewrite(item, {"content": content})
+        else:
+            cuts = []
+            for cut in item.cuts:
+                text = "".join(cut.lines)
+                gone = set(query.lines_in(re.sub(r"\r\n|\r", "\n", text)))
+                lines = tuple(line for number, line in enumerate(cut.lines, start=1) if number not in gone)
+                instead = tuple(line for line in cut.instead if not query.is_in(line))
+                cuts.append(replace(cut, lines=lines, instead=instead, above=(), below=()))
+            left = tuple(cut for cut in cuts if cut.lines)
+            if left:  # hashes of what was around it go, too
+                trash.rewrite(replace(item, cuts=left, before="", after=""))
+            else:
+                trash.remove(item)
 
 
-@dataclass(frozen=True, slots=True)
-class _Erased:
-    """How much of what was derived is gone."""
-
-    chunks: int = 0
-    vectors: int = 0
-    problems: tuple[Problem, ...] = ()
-
-
-def _erase_traces(parts: Components) -> _Erased:
-    """Bring the index up to date and erase what it, the cache, batch jobs and older files still hold.
-
-    The cache keeps only vectors of texts that are still in the memory: an earlier wording of a note may have contained
-    what is to be forgotten, and its vector has no name by which it could be found.
-    """
-    if parts.audience.is_group:
-        _erase_traces(parts.whole)
-        return _Erased()  # the figures are those of hidden notes as well
-    folder, sync = parts.folder, parts.sync
-    if folder.current() is None and not folder.path.exists():
-        return _Erased()
-    with parts.index.use() as store:
-        before = store.embedded_hashes() if store else set()
-    # Another process at work has the lock: a run that embeds the text right now ends before anything is erased.
-    sync.run(SyncPolicy(embed=False))
-    with folder.write_lock(LOCK_WAIT_S):
-        assert isinstance(sync, Sync)
-        with sync.live.use() as live:
-            kept = live.embedded_hashes() if live else set()
-            if live:
-                live.erase_deleted()
-        cache = parts.cache
-        vectors = cache.keep_only(kept) if cache else 0
-        ledger = Ledger(folder.path)
-        ledger.forget({digest for record in ledger.records() for digest in record.wanted} - kept)
-        ledger.record_failures(JobFailures())  # what a provider said about a text could quote it
-        problems = tuple(_remove_leftovers(folder.path, folder.current()))
-    if (qmd := parts.qmd or open_qmd(parts.settings, parts.workspace, folder, parts.notes)).folder.exists():
-        qmd.erase()
-    return _Erased(len(before - kept), vectors, problems)
-
-
-def _remove_leftovers(folder: Path, current: Path | None) -> Iterator[Problem]:
-    """Delete databases that are no longer used: unfinished, replaced or set aside as corrupt, with their logs."""
-    in_use = {"cache.sqlite"} | ({current.name} if current else set())
-    for path in sorted(folder.glob("*.sqlite*")):
-        owner = path.name
-        for suffix in ("-wal", "-shm", ".in-use"):
-            owner = owner.removesuffix(suffix)
-        if owner in in_use:
-            continue
-        try:
-            with suppress(FileNotFoundError):
-                path.unlink()
-        except OSError as error:  # Windows deletes no open file
-            yield Problem(path.name, f"cannot be deleted now: {error.strerror}; run the same command again")
-
-
-def _erase_for_other_agents(parts: Components) -> list[Problem]:
-    """Erase the note from what other agents of this workspace have indexed; their conversations are their own."""
-    problems: list[Problem] = []
-    folder = parts.folder.path.parent
-    if folder.name != STATE_FOLDER:  # elsewhere nothing says which folders are agents'
-        return problems
-    for other in sorted(folder.iterdir()):
-        if other == parts.folder.path or StateFolder(other).current() is None:
-            continue
-        try:
-            settings = load_settings(parts.workspace, agent=other.name).settings
-            with closing(open_components(parts.workspace, settings, other.name)) as theirs:
-                problems += _erase_traces(theirs).problems
-        except NotewellError as error:
-            problems.append(Problem(f"agent {other.name}", f"{error.message}; {error.hint}"))
-    return problems
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -22,6 +22,7 @@ from notewell.types import Citation, Listed, MemoryList, Problem, SourceName
 
 if TYPE_CHECKING:
     from notewell.memory.components import Components
+    from notewell.sources.privacy import Audience
     from notewell.text.entries import Entry, FoundEntries
     from notewell.types import Category, Document, FileStamp, StoredDocument
 
@@ -111,6 +112,14 @@ def find_entry(parts: Components, reference: str) -> Listed:
     if len(found) != 1:
         raise EntryNotFoundError(reference, count=len(found))
     return found[0]
+
+
+def check_author(audience: Audience, chat: str, citation: str) -> None:
+    """Raise QueryError where a group did not write an entry that it is about to change; `chat` is who did."""
+    if audience.is_group and chat != audience.label:
+        raise QueryError(
+            f"{citation} was not written by this group", hint="a group can forget and replace only what it wrote itself"
+        )
 
 
 def entry_history(parts: Components, reference: str) -> tuple[Listed, ...]:
@@ -223,6 +232,7 @@ def _listed(entry: Entry, note: Listed) -> Listed:
         replaces=entry.replaces,
         replaced_by=entry.replaced_by or None,
         replaced_at=entry.replaced_at,
+        chat=entry.chat or None,
     )
 
 

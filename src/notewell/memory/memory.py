@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
-from notewell.errors import BackendError, MemoryDisabledError, PathRefusedError
+from notewell.errors import BackendError, MemoryDisabledError, NotewellError, PathRefusedError
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.answering import NO_NOTES
@@ -53,12 +56,15 @@ if TYPE_CHECKING:
         SessionContext,
         SourceName,
         Status,
+        Trashed,
         Uncovered,
+        UndoReport,
         Verification,
     )
 
 TIMELINE_LIMIT = 20
 INDEX_COUNT_S = 0.5  # that `index` may take to count files that are no notes
+LOOK_INTO_TRASH_S = 3600.0  # what is in it is erased after 30 days: an hour more is no matter
 
 
 class Memory:
@@ -87,6 +93,7 @@ class Memory:
         self._lock = threading.Lock()
         self._conversations: ConversationStore | None = None
         self._watching: list[Watching] = []
+        self._trash_emptied_at: float | None = None  # on the monotonic clock
 
     @classmethod
     def open(
@@ -164,6 +171,7 @@ class Memory:
         """
         self._check_enabled()
         self._check_source(source)
+        self._empty_trash()
         paths = _files_of(paths)
         report = self._components.sync.run(
             SyncPolicy(
@@ -215,6 +223,7 @@ class Memory:
         Embedding that would cost more than `cost.confirm_above_usd` is left to `index`.
         """
         self._check_enabled()
+        self._empty_trash()
         return self._components.sync.run(replace(BACKGROUND, paths=paths))
 
     def remember(
@@ -260,23 +269,63 @@ class Memory:
 
     def forget(
         self,
-        *,
+        *entries: str,
         session: str | None = None,
         path: str | None = None,
         match: str | None = None,
         since: str | date | None = None,
+        whole_words: bool = True,
+        for_good: bool = False,
+        one_entry: bool = False,
         dry_run: bool = False,
+        confirmed: ForgetReport | None = None,
     ) -> ForgetReport:
-        """Delete a conversation, a memory file, or every line and message containing a text, without a trace.
+        """Move entries, a conversation, a memory file, or every line and message containing a text to the trash.
 
-        Give exactly one of `session`, `path` and `match`; `since` spares what is older. The index, the caches and their
-        logs are wiped, too. `dry_run` only reports what would be deleted.
+        Give `entries` by id or citation (`memory/a.md#L8-L10`), or exactly one of `session`, `path` and `match`;
+        `since` spares what is older. `match` finds whole words, unless `whole_words=False`. What is in the trash is
+        found no more; `undo` restores it within 30 days, and then it is erased.
+
+        `for_good` erases it without a trace instead, also from the trash: the index, the caches and their logs are
+        wiped. `one_entry` refuses a citation of more than one entry, paragraph or list item. `dry_run` only reports
+        what would be forgotten; `confirmed=` that report leaves out what has changed or was added since. A group can
+        forget no entries but those that it wrote.
         """
         from notewell.memory.forget import forget
 
         self._check_enabled()
         self._components.sync.background.stop()
-        return forget(self._components, session=session, path=path, match=match, since=since, dry_run=dry_run)
+        return forget(
+            self._components,
+            *entries,
+            session=session,
+            path=path,
+            match=match,
+            since=since,
+            whole_words=whole_words,
+            for_good=for_good,
+            one_entry=one_entry,
+            dry_run=dry_run,
+            confirmed=confirmed,
+        )
+
+    def trash(self) -> tuple[Trashed, ...]:
+        """Return what `undo` can restore, the newest first; of a group only what it forgot itself."""
+        from notewell.memory.undo import trashed
+
+        self._check_enabled()
+        return trashed(self._components)
+
+    def undo(self, trash_id: str | None = None) -> UndoReport:
+        """Restore what was forgotten last, or under the id that `forget` returned, within 30 days.
+
+        Nothing is overwritten: lines come back where they were, or at the end of a note that has changed too much, and
+        a note whose name is taken comes back under another one. Raises TrashError when there is nothing to restore.
+        """
+        from notewell.memory.undo import undo
+
+        self._check_enabled()
+        return undo(self._components, trash_id)
 
     def on_transcript_update(self, path: str | Path) -> bool:
         """Say that a conversation has grown; it is indexed soon, once it is quiet and has grown enough.
@@ -390,6 +439,7 @@ class Memory:
         What is new is indexed first, for `sync.search_budget_ms` at most; `sync=False` answers from the index as it is.
         """
         self._check_enabled()
+        self._empty_trash()
         request = build_request(self.settings, query, options, opened_for=self.audience)
         parts = self._seen_by(options.get("chat"), options.get("session"))
         return parts.answering.search(request, sync=options.get("sync"))
@@ -566,6 +616,18 @@ class Memory:
         if audience not in self._narrowed:
             self._narrowed[audience] = self._components.seen_by(audience)
         return self._narrowed[audience]
+
+    def _empty_trash(self) -> None:
+        """Erase what has been in the trash for 30 days; looks once an hour."""
+        now = time.monotonic()
+        if self._trash_emptied_at is not None and now - self._trash_emptied_at < LOOK_INTO_TRASH_S:
+            return
+        self._trash_emptied_at = now
+        if any(map(os.path.isdir, self._parts.trash_folders)):
+            from notewell.memory.undo import erase_expired
+
+            with suppress(NotewellError, OSError):  # a later call tries again; `forget` and `undo` say what is wrong
+                erase_expired(self._components)
 
     def _check_enabled(self) -> None:
         if not self.settings.enabled:

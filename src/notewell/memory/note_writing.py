@@ -1,23 +1,20 @@
-"""Writes notes: appends entries, cuts lines, deletes files.
+"""Writes notes: appends entries, changes, creates and deletes files.
 
 A note is replaced as a whole under a lock that all processes share, so that it is never torn and no entry is lost.
 """
 
 from __future__ import annotations
 
-import codecs
 import errno
 import os
-import re
 import stat
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
 
 from notewell.errors import (
-    EntryNotFoundError,
     NoteNotFoundError,
     NotesBusyError,
     NoteUnreadableError,
@@ -27,12 +24,13 @@ from notewell.errors import (
 )
 from notewell.files.no_follow import read_below
 from notewell.memory.note_folder import has_drafts, open_folder
+from notewell.memory.note_lines import written_in
 from notewell.settings.workspace import require_workspace
 from notewell.sources.included import INSTRUCTIONS
 from notewell.sources.note_paths import is_skipped
 from notewell.sources.notes import LARGEST_NOTE_BYTES, NotesSource
 from notewell.store.state_folder import TOP_FOLDER, StateFolder
-from notewell.text.entries import Entry, changed_comments, closed_text, find_entries, open_code_block
+from notewell.text.entries import Entry, closed_text, open_code_block
 from notewell.text.fences import strip_fenced
 from notewell.text.redaction import redact
 from notewell.types import Citation
@@ -41,17 +39,6 @@ LOCK_TIMEOUT_S = 10.0  # an append takes milliseconds; a longer wait is for some
 LOCK_NAME = "notes.lock"
 MOST_TRIES = 5  # an editor may save the note between our reading and writing; each try reads it again
 _NEW_MODE = 0o666  # what the user's umask leaves of it, as for any new file
-
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
-
-# Notes of other programs; longest first, because the mark of UTF-32 begins with that of UTF-16.
-_MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,54 +138,27 @@ def append_note(
 
 
 def delete_note(
-    workspace: Path, path: str, *, extra_paths: Sequence[Path] = (), include: Sequence[str] | None = None
+    workspace: Path,
+    path: str,
+    *,
+    extra_paths: Sequence[Path] = (),
+    include: Sequence[str] | None = None,
+    keep: Callable[[bytes], None] | None = None,
 ) -> None:
-    """Delete a note; one that is gone already is no failure."""
+    """Delete a note; one that is gone already is no failure. `keep` gets its content first: if it raises, it stays."""
     base, parts, _ = NotesSource(workspace, extra_paths, include=include).place_to_write(path)
     with notes_lock(workspace):
         try:
             with open_folder(base, parts[:-1], create=False) as folder:
                 folder.remove_drafts()
+                if keep:
+                    keep(read_below(base, parts, most_bytes=LARGEST_NOTE_BYTES)[0])
                 folder.remove(parts[-1])
                 folder.sync()
         except FileNotFoundError:
             return
         except OSError as error:
             raise system_error(error) from error
-
-
-def cut_lines(
-    workspace: Path,
-    path: str,
-    lines: Collection[int],
-    *,
-    extra_paths: Sequence[Path] = (),
-    include: Sequence[str] | None = None,
-) -> int:
-    """Remove lines from a note, 1-based, and return how many were found.
-
-    An entry that loses all its text loses its comment, too. All other bytes stay as they are. Raises NotesBusyError
-    when the note keeps changing meanwhile.
-    """
-    base, parts, stored = NotesSource(workspace, extra_paths, include=include).place_to_write(path)
-    with notes_lock(workspace):
-        try:
-            with open_folder(base, parts[:-1], create=False) as folder:
-                folder.remove_drafts()
-                for _ in range(MOST_TRIES):
-                    before = folder.stat(parts[-1])
-                    if before is None:
-                        raise FileNotFoundError(2, "the note is gone", stored)
-                    raw, info = read_below(base, parts, most_bytes=LARGEST_NOTE_BYTES)
-                    content, count = _without_lines(raw, stored, lines)
-                    if note_identity(folder.stat(parts[-1])) == note_identity(info):
-                        folder.replace(parts[-1], content, before.st_mode & 0o7777)
-                        return count
-        except OSError as error:
-            if isinstance(error, PathRefusedError):
-                raise
-            raise system_error(error) from error
-    raise NotesBusyError(stored)
 
 
 def change_note(
@@ -239,19 +199,28 @@ def change_note(
     raise NotesBusyError(stored)
 
 
-def marked_as_replaced(raw: bytes, stored: str, old: str, new: str, moment: datetime) -> bytes:
-    """Return a note's content with the comment of the entry `old` saying that `new` replaced it."""
-    encoding, _, _ = _written_in(raw, stored)
-    errors = "surrogateescape" if encoding == "utf-8" else "strict"
-    lines = _LINE.findall(raw.decode(encoding, errors))
-    plain = "\n".join(line.rstrip("\r\n") for line in lines)
-    entry = next((each for each in find_entries(plain).entries if each.id == old), None)
-    if entry is None:
-        raise EntryNotFoundError(old)
-    line = lines[entry.comment_line - 1]
-    ending = line[len(line.rstrip("\r\n")) :]
-    lines[entry.comment_line - 1] = replace(entry, replaced_by=new, replaced_at=moment).comment + ending
-    return "".join(lines).encode(encoding, errors)
+def create_note(
+    workspace: Path,
+    path: str,
+    content: bytes,
+    *,
+    extra_paths: Sequence[Path] = (),
+    include: Sequence[str] | None = None,
+) -> str:
+    """Write a note that is not there yet and return its stored path; raises FileExistsError when it is."""
+    base, parts, stored = NotesSource(workspace, extra_paths, include=include).place_to_write(path)
+    with notes_lock(workspace):
+        try:
+            with open_folder(base, parts[:-1], create=True) as folder:
+                folder.remove_drafts()
+                if folder.stat(parts[-1]) is not None:
+                    raise FileExistsError(errno.EEXIST, "there is such a note", stored)  # noqa: TRY301
+                folder.replace(parts[-1], content, _NEW_MODE & ~_umask())
+                return stored
+        except FileExistsError:
+            raise
+        except OSError as error:
+            raise system_error(error) from error
 
 
 def remove_drafts(workspace: Path, *, extra_paths: Sequence[Path] = (), include: Sequence[str] | None = None) -> None:
@@ -294,7 +263,7 @@ def _append(notes: NotesSource, path: str, addition: _Addition) -> tuple[int, bo
         for _ in range(MOST_TRIES):
             info = folder.stat(parts[-1])
             old = b"" if info is None else _content(info, base, parts, stored)
-            encoding, newline, old_text = _written_in(old, stored)
+            encoding, newline, old_text = written_in(old, stored)
             if addition.unless and addition.unless(old_text):
                 return None
             added, first_line = _added(old_text, addition, _heading_of(stored))
@@ -329,18 +298,6 @@ def _added(old_text: str, addition: _Addition, heading: str) -> tuple[str, int]:
     return text, (old_text + text).count("\n") - len(addition.lines) + 1
 
 
-def _written_in(raw: bytes, stored: str) -> tuple[str, str, str]:
-    """Return the encoding and line ending of a note, and its text with plain line ends."""
-    mark, encoding = next(((mark, name) for mark, name in _MARKS if raw.startswith(mark)), (b"", "utf-8"))
-    if not mark and b"\0" in raw:
-        raise NoteUnreadableError(stored, "it is not written in UTF-8, so nothing can be added to it")
-    text = raw[len(mark) :].decode(encoding, "replace")
-    windows, old_mac = text.count("\r\n"), text.count("\r")
-    unix = text.count("\n") - windows
-    newline = "\r\n" if windows > unix else "\r" if old_mac - windows > unix else "\n"
-    return encoding, newline, text.replace("\r\n", "\n").replace("\r", "\n")
-
-
 def _heading_of(stored: str) -> str:
     """Return the first line of a new note: its day, or its name with blanks."""
     name = stored.rsplit("/", 1)[-1].rsplit(".", 1)[0]
@@ -358,23 +315,3 @@ def _umask() -> int:
     mask = os.umask(0o022)
     os.umask(mask)
     return mask
-
-
-def _without_lines(raw: bytes, stored: str, lines: Collection[int]) -> tuple[bytes, int]:
-    """Return the content without these lines, and how many of them there were."""
-    encoding, _, _ = _written_in(raw, stored)
-    errors = "surrogateescape" if encoding == "utf-8" else "strict"
-    try:
-        text = raw.decode(encoding, errors)
-    except UnicodeDecodeError as error:
-        raise NoteUnreadableError(stored, f"it is not valid {encoding}, so no line can be taken out of it") from error
-    listed = _LINE.findall(text)
-    comments = changed_comments(re.sub(r"\r\n|\r", "\n", text), set(lines))
-    kept = []
-    for number, line in enumerate(listed, start=1):
-        if number in comments:
-            ending = line[len(line.rstrip("\r\n")) :]
-            kept.append("" if (comment := comments[number]) is None else comment + ending)
-        elif number not in lines:
-            kept.append(line)
-    return "".join(kept).encode(encoding, errors), len(set(lines) & set(range(1, len(listed) + 1)))

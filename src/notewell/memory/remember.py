@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from notewell.errors import NoteNotFoundError, NotewellError, PathRefusedError, RememberError
 from notewell.indexing.sync import BACKGROUND
-from notewell.memory.listing import find_entry
+from notewell.memory.listing import check_author, find_entry
+from notewell.memory.note_lines import marked_as_replaced
 from notewell.memory.note_writing import (
     Appended,
     append_note,
     change_note,
     daily_note,
     entry_text,
-    marked_as_replaced,
     notes_lock,
 )
 from notewell.memory.reading import read_note
@@ -90,6 +90,7 @@ def remember(
                 date=moment,
                 author=who,
                 source=source,
+                chat=audience.label,
                 category=category,
                 importance=importance,
                 replaces=(older.entry,) if older and older.entry else (),
@@ -113,6 +114,7 @@ def remember(
 
 def _entry_to_replace(parts: Components, reference: str) -> Listed:
     older = find_entry(parts, reference)
+    check_author(parts.audience, older.chat or "", older.citation)
     if older.replaced_by:
         raise RememberError(
             f"{older.citation} is replaced already, by {older.replaced_by}", hint="replace that entry instead"
@@ -169,7 +171,7 @@ class NoteWriter:
         done = append_note(
             self.parts.workspace,
             path,
-            Entry(text, date=when, author=self.parts.agent, source=source),
+            Entry(text, date=when, author=self.parts.agent, source=source, chat=self.parts.audience.label),
             extra_paths=self.parts.settings.extra_paths,
             include=self.parts.settings.include,
             unless=lambda note: mark in note,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from notewell.sessions.flush import Flushed, WriteNote, agent_prompt, flush, flush_prompt, plain_notes, plain_summary
 from notewell.sessions.import_export import Imported, export_lines, files_to_import, import_file, import_lines, merge
 from notewell.sessions.model import Session, SessionEntry, SessionKind, SessionUpdate, Summary
-from notewell.sessions.store import ConversationStore, Found
+from notewell.sessions.store import ConversationStore, Found, LostPart
 from notewell.sources.transcripts.messages import Message, ToolCall
 from notewell.sources.transcripts.session_ids import id_of_group
 
@@ -14,6 +14,7 @@ __all__ = [
     "Flushed",
     "Found",
     "Imported",
+    "LostPart",
     "Message",
     "Session",
     "SessionEntry",

@@ -70,7 +70,7 @@ class Archives:
         A release that wrote no names archived messages again after each kill, every time under another number.
         """
         unnamed = set(self.unnamed(named))
-        seen = {_key(message) for message in messages}
+        seen = {key_of(message) for message in messages}
         kept: list[str] = []
         for path in reversed([path for path in self.files() if path.suffix == ENDING]):
             lines = _lines(path)
@@ -79,14 +79,14 @@ class Archives:
                 own = [
                     line
                     for line, message in zip(lines, found, strict=True)
-                    if message is None or _key(message) not in seen
+                    if message is None or key_of(message) not in seen
                 ]
                 if not any(map(_archived, own)):
                     path.unlink()
                     continue
                 if len(own) < len(lines):
                     replace_file(path, "".join(f"{line}\n" for line in own).encode())
-            seen.update(_key(message) for message in found if message is not None)
+            seen.update(key_of(message) for message in found if message is not None)
             kept.append(path.name)
         return tuple(reversed(kept))
 
@@ -139,7 +139,8 @@ def _message(line: str) -> Message | None:
         return None
 
 
-def _key(message: Message) -> str:
+def key_of(message: Message) -> str:
+    """Return by what a message is recognized."""
     return message.id or json.dumps(message_to_json(message), sort_keys=True, default=str)
 
 

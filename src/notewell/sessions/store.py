@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,8 +21,9 @@ from notewell.errors import (
     SessionInputError,
     SessionNotFoundError,
 )
+from notewell.sessions.append_journal import replace_file
 from notewell.sessions.archives import ENDING as ARCHIVE_ENDING
-from notewell.sessions.archives import Unwanted, everything_in, remove_lines
+from notewell.sessions.archives import Unwanted, everything_in, key_of, remove_lines
 from notewell.sessions.import_export import export_lines
 from notewell.sessions.model import (
     SETTABLE,
@@ -32,14 +34,18 @@ from notewell.sessions.model import (
     Summary,
     checked_fields,
     checked_kind,
+    entry_from_json,
+    summary_from_json,
 )
 from notewell.sessions.registry import Registry
 from notewell.sessions.session_file import SessionFile, as_stored, salvage, text_of
-from notewell.sessions.session_folder import SessionFolder, new_id
-from notewell.sources.transcripts import REGISTRY
-from notewell.sources.transcripts.json5 import Json5Error, require_json5
+from notewell.sessions.session_folder import JOURNALS, SessionFolder, new_id
+from notewell.sources.note_paths import parts_of
+from notewell.sources.transcripts import REGISTRY, TOP
+from notewell.sources.transcripts.json5 import Json5Error, decode_json5, parse_object, require_json5
 from notewell.sources.transcripts.messages import Message, message_from_json, now_ms
-from notewell.sources.transcripts.session_ids import checked_id, id_of_group, is_session_name
+from notewell.sources.transcripts.session_files import messages_in
+from notewell.sources.transcripts.session_ids import checked_id, id_of_group, is_session_name, session_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,6 +64,19 @@ class Found:
     entry: SessionEntry
     number: int  # of the message among those the session holds, 1-based
     message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class LostPart:
+    """What a session is about to lose, or all of it; `put_back` restores it."""
+
+    session_id: str
+    files: Mapping[str, bytes]  # as they were, by their place below the folder
+    messages: tuple[str, ...] = ()  # keys of the messages that go
+    left: str = ""  # hash of what is left of the session's own file; empty: the whole session goes
+
+
+Keep = Callable[[LostPart], None]
 
 
 class ConversationStore:
@@ -208,8 +227,11 @@ class ConversationStore:
         """Bring a session back from the archive."""
         return self._put_away(session_id, archived=False)
 
-    def delete(self, session_id: str) -> tuple[str, ...]:
-        """Delete a session and everything that was kept of it; returns the files that are gone, below the folder."""
+    def delete(self, session_id: str, *, keep: Keep | None = None) -> tuple[str, ...]:
+        """Delete a session and everything that was kept of it; returns the files that are gone, below the folder.
+
+        `keep` gets its files first: if it raises, the session stays.
+        """
         name = self._name_of(session_id)
         if not self.folder.exists():
             raise SessionNotFoundError(name)
@@ -217,6 +239,8 @@ class ConversationStore:
             files = self._files.files_of(name)
             if not files and name not in self._registry.entries():
                 raise SessionNotFoundError(name)
+            if keep:
+                keep(LostPart(name, self._contents(name)))
             # Its own file goes last: a process that is killed before leaves a session that can be deleted again.
             self._files.remove(reversed(files))
             self._registry.remove(name)
@@ -226,14 +250,39 @@ class ConversationStore:
         """Return how many messages and summaries `remove_messages` would delete."""
         return self._remove(session_id, unwanted, dry_run=True)
 
-    def remove_messages(self, session_id: str, unwanted: Unwanted) -> int:
+    def remove_messages(self, session_id: str, unwanted: Unwanted, *, keep: Keep | None = None) -> int:
         """Delete every message and summary that `unwanted` is true of, wherever it is kept; returns how many.
 
         Fields of the entry that are unwanted go as well and count as one more. The file is rewritten: comments of
         people go, too, because one of them could be what is to be forgotten. Copies of corrupt files and journals are
-        deleted whole.
+        deleted whole. `keep` gets what is about to go: if it raises, everything stays.
         """
-        return self._remove(session_id, unwanted, dry_run=False)
+        return self._remove(session_id, unwanted, dry_run=False, keep=keep)
+
+    def put_back(self, lost: LostPart) -> None:
+        """Restore a session that was deleted, or the messages that were removed from it; what was said since stays.
+
+        Raises SessionExistsError when another session has taken the id of one that was deleted.
+        """
+        own = next((place for place in lost.files if session_at(f"{TOP}/{place}")), None)
+        with self._files.locked(lost.session_id):
+            file = self._files.find(lost.session_id)
+            if file and not lost.left:
+                if own and file.path.read_bytes() == lost.files[own]:
+                    return  # it was never deleted: the process was killed before that
+                raise SessionExistsError(lost.session_id)
+            for place, data in lost.files.items():
+                path = self._place(place)
+                if place != own and (not path.exists() or _holds_part_of(path, data)):
+                    replace_file(path, data)
+            if own is None:  # only what was kept beside a file that somebody had deleted
+                return
+            if file is None or _hash(file.path.read_bytes()) == lost.left:
+                replace_file(file.path if file else self._place(own), lost.files[own])
+            else:
+                file.recover()
+                file.replace(_with_lost(file.session(holding=True), lost.files[own], lost.messages))
+            self._registered(self._existing(lost.session_id))
 
     def repair(self, session_id: str) -> tuple[str, ...]:
         """Make a corrupt session readable again, and return what was done; the corrupt file is kept in `damaged/`."""
@@ -419,7 +468,18 @@ class ConversationStore:
             file.set_fields({"archived_at": now_ms() if archived else None})
             return self._registered(self._files.move(file, archived=archived))
 
-    def _remove(self, session_id: str, unwanted: Unwanted, *, dry_run: bool) -> int:
+    def _contents(self, session_id: str) -> dict[str, bytes]:
+        """Return the files of a session, but for its journal."""
+        files = [path for path in self._files.files_of(session_id) if path.parent.name != JOURNALS]
+        return {path.relative_to(self.folder).as_posix(): path.read_bytes() for path in files}
+
+    def _place(self, place: str) -> Path:
+        """Return a file below the folder; raises SessionInputError for one elsewhere."""
+        if not place or parts_of(place) is None:
+            raise SessionInputError(f"{place!r} is no file of a session", hint="it cannot be restored")
+        return self.folder / place
+
+    def _remove(self, session_id: str, unwanted: Unwanted, *, dry_run: bool, keep: Keep | None = None) -> int:
         name = self._name_of(session_id)
         if not self.folder.exists():
             raise SessionNotFoundError(name)
@@ -428,6 +488,8 @@ class ConversationStore:
             if file is None:  # somebody deleted its file; what was kept beside it may be here
                 if not self._files.files_of(name):
                     raise SessionNotFoundError(name)
+                if keep:
+                    keep(LostPart(name, self._contents(name), left=_hash(b"")))
                 return self._remove_beside(name, None, unwanted, found=0, dry_run=dry_run)
             file.recover()
             session = file.session(holding=True)
@@ -440,6 +502,10 @@ class ConversationStore:
             new = text_of(entry, messages, summaries)
             # A comment of a person is in no message; the file is rewritten without it.
             count += not count and not unwanted(new, 0) and _holds_unwanted(file.path, unwanted, dated=False)
+            if keep and (count or self._remove_beside(name, file.path, unwanted, found=0, dry_run=True)):
+                kept_keys = {key_of(each) for each in messages}
+                gone = tuple(key for each in session.messages if (key := key_of(each)) not in kept_keys)
+                keep(LostPart(name, self._contents(name), gone, _hash(new.encode())))
             count = self._remove_beside(name, file.path, unwanted, found=count, dry_run=dry_run)
             if count and not dry_run:
                 file.replace(new)
@@ -483,6 +549,39 @@ class ConversationStore:
             file.set_fields({"compacted_files": list(named)})
         lost = f", {saved.lost_lines} lines could not be read" if saved.lost_lines else ""
         return f"{reason}; {saved.messages} messages were saved{lost}; the corrupt file is kept as {kept}"
+
+
+# --- what was lost ------------------------------------------------------------------------------
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _holds_part_of(path: Path, data: bytes) -> bool:
+    """Say whether a file holds nothing but lines of what it was before."""
+    return set(path.read_bytes().split(b"\n")) <= set(data.split(b"\n"))
+
+
+def _with_lost(session: Session, before: bytes, keys: Collection[str]) -> str:
+    """Return a session's file with the messages of these keys, each behind the one that it followed."""
+    values = parse_object(decode_json5(before))
+    messages = list(session.messages)
+    known = [key_of(message) for message in messages]
+    at = 0  # behind the nearest message before that is still there
+    for message in messages_in(values):
+        key = key_of(message)
+        if key in keys and key not in known:
+            messages.insert(at, message)
+            known.insert(at, key)
+        at = known.index(key) + 1 if key in known else at
+    old = entry_from_json(values, kind=session.entry.kind, session_id=session.entry.session_id, session_file="")
+    missing = {name: getattr(old, name) for name in SETTABLE if getattr(session.entry, name) is None}
+    entry = replace(session.entry, **missing, extra={**old.extra, **session.entry.extra})
+    history = values.get("compactedHistory")
+    summaries = [summary_from_json(each) for each in history] if isinstance(history, list) else []
+    lost = [each for each in summaries if each and each not in session.summaries]
+    return text_of(entry, messages, [*lost, *session.summaries])
 
 
 # --- what is unwanted ----------------------------------------------------------------------------

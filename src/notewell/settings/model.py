@@ -298,8 +298,10 @@ class ToolSettings:
         high=100_000,
         workspace="yes",
     )
-    append: bool = option(
-        False, "Offer `memory_append`, which adds to notes; a workspace file may only turn it off", workspace=(False,)
+    read_only: bool = option(
+        False,
+        "Offer no tool that changes notes (`memory_write`, `memory_forget`); a workspace file may only turn it on",
+        workspace=(True,),
     )
 
 
@@ -346,7 +348,9 @@ class SessionSettings:
         kind="paths",
     )
     offer: bool = option(
-        True, "Mention conversations that are not searched: those of this agent, and of OpenClaw", workspace="yes"
+        True,
+        "Mention conversations that are not searched: those of this agent, OpenClaw, Claude Code and Codex",
+        workspace="yes",
     )
 
 

@@ -97,24 +97,25 @@ class NotesSource:
         # Without the problems: one may name what is private.
         return Listing(tuple(stamp for stamp in listing.files if self._is_public(stamp.path)))
 
-    def read(self, stamp: FileStamp) -> Document:
+    def read(self, stamp: FileStamp, *, as_written: bool = False) -> Document:
         """Return the note with the stamp of what was really read; only `stamp.path` is looked at.
 
-        Raises OSError when the file is gone, unreadable, too large, no regular file, or reached through a link.
+        `as_written` leaves secrets in it: for changing the note, not for showing it to a model. Raises OSError when the
+        file is gone, unreadable, too large, no regular file, or reached through a link.
         """
-        document = self._document(stamp.path)
+        document = self._document(stamp.path, as_written=as_written)
         if not self._audience.may_see(document):
             raise FileNotFoundError(errno.ENOENT, "there is no such note", stamp.path)
         return document
 
-    def _document(self, path: str) -> Document:
+    def _document(self, path: str, *, as_written: bool = False) -> Document:
         place = self._place(path)
         if place is None:
             raise FileNotFoundError(f"not a path of this memory: {path!r}")
         raw, info = read_below(place.root.base, place.below_base, most_bytes=LARGEST_NOTE_BYTES)
         text = decode_note(raw)
         private = is_private(path, text)
-        if self._redacted:
+        if self._redacted and not as_written:
             text = redact(text).text
         metadata, body_first_line = split_front_matter(text)
         return Document(

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from notewell.errors import QueryError
 from notewell.sources.private_marks import marked_private
 from notewell.sources.transcripts import ARCHIVE, GROUPS, SESSION_ENDING, TOP
-from notewell.sources.transcripts.session_ids import is_session_name, names_of
+from notewell.sources.transcripts.session_ids import id_of_group, is_session_name, names_of
 from notewell.types import Document
 
 Chat = Literal["direct", "group"]
@@ -43,6 +43,13 @@ class Audience:
             for folder in ("", f"{ARCHIVE}/")
             for name in names_of(self.session)
         )
+
+    @property
+    def label(self) -> str:
+        """Who it is, in one word, as entries and the trash keep it; empty for a direct chat."""
+        if not self.is_group:
+            return ""
+        return "group" if self.session is None else f"group:{id_of_group(self.session)}"
 
     def may_see(self, document: Document) -> bool:
         """Say whether a document may be shown to this audience."""

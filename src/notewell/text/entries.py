@@ -53,6 +53,7 @@ class Entry:
     replaces: tuple[str, ...] = ()  # ids of older entries
     replaced_by: str = ""  # id of the newer entry
     replaced_at: datetime | None = None
+    chat: str = ""  # the group that wrote it, see `Audience.label`; empty: a direct chat
     first_line: int = 0
     last_line: int = 0  # of the text
     comment_line: int = 0
@@ -75,6 +76,7 @@ class Entry:
             "date": _written_time(self.date),
             "author": self.author,
             "source": self.source,
+            "chat": self.chat,
             "category": self.category,
             "importance": str(self.importance),
             "replaces": ",".join(self.replaces),
@@ -190,6 +192,7 @@ def _entry(lines: Sequence[str], span: range, outside: Collection[int], facts: M
         date=_read_time(facts.get("date")),
         author=facts.get("author", ""),
         source=facts.get("source", ""),
+        chat=facts.get("chat", ""),
         category=next((each for each in CATEGORIES if each == facts.get("category")), CATEGORY),
         importance=importance if importance in IMPORTANCES else IMPORTANCE,
         replaces=tuple(filter(None, facts.get("replaces", "").split(","))),

@@ -72,7 +72,7 @@ def test_the_runner_calls_the_tools(memory):
     )
     result = asyncio.run(run(model, "which VLAN?", tools=memory_function_tools(memory)))
     assert result.final_output == "VLAN 30"
-    assert [tool.name for tool in model.tools] == ["memory_search", "memory_get", "memory_status"]
+    assert [tool.name for tool in model.tools] == [spec.name for spec in MemoryTools(memory).specs]
     outputs = [item["output"] for item in result.to_input_list() if item.get("type") == "function_call_output"]
     expected = MemoryTools(memory).call("memory_search", {"query": "guest wifi", "maxResults": 1}).document
     assert json.loads(outputs[0]) == expected

@@ -40,15 +40,17 @@ def scripted(*calls: ToolCallPart):
 
 
 def test_every_tool_can_be_called_by_the_test_model(memory):
-    model = TestModel(call_tools=["memory_search", "memory_status"])
+    model = TestModel(call_tools=["memory_search", "memory_list"])
     result = run(Agent(model, toolsets=[MemoryToolset(memory)]), "hello")
     returned = {part.tool_name: part.content for part in parts_of(result, ToolReturnPart)}
-    assert returned["memory_status"]["files"] == 0
+    assert returned["memory_list"]["total"] == 7
     assert set(returned["memory_search"]) >= {"hits", "mode", "notes"}
     assert {tool.name for tool in model.last_model_request_parameters.function_tools} == {
         "memory_search",
         "memory_get",
-        "memory_status",
+        "memory_list",
+        "memory_write",
+        "memory_forget",
     }
 
 
@@ -89,6 +91,6 @@ def test_a_model_that_never_learns_ends_the_run(memory):
 
 
 def test_appending_is_offered_when_asked_for(memory):
-    model, _ = scripted(ToolCallPart("memory_append", {"text": "The cat is called Pixel.", "path": "memory/pets.md"}))
-    run(Agent(model, toolsets=[MemoryToolset(memory, append=True, instructions=False)]), "x")
+    model, _ = scripted(ToolCallPart("memory_write", {"text": "The cat is called Pixel.", "path": "memory/pets.md"}))
+    run(Agent(model, toolsets=[MemoryToolset(memory, instructions=False)]), "x")
     assert "The cat is called Pixel." in (memory.workspace / "memory" / "pets.md").read_text(encoding="utf-8")

@@ -20,6 +20,10 @@ from notewell.cli.main import run
 
 FILES = {
     "claude-code": ".claude.json",
+    "claude-desktop": {
+        "darwin": "Library/Application Support/Claude/claude_desktop_config.json",
+        "win32": "AppData/Roaming/Claude/claude_desktop_config.json",
+    }.get(sys.platform, ".config/Claude/claude_desktop_config.json"),
     "codex": ".codex/config.toml",
     "openclaw": ".openclaw/openclaw.json",
     "cursor": ".cursor/mcp.json",
@@ -30,6 +34,7 @@ FILES = {
 }
 OTHERS = {
     "claude-code": '{\n  "numStartups": 3,\n  "mcpServers": {\n    "other": {\n      "command": "x"\n    }\n  }\n}\n',
+    "claude-desktop": '{\n  "shortcut": "",\n  "mcpServers": {\n    "other": {\n      "command": "x"\n    }\n  }\n}\n',
     "codex": '# mine\nmodel = "gpt-5.5"\n\n[mcp_servers.other]\ncommand = "x"\n',
     "openclaw": "{\n  // mine\n  mcp: {\n    servers: {\n      other: { command: 'x' },\n    },\n  },\n}\n",
     "cursor": '{"mcpServers": {"other": {"command": "x"}}}',
@@ -124,9 +129,9 @@ def test_a_move_changes_the_entry_and_keeps_what_people_added_to_it(home, worksp
     file.write_text(json.dumps(values, indent=2))
     other = tmp_path / "other"
     (other / "memory").mkdir(parents=True)
-    install("claude-code", "-w", other, "--agent", "helper", "--append")
+    install("claude-code", "-w", other, "--agent", "helper", "--read-only")
     entry = servers_in("claude-code", file)["memory"]
-    assert entry["args"][-6:] == ["mcp", "--workspace", str(other), "--agent", "helper", "--append"]
+    assert entry["args"][-6:] == ["mcp", "--workspace", str(other), "--agent", "helper", "--read-only"]
     assert entry["env"] == {"NOTEWELL_PROVIDER": "none"}
 
 
@@ -220,3 +225,21 @@ def test_it_works_as_a_process_of_its_own(home, workspace):
     words = [sys.executable, "-m", "notewell", "install", "cursor", "-w", str(workspace)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, f"memory added to {home / '.cursor' / 'mcp.json'}\n")
+
+
+@pytest.mark.parametrize(("words", "tools"), [([], 5), (["--read-only"], 3), (["--set", "tools.read_only=true"], 3)])
+def test_it_says_which_tools_are_installed(home, workspace, words, tools):
+    done = install("claude-desktop", "-w", workspace, *words)
+    told = next(line for line in done.stderr.splitlines() if "tools: " in line)
+    assert told.count("memory_") == tools
+    assert ("read-only" in told) is (tools == 3)
+    document = json.loads(install("claude-desktop", "-w", workspace, *words, "--json").stdout)
+    assert len(document["tools"]) == tools
+
+
+def test_openclaw_is_told_that_it_has_memory_tools_of_its_own(home, workspace):
+    told = install("openclaw", "-w", workspace).stderr
+    assert "OpenClaw's own memory tools stay beside these" in told
+    assert "openclaw config set plugins.slots.memory none" in told
+    assert "notewell install openclaw --uninstall" in told
+    assert "stay beside" not in install("codex", "-w", workspace).stderr

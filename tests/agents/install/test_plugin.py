@@ -37,10 +37,13 @@ def test_its_commands_exist(command):
     program, *words = shlex.split(command)
     assert program == "notewell"
     found: click.Command | None = cli
-    for word in words:
+    options = [word for word in words if word.startswith("-")]
+    for word in words[: len(words) - len(options)]:
         assert isinstance(found, click.Group)
         found = found.get_command(click.Context(found), word)
         assert found is not None, command
+    declared = {flag for parameter in found.params for flag in parameter.opts}
+    assert declared.issuperset(options)
 
 
 def test_the_skill_says_what_it_is_for():

@@ -32,7 +32,7 @@ def test_a_get_gives_the_document_of_the_command_with_its_text_fenced(tools, mem
 
 
 def test_a_status_is_the_document_of_the_command(tools, memory):
-    assert tools.call("memory_status").document == status_document(memory.status())
+    assert tools.status() == status_document(memory.status())
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_score_that_nothing_reaches_leaves_no_hit(tools):
     ("name", "arguments", "kind", "message", "hint"),
     [
         pytest.param("memory_serch", {}, "query", "there is no tool 'memory_serch'", "memory_search", id="tool"),
-        pytest.param("memory_append", {"text": "x"}, "query", "there is no tool", "memory_get", id="append is off"),
+        pytest.param("memory_status", {}, "query", "there is no tool", "memory_get", id="no tool any more"),
         pytest.param("memory_search", None, "query", "needs 'query'", "query, maxResults?", id="nothing given"),
         pytest.param("memory_search", {"query": None}, "query", "needs 'query'", "query, maxResults?", id="null query"),
         pytest.param("memory_search", {"query": 5}, "query", "'query' must be text, got 5", "{query", id="number"),
@@ -164,7 +164,7 @@ def test_a_system_error_is_a_tool_error(tools, workspace):
 
 def test_arguments_may_be_json_text(tools):
     assert tools.call("memory_search", '{"query": "printer"}').document["hits"]
-    assert tools.call("memory_status", "").document["files"] == 7
+    assert tools.call("memory_list", "").document["total"] == 7
 
 
 def test_a_note_that_tries_to_close_its_fence_stays_inside(workspace):
@@ -179,18 +179,18 @@ def test_a_note_that_tries_to_close_its_fence_stays_inside(workspace):
         assert strip_fenced(text) == ""
 
 
-# --- memory_append ------------------------------------------------------------------------------
+# --- memory_write -------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def appending(memory):
-    return MemoryTools(memory, append=True)
+    return MemoryTools(memory)
 
 
 def test_an_appended_fact_is_in_the_note_and_found_at_once(appending, workspace):
     before = (workspace / "memory" / "network.md").read_text(encoding="utf-8")
     result = appending.call(
-        "memory_append", {"text": "The pelican router is in the attic.", "path": "memory/network.md"}
+        "memory_write", {"text": "The pelican router is in the attic.", "path": "memory/network.md"}
     )
     assert not result.is_error, result.text
     assert (result.document["written"], result.document["path"]) == (True, "memory/network.md")
@@ -202,14 +202,14 @@ def test_an_appended_fact_is_in_the_note_and_found_at_once(appending, workspace)
 
 
 def test_without_a_path_it_goes_to_a_dated_note(appending, workspace):
-    result = appending.call("memory_append", {"text": "Bought a pelican."})
+    result = appending.call("memory_write", {"text": "Bought a pelican."})
     assert result.document["path"].startswith("memory/20")
     assert "Bought a pelican." in (workspace / result.document["path"]).read_text(encoding="utf-8")
 
 
 def test_a_known_fact_is_reported_and_not_written_again(appending, workspace):
     fact = "The guest network is VLAN 30, its name is heron-guest."
-    result = appending.call("memory_append", {"text": fact})
+    result = appending.call("memory_write", {"text": fact})
     assert not result.is_error
     assert result.document["written"] is False
     assert result.document["known"][0]["citation"].startswith("memory/network.md#L")
@@ -228,7 +228,7 @@ def test_a_known_fact_is_reported_and_not_written_again(appending, workspace):
 )
 def test_an_invalid_append_is_a_tool_error(appending, workspace, arguments):
     before = sorted(path for path in workspace.parent.rglob("*") if ".notewell" not in path.parts)
-    result = appending.call("memory_append", arguments)
+    result = appending.call("memory_write", arguments)
     assert result.is_error
     assert result.document["error"]["hint"]
     assert sorted(path for path in workspace.parent.rglob("*") if ".notewell" not in path.parts) == before
@@ -239,15 +239,15 @@ def test_a_group_sees_nothing_private(memory):
     assert direct.call("memory_search", {"query": "tea coffee"}).document["hits"][0]["path"] == "MEMORY.md"
     assert group.call("memory_search", {"query": "tea coffee"}).document["hits"] == []
     assert group.call("memory_get", {"path": "MEMORY.md"}).is_error
-    assert set(group.call("memory_status").document) == {"files", "chunks", "pending", "mode", "stale"}
+    assert set(group.status()) == {"files", "chunks", "pending", "mode", "stale"}
 
 
 @pytest.mark.parametrize(
     ("name", "parameter", "most"),
-    [("memory_search", "query", 10_000), ("memory_append", "text", 100_000), ("memory_get", "path", 1_000)],
+    [("memory_search", "query", 10_000), ("memory_write", "text", 100_000), ("memory_get", "path", 1_000)],
 )
 def test_input_above_the_limit_is_refused_with_its_length_and_not_repeated(memory, name, parameter, most):
-    tools = MemoryTools(memory, append=True)
+    tools = MemoryTools(memory)
     result = tools.call(name, {parameter: "ab " * most})
     error = result.document["error"]
     assert result.is_error

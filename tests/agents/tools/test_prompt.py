@@ -68,7 +68,7 @@ def test_notes_that_are_not_indexed_yet_are_not_called_none(workspace):
     [
         pytest.param({"mode": "minimal"}, True, id="minimal mode"),
         pytest.param({"tools": ()}, True, id="no tools"),
-        pytest.param({"tools": ("memory_status", "memory_append")}, True, id="no reading tools"),
+        pytest.param({"tools": ("memory_list", "memory_write")}, True, id="no reading tools"),
         pytest.param({"tools": ("memory_search",)}, False, id="search alone"),
         pytest.param({"tools": ("memory_get",)}, False, id="get alone"),
     ],
@@ -82,7 +82,7 @@ def test_where_it_is_absent(memory, options, absent):
 
 
 def test_it_is_small(memory):
-    assert len(MemoryTools(memory, append=True).prompt()) / 4 < 250
+    assert len(MemoryTools(memory).prompt()) / 4 < 250
 
 
 # --- recalled passages ---------------------------------------------------------------------------

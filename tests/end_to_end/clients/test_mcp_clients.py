@@ -27,6 +27,9 @@ def home(tmp_path):
     return tmp_path
 
 
+TOOLS = ["memory_search", "memory_get", "memory_list", "memory_write", "memory_forget"]
+
+
 def client_environment(home, **more: str) -> dict[str, str]:
     return node.environment(HOME=str(home / "home"), USERPROFILE=str(home / "home"), **more)
 
@@ -36,7 +39,7 @@ def client_environment(home, **more: str) -> dict[str, str]:
     [
         pytest.param(
             ["--method", "tools/list"],
-            lambda said: [tool["name"] for tool in said["tools"]] == ["memory_search", "memory_get", "memory_status"],
+            lambda said: [tool["name"] for tool in said["tools"]] == TOOLS,
             id="tools",
         ),
         pytest.param(

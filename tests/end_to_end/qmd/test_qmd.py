@@ -331,7 +331,7 @@ def test_it_embeds_only_for_modes_with_vectors_and_pauses_longer_after_each_fail
 def test_forgetting_leaves_nothing_in_its_index(open_memory, program, state):
     memory = open_memory(program)
     assert hits_of(memory, "heron-guest")
-    memory.forget(match="heron-guest")
+    memory.forget(match="heron-guest", for_good=True)
     kept = [file for file in state.rglob("*") if file.is_file() and b"heron-guest" in file.read_bytes()]
     assert [file for file in kept if not file.name.endswith(".calls")] == []
     memory.index()

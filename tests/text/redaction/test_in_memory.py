@@ -72,7 +72,7 @@ def test_turning_it_on_builds_the_index_anew(noted):
     with Memory.open(noted, embedder=HashingEmbedder(), redaction__notes=True) as memory:
         assert memory.index().rebuilt
         assert TOKEN not in memory.search("deploy token").hits[0].snippet
-        memory.forget(match="a text that is nowhere")  # which also wipes what the cache knew
+        memory.forget(match="a text that is nowhere", for_good=True)  # which also wipes what the cache knew
     assert holders(noted / ".notewell") == []
 
 

@@ -32,13 +32,13 @@ __all__ = ["ConversationSession", "memory_function_tools"]
 
 
 def memory_function_tools(
-    memory: Memory, *, chat: Chat | None = None, citations: Citations | None = None, append: bool | None = None
+    memory: Memory, *, chat: Chat | None = None, citations: Citations | None = None, read_only: bool | None = None
 ) -> list[FunctionTool]:
-    """Return memory_search, memory_get and memory_status, with `append` memory_append too, for `Agent(tools=...)`.
+    """Return the memory tools for `Agent(tools=...)`; with `read_only` none that writes.
 
     Errors come back to the model as results that say what to do next.
     """
-    tools = MemoryTools(memory, chat=chat, citations=citations, append=append)
+    tools = MemoryTools(memory, chat=chat, citations=citations, read_only=read_only)
     return [_function_tool(tools, spec) for spec in tools.specs]
 
 

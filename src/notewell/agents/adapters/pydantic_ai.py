@@ -29,10 +29,10 @@ _ANYTHING = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), co
 
 
 class MemoryToolset(AbstractToolset[Any]):
-    """`Agent(..., toolsets=[MemoryToolset(memory)])` gives an agent memory_search, memory_get and memory_status.
+    """`Agent(..., toolsets=[MemoryToolset(memory)])` gives an agent the memory tools.
 
-    The options are those of `MemoryTools`; `append=True` adds memory_append. Errors go back to the model, which may
-    retry `max_retries` times before the run fails.
+    The options are those of `MemoryTools`; `read_only=True` leaves out those that write. Errors go back to the model,
+    which may retry `max_retries` times before the run fails.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class MemoryToolset(AbstractToolset[Any]):
         *,
         chat: Chat | None = None,
         citations: Citations | None = None,
-        append: bool | None = None,
+        read_only: bool | None = None,
         instructions: bool = True,
         max_retries: int = 3,
         id: str = "notewell",  # noqa: A002 - pydantic-ai's own name for it
     ) -> None:
-        self._tools = MemoryTools(memory, chat=chat, citations=citations, append=append)
+        self._tools = MemoryTools(memory, chat=chat, citations=citations, read_only=read_only)
         self._instructions = instructions
         self._max_retries = max_retries
         self._id = id

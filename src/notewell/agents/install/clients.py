@@ -34,6 +34,7 @@ class Client:
     typed: bool = False  # an entry has `"type": "stdio"`
     project_variable: str = ""  # stands for the project's folder
     next_step: str = ""
+    beside: str = ""  # what of the program's own the server stands beside
 
     def entry(self, server: Server) -> dict[str, Any]:
         """Return the server's entry in this program's settings."""
@@ -48,6 +49,10 @@ def _home(environ: Environ) -> Path:
 
 def _claude_code(environ: Environ) -> Path:
     return Path(environ.get("CLAUDE_CONFIG_DIR") or _home(environ)) / ".claude.json"
+
+
+def _claude_desktop(environ: Environ) -> Path:
+    return _application_data(environ) / "Claude" / "claude_desktop_config.json"
 
 
 def _codex(environ: Environ) -> Path:
@@ -66,12 +71,16 @@ def _cursor(environ: Environ) -> Path:
 
 
 def _vscode(environ: Environ) -> Path:
+    return _application_data(environ) / "Code" / "User" / "mcp.json"
+
+
+def _application_data(environ: Environ) -> Path:
+    """Return where desktop programs keep their settings."""
     home = _home(environ)
-    folder = {
+    return {
         "darwin": home / "Library" / "Application Support",
         "win32": Path(environ.get("APPDATA") or home / "AppData" / "Roaming"),
     }.get(sys.platform, Path(environ.get("XDG_CONFIG_HOME") or home / ".config"))
-    return folder / "Code" / "User" / "mcp.json"
 
 
 CLIENTS: dict[str, Client] = {
@@ -88,6 +97,14 @@ CLIENTS: dict[str, Client] = {
             next_step="restart Claude Code; `claude mcp list` shows whether it connects",
         ),
         Client(
+            "claude-desktop",
+            "Claude Desktop",
+            "json",
+            _claude_desktop,
+            ("mcpServers",),
+            next_step="quit Claude Desktop and start it again; its settings list the server under Developer",
+        ),
+        Client(
             "codex",
             "Codex",
             "toml",
@@ -102,6 +119,9 @@ CLIENTS: dict[str, Client] = {
             _openclaw,
             ("mcp", "servers"),
             next_step="`openclaw mcp probe` shows whether it connects",
+            beside="OpenClaw's own memory tools stay beside these, and the agent sees both; to leave it only these, "
+            "run `openclaw config set plugins.slots.memory none`; to leave it only its own, `notewell install openclaw "
+            "--uninstall`",
         ),
         Client(
             "cursor",
@@ -134,7 +154,7 @@ def server_for(
     *,
     project: Path | None = None,
     agent: str = "main",
-    append: bool = False,
+    read_only: bool = False,
     program: Path | None = None,
 ) -> Server:
     """Return how the client starts the server.
@@ -148,7 +168,7 @@ def server_for(
     else:
         args += ["--workspace", str(workspace)]
     args += ["--agent", agent] if agent != "main" else []
-    args += ["--append"] if append else []
+    args += ["--read-only"] if read_only else []
     if project is not None:
         return Server("notewell", tuple(args))
     found = program or _own_program()

@@ -9,17 +9,30 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from notewell.agents.documents import (
     error_document,
+    list_document,
     note_document,
     remembered_document,
     search_document,
     status_document,
 )
 from notewell.agents.tools import schemas
-from notewell.agents.tools.prompt import fenced_note, injected_hits, memory_prompt, shows_citations
-from notewell.agents.tools.schemas import APPEND, BY_NAME, GET, MAX_SHOWN, READING, SEARCH, STATUS, checked_arguments
-from notewell.errors import NotewellError, QueryError, system_error
+from notewell.agents.tools.prompt import fenced_note, injected_hits, injected_items, memory_prompt, shows_citations
+from notewell.agents.tools.schemas import (
+    BY_NAME,
+    FORGET,
+    GET,
+    LIST,
+    MAX_SHOWN,
+    READING,
+    SEARCH,
+    WRITE,
+    WRITING,
+    checked_arguments,
+)
+from notewell.errors import EntryNotFoundError, NotewellError, QueryError, system_error
 from notewell.search.options import declared_options
 from notewell.text.fences import fence
+from notewell.text.redaction import redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,6 +48,7 @@ if TYPE_CHECKING:
 PYTHON_NAMES = {"from": "first_line"} | {
     option.tool: name for name, option in declared_options().items() if option.tool
 }
+SHOWN_TO_GROUPS = ("files", "chunks", "pending", "mode", "stale")  # of the status
 MAX_NAMED = 5  # hits that did not fit and are named in a note
 
 
@@ -65,24 +79,25 @@ class MemoryTools:
         *,
         chat: Chat | None = None,
         citations: Citations | None = None,
-        append: bool | None = None,
+        read_only: bool | None = None,
     ) -> None:
         settings = memory.settings.tools
         self.memory = memory.seen_by(chat=chat) if chat else memory
         self.chat: Chat = self.memory.audience.chat
         self.citations: Citations = citations or settings.citations
-        self.append = settings.append if append is None else append
+        self.read_only = settings.read_only if read_only is None else read_only
         self._work: Mapping[str, Callable[..., Json]] = {
             SEARCH.name: self._search,
             GET.name: self._get,
-            STATUS.name: self._status,
-            APPEND.name: self._append,
+            LIST.name: self._list,
+            WRITE.name: self._write,
+            FORGET.name: self._forget,
         }
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """The available tools; `memory_append` only when it is turned on."""
-        return (*READING, STATUS, APPEND) if self.append else (*READING, STATUS)
+        """The available tools; in a read-only memory none that writes."""
+        return READING if self.read_only else (*READING, *WRITING)
 
     @property
     def cited(self) -> bool:
@@ -128,9 +143,7 @@ class MemoryTools:
     def _search(self, query: str, **options: Unpack[SearchOptions]) -> Json:
         source = options.get("source")
         if source is not None and source not in self.memory.settings.sources:
-            raise QueryError(
-                f"this memory holds no {source}", hint="leave `source` out, or add it to `sources` in the settings"
-            )
+            raise _not_held(source)
         options["chat"] = self.chat
         answer = self.memory.search(query, **options)
         budget = self.memory.settings.tools.injected_chars
@@ -154,17 +167,50 @@ class MemoryTools:
             )
         return note_document(note) | {"text": fenced_note(note, cited=self.cited)}
 
-    def _status(self) -> Json:
-        document = status_document(self.memory.status())
-        if self.chat == "group":  # paths and settings are private to the owner
-            return {name: document[name] for name in STATUS.result["properties"]}
+    def _list(self, **options: Any) -> Json:
+        if options.get("source") not in {None, *self.memory.settings.sources}:
+            raise _not_held(options["source"])
+        found = self.memory.list(**options)
+        document = list_document(found)
+        document["items"] = injected_items(
+            document["items"], budget=self.memory.settings.tools.injected_chars, cited=self.cited
+        )
         return document
 
-    def _append(self, text: str, *, path: str | None = None) -> Json:
-        done = self.memory.remember(text, to=path, source="an agent's tool", chat=self.chat)
+    def _write(self, text: str, *, path: str | None = None, **options: Any) -> Json:
+        done = self.memory.remember(text, to=path, source="an agent's tool", **options)
         document = remembered_document(done)
         document["known"] = [known | {"text": fence(known["text"], known["citation"])} for known in document["known"]]
         return document
+
+    def _forget(self, entry: str) -> Json:
+        report = self.memory.forget(entry, one_entry=True)
+        for problem in report.problems[:1] if not report.forgotten else ():
+            raise QueryError(f"{problem.path}: {problem.reason}", hint=ASK_THE_OWNER)
+        (forgotten,) = report.forgotten or (None,)
+        if forgotten is None:
+            raise EntryNotFoundError(entry)
+        lines = [line.text for line in forgotten.lines]
+        text = redact("\n".join(lines)).text
+        return {
+            "path": forgotten.path,
+            "text": fence(text, forgotten.path),
+            "undo": report.undo,
+            "notes": [*report.notes, *(f"{problem.path}: {problem.reason}" for problem in report.problems)],
+        }
+
+    def status(self) -> Json:
+        """Return the state of the memory, as this chat may know it."""
+        document = status_document(self.memory.status())
+        if self.chat == "group":  # paths and settings are private to the owner
+            return {name: document[name] for name in SHOWN_TO_GROUPS}
+        return document
+
+
+def _not_held(source: str) -> QueryError:
+    return QueryError(
+        f"this memory holds no {source}", hint="leave `source` out, or add it to `sources` in the settings"
+    )
 
 
 def _failed(error: NotewellError) -> ToolResult:

@@ -6,8 +6,10 @@ The session store's own folder is stored as `sessions/...`, every other folder a
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -18,11 +20,13 @@ from notewell.sources.note_paths import parts_of, unused_label
 from notewell.sources.privacy import DIRECT, Audience
 from notewell.sources.transcripts import CORRUPT, REGISTRY, SESSION_ENDING, TOP
 from notewell.sources.transcripts.growing import ByteCounter, PieceReader, Redact, count_lines
+from notewell.sources.transcripts.session_ids import id_of_group, session_at
 from notewell.sources.walk import Place, Root, Walker, find_file, place_below, stamp_from
 from notewell.types import Document, FileStamp, Listing, Piece, Problem, SourceName
 
 ENDINGS = (".jsonl", SESSION_ENDING)
 # Folders are often called so in every program; the folder above them tells which program it is.
+_UUID_AT_END = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")  # Codex: rollout-<time>-<id>.jsonl
 _COMMON_NAMES = frozenset({"sessions", "projects", "transcripts", "conversations", "logs", "history", "chats"})
 
 
@@ -69,7 +73,8 @@ class TranscriptSource:
             return Listing(self.list(self._audience.own_transcripts).files)
         own, *others = self._roots
         has_own = os.path.lexists(own.real_path)  # the session store makes its folder when the first session begins
-        return self._walker.listing(self._roots if has_own else others)
+        found = self._walker.listing(self._roots if has_own else others)
+        return replace(found, files=_each_once(found.files)) if has_own and others else found
 
     def read(self, stamp: FileStamp) -> Document:
         """Return the whole transcript as one document; `read_on` is for those that may be large."""
@@ -168,6 +173,27 @@ class TranscriptSource:
         taken: set[str] = set()
         extra = ((f"{TOP}/{unused_label(_label(path), taken, ENDINGS)}", path) for path in self._paths)
         return (_root(TOP, self._own_folder), *(_root(stored, path, is_extra=True) for stored, path in extra))
+
+
+def _each_once(files: Sequence[FileStamp]) -> tuple[FileStamp, ...]:
+    """Leave out one of two files of the same conversation: of what was imported and its transcript the older one.
+
+    An import holds all that the transcript held then, and a transcript that grew since all that was imported.
+    """
+    stored = {session_id: stamp for stamp in files if (session_id := session_at(stamp.path))}
+    left_out: set[str] = set()
+    for stamp in files:
+        known = stored.get(_session_of(stamp.path)) if stamp.path.startswith(f"{TOP}/@") else None
+        if known:
+            left_out.add(min(known, stamp, key=lambda each: each.mtime_ns).path)
+    return tuple(stamp for stamp in files if stamp.path not in left_out) if left_out else tuple(files)
+
+
+def _session_of(path: str) -> str:
+    """Return the id that the transcript of another program has when it is imported, as its name tells it."""
+    stem = path.rpartition("/")[2].rpartition(".")[0].lower()
+    found = _UUID_AT_END.search(stem)
+    return found[0] if found else id_of_group(stem)
 
 
 def _root(stored: str, path: Path, *, is_extra: bool = False) -> Root:

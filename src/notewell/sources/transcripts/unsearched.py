@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from notewell.sources.transcripts import CHATS, GROUPS, REGISTRY, SESSION_ENDING
+from notewell.sources.transcripts import ARCHIVE, COMPACTED, CORRUPT, REGISTRY, SESSION_ENDING
 
 if TYPE_CHECKING:
     from notewell.settings import Settings
 
-WITH_SESSIONS = 'sources = ["memory", "sessions"]'
 
-
-def unsearched_conversations(settings: Settings, agent: str, own_folder: Path) -> Iterator[str]:
-    """Yield a note on the conversations of the agent itself, and one on those of OpenClaw, where they are left out.
+def unsearched_conversations(settings: Settings, agent: str, own_folder: Path, workspace: Path) -> Iterator[str]:
+    """Yield notes on the conversations of the agent itself and of other programs, where they are left out of search.
 
     `own_folder` is the folder of the session store.
     """
+    yield from unsearched_own(settings, own_folder)
     if not settings.sessions.offer:
         return
-    named = settings.sessions.paths
-    if "sessions" not in settings.sources:
-        count = _count([own_folder])
-        if named:
-            yield f"sessions.paths has no effect while `sources` leaves out conversations: set {WITH_SESSIONS}"
-        elif count:
-            yield f"{_told(count)} of this agent {_are(count)} not searched: set {WITH_SESSIONS}"
-    missing = [folder for folder in openclaw_folders(agent) if not _is_among(folder, named)]
-    count = _count(missing)
-    if count:
-        paths = ", ".join(json.dumps(_below_home(folder), ensure_ascii=False) for folder in missing)
-        change = f"add {paths} to sessions.paths" if named else f"set sessions.paths = [{paths}]"
-        yield f"{_told(count)} of OpenClaw {_are(count)} not searched: {change}"
+    programs = {
+        "OpenClaw": openclaw_folders(agent),
+        "Claude Code": claude_code_folders(workspace),
+        "Codex": codex_folders(),
+    }
+    for program, folders in programs.items():
+        missing = [folder for folder in folders if not _is_among(folder, settings.sessions.paths)]
+        count = _count(missing)
+        if count:
+            named = " ".join(map(_for_a_shell, missing))
+            yield f"{_told(count)} of {program} {_are(count)} not searched: run `notewell sessions enable {named}`"
+
+
+def unsearched_own(settings: Settings, own_folder: Path) -> Iterator[str]:
+    """Yield a note on the conversations that this agent keeps, where they are left out of search."""
+    if "sessions" in settings.sources or not settings.sessions.offer:
+        return
+    if settings.sessions.paths:
+        yield "sessions.paths has no effect while `sources` leaves out conversations: run `notewell sessions enable`"
+    elif count := _count([own_folder]):
+        yield f"{_told(count)} of this agent {_are(count)} not searched: run `notewell sessions enable`"
 
 
 def openclaw_folders(agent: str) -> list[Path]:
@@ -47,14 +54,28 @@ def openclaw_folders(agent: str) -> list[Path]:
     return [folder for folder in (*folders, top / "sessions") if folder.is_dir()]
 
 
+def claude_code_folders(workspace: Path) -> list[Path]:
+    """Return where Claude Code keeps conversations: those of the workspace's own project, else all."""
+    top = Path(os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude").expanduser() / "projects"
+    own = top / re.sub(r"[^A-Za-z0-9]", "-", os.path.realpath(workspace))
+    return [folder for folder in ([own] if own.is_dir() else [top]) if folder.is_dir()]
+
+
+def codex_folders() -> list[Path]:
+    """Return where Codex keeps conversations."""
+    folder = Path(os.environ.get("CODEX_HOME") or "~/.codex").expanduser() / "sessions"
+    return [folder] if folder.is_dir() else []
+
+
 def _count(folders: Iterable[Path]) -> int:
     return sum(_is_conversation(name) for folder in folders for name in _names(folder))
 
 
 def _names(folder: Path) -> Iterator[str]:
-    for each in (folder, folder / CHATS, folder / GROUPS):
-        with suppress(OSError):  # not there, or not ours to list: then there is nothing to offer
-            yield from (path.name for path in each.iterdir())
+    """Yield the names of files; nothing is opened, and what is not ours to list is passed over."""
+    for _, below, names in os.walk(folder):
+        below[:] = [name for name in below if name not in {CORRUPT, COMPACTED, ARCHIVE} and not name.startswith(".")]
+        yield from names
 
 
 def _is_conversation(name: str) -> bool:
@@ -66,9 +87,11 @@ def _is_among(folder: Path, named: Collection[Path]) -> bool:
     return any(real.is_relative_to(os.path.realpath(path)) for path in named)
 
 
-def _below_home(folder: Path) -> str:
+def _for_a_shell(folder: Path) -> str:
     home = Path("~").expanduser()
-    return f"~/{folder.relative_to(home).as_posix()}" if folder.is_relative_to(home) else str(folder)
+    if folder.is_relative_to(home):
+        return f"~/{shlex.quote(folder.relative_to(home).as_posix())}"
+    return shlex.quote(str(folder))
 
 
 def _told(count: int) -> str:

@@ -96,6 +96,11 @@ def words(text: str) -> Iterator[Word]:
                 yield Word(tuple(parts.split()), whole)
 
 
+def is_unspaced(char: str) -> bool:
+    """Say whether a character is of a script without blanks between words, or of Hangul."""
+    return _PAIRED_RUN.match(char) is not None
+
+
 def fold(text: str) -> str:
     """Return `text` with width, compatibility forms, Latin accents and Arabic vowel marks evened out; case stays."""
     if text.isascii():

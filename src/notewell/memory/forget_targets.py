@@ -1,0 +1,449 @@
+"""Finds what is to be forgotten: entries, lines, notes and conversations, also in the trash; writes nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from notewell.errors import (
+    EntryNotFoundError,
+    NoteNotFoundError,
+    NotewellError,
+    QueryError,
+    SessionDamagedError,
+    SessionNotFoundError,
+    SessionTooNewError,
+)
+from notewell.memory.components import TRASH_FOLDER
+from notewell.memory.listing import check_author, find_entry
+from notewell.memory.trash import TrashItem, open_trash
+from notewell.memory.undo import shown_item
+from notewell.search.dates.question import parse_day
+from notewell.sources.notes import decode_note
+from notewell.sources.transcripts.session_ids import session_at
+from notewell.text.entries import Entry, find_entries, without_comments
+from notewell.text.phrases import Phrase
+from notewell.types import Citation, ForgetReport, Forgotten, ForgottenLine, Problem
+
+if TYPE_CHECKING:
+    from notewell.memory.components import Components
+    from notewell.sessions import ConversationStore
+    from notewell.sources.transcripts.source import TranscriptSource
+    from notewell.types import Document
+
+LONGEST_PASSAGE = 200  # characters of a message that are shown around the text
+CHANGED = "it has changed since it was shown, so it was left as it is: look again"
+
+_BULLET = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is to be forgotten: exactly one of the first four, all of it or what is of some day or later."""
+
+    entries: tuple[str, ...] = ()
+    session: str | None = None
+    path: str | None = None
+    match: Phrase | None = None
+    since: date | None = None
+    for_good: bool = False
+
+    def covers(self, day: date | None) -> bool:
+        """Return whether a day is covered; what has no day is covered only without `since`."""
+        return self.since is None or (day is not None and day >= self.since)
+
+    def covers_message(self, text: str, time_ms: int) -> bool:
+        day = datetime.fromtimestamp(time_ms / 1000, UTC).astimezone().date() if time_ms else None
+        return self.covers(day) and (self.match is None or self.is_in(text))
+
+    def is_in(self, text: str) -> bool:
+        """Say whether a text contains what is to be matched, as it is or as JSON writes it."""
+        assert self.match is not None
+        return self.match.is_in(text) or ("\\" in text and self.match.is_in(_unescaped(text)))
+
+    def lines_in(self, note: str) -> tuple[int, ...]:
+        """Return the matching lines of a note; the comments of entries count only where it is for good."""
+        assert self.match is not None
+        return self.match.lines_in(note if self.for_good else without_comments(note))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One thing to delete."""
+
+    forgotten: Forgotten
+    choose: Callable[[str], Collection[int]] | None = None  # lines of a note as it is now; None: all of it
+    session: str | None = None  # of the session store; None: a note, or a transcript of another program
+    item: TrashItem | None = None  # in the trash: it is erased
+    dated: date | None = None
+
+
+def checked_query(
+    entries: Sequence[str],
+    *,
+    session: str | None,
+    path: str | None,
+    match: str | None,
+    since: str | date | None,
+    whole_words: bool,
+    for_good: bool,
+) -> Query:
+    """Return what is to be forgotten; raises QueryError where that is nothing, or two things."""
+    if path is not None and Citation.parse(path).first_line is not None:
+        entries, path = (*entries, path), None
+    if bool(entries) + sum(value is not None for value in (session, path, match)) != 1:
+        raise QueryError(
+            "name one thing to forget",
+            hint="give ids or citations of entries, or one of --session ID, --path NOTE and --match TEXT",
+        )
+    phrase = None if match is None else Phrase(match, whole_words)
+    if phrase and phrase.is_too_short:
+        raise QueryError(f"{match!r} is too short: it would be found everywhere", hint="use 3 characters or more")
+    return Query(tuple(dict.fromkeys(entries)), session, path, phrase, _first_day(since, entries), for_good)
+
+
+def _first_day(since: str | date | None, entries: Sequence[str]) -> date | None:
+    if since is not None and entries:
+        raise QueryError("an entry is forgotten whatever its day", hint="leave --since out")
+    if not isinstance(since, str):
+        return since
+    days = parse_day(since, datetime.now().astimezone().date())
+    return days[0] if isinstance(days, tuple) else days
+
+
+def confirmed_lines(confirmed: ForgetReport | None) -> Mapping[str, frozenset[str]] | None:
+    """Return the lines that a person has seen, by note."""
+    if confirmed is None:
+        return None
+    return {each.path: frozenset(line.text for line in each.lines) for each in confirmed.forgotten}
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSearch:
+    """Finds what a query covers, as one audience sees it."""
+
+    parts: Components
+    query: Query
+    conversations: ConversationStore | None
+    one_entry: bool = False  # a citation of more than that is refused
+    confirmed: Mapping[str, frozenset[str]] | None = None  # lines that a person has seen, by note
+
+    def run(self) -> tuple[list[Target], list[Problem]]:
+        """Return the targets, and what could not be read or is not ours to change; writes nothing."""
+        problems: list[Problem] = []
+        in_trash = list(self._in_trash(problems)) if self.query.for_good else []
+        try:
+            if self.query.entries:
+                targets = [target for each in self.query.entries for target in self._entry(each, problems)]
+            elif self.query.session is not None:
+                targets = list(self._session(self.query.session, problems))
+            elif self.query.path is not None:
+                targets = list(self._path(self.query.path, problems))
+            else:
+                targets = list(self._matches(problems))
+        except (SessionNotFoundError, NoteNotFoundError, EntryNotFoundError):
+            if not in_trash:
+                raise
+            targets = []
+        return [*targets, *in_trash], problems
+
+    # --- entries -----------------------------------------------------------------------------------
+
+    def _entry(self, name: str, problems: list[Problem]) -> Iterator[Target]:
+        cited = Citation.parse(name.strip())
+        if cited.first_line is not None:
+            yield self._cited(cited, problems)
+        elif "/" in name or name.casefold().endswith(".md"):
+            if self.one_entry:
+                raise QueryError(f"{name!r} is a whole file", hint="name one entry by its id, or by path#L5-L9")
+            yield from self._path(name, problems)
+        else:
+            yield self._by_id(name, problems)
+
+    def _by_id(self, entry_id: str, problems: list[Problem]) -> Target:
+        listed = find_entry(self.parts, entry_id)
+        document = self.parts.notes.read(self.parts.notes.stamp_of(listed.path), as_written=True)
+        entry = next((each for each in find_entries(document.text).entries if each.id == entry_id), None)
+        if entry is None:  # gone this very moment
+            raise EntryNotFoundError(entry_id)
+        path, dated = document.stamp.path, document.dated
+        self._check_author(entry, path)
+        self._check_inside(path)
+        problems += self._other_names(path)
+
+        def choose(text: str) -> Collection[int]:
+            now = next((each for each in find_entries(text).entries if each.id == entry_id), None)
+            return range(now.first_line, now.last_line + 1) if now else ()
+
+        lines = tuple(
+            ForgottenLine(number, text) for number, text in enumerate(entry.text.split("\n"), start=entry.first_line)
+        )
+        return Target(Forgotten(path, "memory", whole=False, count=len(lines), lines=lines), choose, dated=dated)
+
+    def _cited(self, cited: Citation, problems: list[Problem]) -> Target:
+        document = self._cited_note(cited.path)
+        first, last = cited.first_line or 1, cited.last_line or 1
+        stored, listed = document.stamp.path, document.text.split("\n")
+        if not 0 < first <= last or first > len(listed) - (not listed[-1]):
+            raise QueryError(
+                f"{stored} has no lines {first} to {last}", hint="search for its content to get its citation"
+            )
+        numbers = range(first, min(last, len(listed)) + 1)
+        entries = [each for each in find_entries(document.text).entries if _overlap(each, numbers)]
+        if not entries:
+            check_author(self.parts.audience, "", str(cited))
+        for entry in entries:
+            self._check_author(entry, stored)
+        if self.one_entry:
+            _check_one(stored, numbers, listed, entries)
+        self._check_inside(stored)
+        problems += self._other_names(stored)
+        expected = [listed[number - 1] for number in numbers]
+        if self.confirmed is not None and not self.confirmed.get(stored, frozenset()).issuperset(expected):
+            raise QueryError(f"{stored}: {CHANGED}", hint="run the same command again")
+        lines = tuple(map(ForgottenLine, numbers, expected))
+        forgotten = Forgotten(stored, "memory", whole=False, count=len(lines), lines=lines)
+        return Target(forgotten, _choose_same(numbers, expected), dated=document.dated)
+
+    def _cited_note(self, path: str) -> Document:
+        if self.parts.transcripts and self.parts.transcripts.may_hold(path):
+            raise QueryError(
+                f"{path} is a conversation, of which no single lines can be forgotten",
+                hint="use --match TEXT, or --path for all of it",
+            )
+        if self.parts.notes not in self.parts.sources:
+            raise NoteNotFoundError(path)
+        return self.parts.notes.read(self.parts.notes.stamp_of(path), as_written=True)
+
+    def _check_author(self, entry: Entry, path: str) -> None:
+        citation = str(Citation(path, entry.first_line, entry.last_line))
+        check_author(self.parts.audience, entry.chat, citation)
+
+    @staticmethod
+    def _check_inside(path: str) -> None:
+        if path.startswith("@"):
+            raise QueryError(f"{path} is outside the workspace", hint="edit that file yourself")
+
+    # --- conversations and files -------------------------------------------------------------------
+
+    def _session(self, session_id: str, problems: list[Problem]) -> Iterator[Target]:
+        if self.conversations is None:
+            raise SessionNotFoundError(session_id)
+        if self.query.since is not None:
+            yield from self._part_of_session(self.conversations, session_id, problems)
+            return
+        files = self.conversations.files_of(session_id)
+        if not files:
+            raise SessionNotFoundError(session_id)
+        stored = [path for path in files if path.suffix == ".json5" and path.parent.name in {"chats", "groups"}]
+        shown = f"sessions/{(stored or files)[0].relative_to(self.conversations.folder).as_posix()}"
+        count = 0
+        with suppress(NotewellError):  # corrupt or half deleted: it goes all the same
+            count = self.conversations.entry(session_id).message_count
+        yield Target(Forgotten(shown, "sessions", whole=True, count=count), session=session_id)
+
+    def _part_of_session(
+        self, conversations: ConversationStore, session_id: str, problems: list[Problem]
+    ) -> Iterator[Target]:
+        shown: dict[str, None] = {}
+
+        def unwanted(text: str, time_ms: int) -> bool:
+            covered = self.query.covers_message(text, time_ms)
+            if covered:
+                shown[self._passage(text)] = None
+            return covered
+
+        try:
+            count = conversations.count_unwanted(session_id, unwanted)
+            place = conversations.files_of(session_id)[0].relative_to(conversations.folder).as_posix()
+        except (SessionDamagedError, SessionTooNewError) as error:
+            problems.append(Problem(f"session {session_id}", f"{error.message}; {error.hint}"))
+            return
+        if count:
+            lines = tuple(ForgottenLine(0, text) for text in list(shown)[:count])
+            yield Target(
+                Forgotten(f"sessions/{place}", "sessions", whole=False, count=count, lines=lines), session=session_id
+            )
+
+    def _passage(self, text: str) -> str:
+        """Return what is shown of a message: the line with the text in it, or the beginning."""
+        span = next(self.query.match.spans(text), None) if self.query.match else None
+        start, end = span or (0, 0)
+        line_start, line_end = text.rfind("\n", 0, start) + 1, text.find("\n", end)
+        line_end = len(text) if line_end < 0 else line_end
+        first = max(line_start, start - LONGEST_PASSAGE // 2)
+        return text[first : min(line_end, first + LONGEST_PASSAGE)].strip()
+
+    def _path(self, path: str, problems: list[Problem]) -> Iterator[Target]:
+        source = next((source for source in self.parts.sources if source.may_hold(path)), None)
+        own = session_at(path) if source and source.name == "sessions" else None
+        if own and self.conversations is not None:
+            yield from self._session(own, problems)
+            return
+        stamp = next(iter(source.list([path]).files), None) if source else None
+        if source is None or stamp is None:
+            raise NoteNotFoundError(path)
+        if source.name == "sessions":
+            yield Target(Forgotten(stamp.path, "sessions", whole=True, count=0))
+            return
+        document = self.parts.notes.read(stamp, as_written=True)
+        problems += self._other_names(document.stamp.path)
+        listed = document.text.removesuffix("\n").split("\n") if document.text else []
+        lines = tuple(ForgottenLine(number, text) for number, text in enumerate(listed, start=1))
+        forgotten = Forgotten(document.stamp.path, "memory", whole=True, count=len(lines), lines=lines)
+        yield Target(forgotten, dated=document.dated)
+
+    def _other_names(self, path: str) -> Iterator[Problem]:
+        """Yield that the file has other names: what is forgotten under one stays under the others."""
+        if self.parts.notes.resolve(path).stat().st_nlink > 1:
+            yield Problem(path, "has another name (a hard link), which keeps the text: delete that file, too")
+
+    # --- matches -----------------------------------------------------------------------------------
+
+    def _matches(self, problems: list[Problem]) -> Iterator[Target]:
+        yield from self._matching_notes(problems)
+        if self.conversations is not None:
+            for session_id in self.conversations.ids():
+                with suppress(SessionNotFoundError):  # deleted this very moment
+                    yield from self._part_of_session(self.conversations, session_id, problems)
+            if not self.parts.audience.is_group:  # a group has no part in the rest of the folder
+                problems += self._unknown_files(self.conversations)
+        if self.parts.transcripts is not None:
+            problems += self._matching_transcripts(self.parts.transcripts)
+
+    def _unknown_files(self, conversations: ConversationStore) -> Iterator[Problem]:
+        """Yield the files in the state folder that contain the text and belong to no session, database or index."""
+        for top, folders, names in os.walk(self.parts.folder.path):
+            if TRASH_FOLDER in folders:
+                folders.remove(TRASH_FOLDER)
+            for path in (Path(top, name) for name in sorted(names)):
+                if conversations.owns(path) or ".sqlite" in path.name:
+                    continue
+                with suppress(OSError):
+                    content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+                    if self.query.is_in(content.decode("utf-8", "replace")):
+                        shown = path.relative_to(self.parts.folder.path).as_posix()
+                        yield Problem(shown, "contains the text and is no file of notewell: delete it yourself")
+
+    def _matching_transcripts(self, transcripts: TranscriptSource) -> Iterator[Problem]:
+        """Yield the transcripts of other programs that contain the text; they are not ours to edit."""
+        for stamp in transcripts.list().files:
+            if session_at(stamp.path):
+                continue
+            if any(self.query.is_in(line.text) for line in transcripts.rendered(stamp.path, 1)):
+                hint = f"delete it there, or run notewell forget --path {stamp.path}"
+                yield Problem(stamp.path, f"is a transcript of another program: {hint}")
+
+    def _matching_notes(self, problems: list[Problem]) -> Iterator[Target]:
+        for path, text, dated in self._notes(problems):
+            if not self.query.covers(dated):
+                continue
+            if self.query.is_in(path) or self.query.is_in(re.sub(r"[-_/.]+", " ", path)):
+                hint = f"notewell forget --path {path}"
+                problems.append(Problem(path, f"its name contains the text, too: {hint}"))
+            numbers = self.query.lines_in(text)
+            if numbers and path.startswith("@"):
+                problems.append(Problem(path, "is outside the workspace: edit that file yourself"))
+            elif numbers:
+                problems += self._other_names(path)
+                listed = text.split("\n")
+                lines = tuple(ForgottenLine(number, listed[number - 1]) for number in numbers)
+                yield Target(
+                    Forgotten(path, "memory", whole=False, count=len(lines), lines=lines),
+                    self._choose_matches(path),
+                    dated=dated,
+                )
+
+    def _choose_matches(self, path: str) -> Callable[[str], Collection[int]]:
+        def choose(text: str) -> Collection[int]:
+            numbers = self.query.lines_in(text)
+            if self.confirmed is None:
+                return numbers
+            seen, listed = self.confirmed.get(path, frozenset()), text.split("\n")
+            return [number for number in numbers if listed[number - 1] in seen]
+
+        return choose
+
+    def _notes(self, problems: list[Problem]) -> Iterator[tuple[str, str, date | None]]:
+        """Yield path, text and day of every note."""
+        notes = self.parts.notes
+        if notes not in self.parts.sources:
+            return
+        listing = notes.list()
+        problems += listing.problems
+        for stamp in listing.files:
+            try:
+                document = notes.read(stamp, as_written=True)
+            except OSError as error:
+                problems.append(Problem(stamp.path, error.strerror or str(error)))
+                continue
+            yield stamp.path, document.text, document.dated
+
+    # --- the trash ---------------------------------------------------------------------------------
+
+    def _in_trash(self, problems: list[Problem]) -> Iterator[Target]:
+        trash = open_trash(self.parts)
+        for item in trash.everything():
+            if self._is_meant(item) and self.query.covers(item.day):
+                yield Target(replace(shown_item(item), in_trash=True), item=item)
+        if not self.parts.audience.is_group:
+            problems += (Problem(str(path), "cannot be read: delete it yourself") for path in trash.unreadable())
+
+    def _is_meant(self, item: TrashItem) -> bool:
+        query = self.query
+        if query.path is not None:
+            return item.path == query.path
+        if query.session is not None:
+            return item.kind == "session" and item.session == query.session
+        if query.match is not None:
+            return query.is_in(item.path) or any(map(query.is_in, _texts_of(item)))
+        return any(f"id={entry} " in text for text in _texts_of(item) for entry in query.entries)
+
+
+def _texts_of(item: TrashItem) -> Iterator[str]:
+    """Yield all that an item holds."""
+    for cut in item.cuts:
+        yield "".join((*cut.lines, *cut.instead))
+    for name in item.contents:
+        with suppress(OSError):
+            yield decode_note(item.content(name))
+
+
+def _check_one(path: str, numbers: range, listed: Sequence[str], entries: Sequence[Entry]) -> None:
+    """Raise QueryError where lines are more than one entry, paragraph or list item."""
+    texts = [listed[number - 1] for number in numbers]
+    bullets = sum(bool(_BULLET.match(text)) for text in texts)
+    if len(entries) == 1 and all(entries[0].first_line <= number <= entries[0].comment_line for number in numbers):
+        return
+    if entries or bullets > 1 or not all(text.strip() for text in texts) or (bullets and not _BULLET.match(texts[0])):
+        raise QueryError(
+            f"{Citation(path, numbers[0], numbers[-1])} is more than one entry",
+            hint="name one entry by its id, or cite the lines of one paragraph or list item",
+        )
+
+
+def _choose_same(numbers: range, expected: Sequence[str]) -> Callable[[str], Collection[int]]:
+    """Return what finds the same lines in a note that another process may have changed: there, or where they moved."""
+
+    def choose(text: str) -> Collection[int]:
+        now = text.split("\n")
+        places = [at + 1 for at in range(len(now)) if now[at : at + len(expected)] == expected]
+        if numbers[0] in places:
+            return numbers
+        return range(places[0], places[0] + len(expected)) if len(places) == 1 else ()
+
+    return choose
+
+
+def _overlap(entry: Entry, numbers: range) -> bool:
+    return entry.first_line <= numbers[-1] and numbers[0] <= entry.comment_line
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"').replace("\\\\", "\\")

@@ -1,0 +1,197 @@
+"""Cuts lines out of the content of a note and puts them back; every other byte stays as it is."""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from notewell.errors import EntryNotFoundError, NoteUnreadableError
+from notewell.text.entries import changed_comments, find_entries
+
+CONTEXT_LINES = 3  # around lines that are cut, by which their place is found again
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
+
+# Notes of other programs; longest first, because the mark of UTF-32 begins with that of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CutLines:
+    """Lines that followed one another in a note and were cut, with what is needed to put them back."""
+
+    first_line: int  # of the first of them, 1-based
+    lines: tuple[str, ...]  # with their line ends
+    instead: tuple[str, ...] = ()  # what took their place: the comment of an entry that kept some lines
+    above: tuple[str, ...] = ()  # marks of the lines around them, the nearest last
+    below: tuple[str, ...] = ()  # the nearest first
+
+
+def cut_lines(raw: bytes, stored: str, lines: Collection[int]) -> tuple[bytes, tuple[CutLines, ...]]:
+    """Return a note's content without these lines, 1-based, and what was cut. All other bytes stay as they are.
+
+    An entry that loses all its text loses its comment, too.
+    """
+    text, encoding, errors = _decoded(raw, stored)
+    listed = _lines_of(text)
+    comments = changed_comments(re.sub(r"\r\n|\r", "\n", text), set(lines))
+    kept: list[str] = []
+    cuts: list[CutLines] = []
+    gone: list[str] = []
+
+    def end_cut(number: int, instead: tuple[str, ...] = ()) -> None:
+        if gone:
+            above = tuple(map(_mark_of, kept[-CONTEXT_LINES:]))
+            cuts.append(CutLines(number - len(gone), tuple(gone), instead, above))
+            kept.extend(instead)
+            gone.clear()
+
+    for number, line in enumerate(listed, start=1):
+        if number in comments and (comment := comments[number]) is not None:
+            end_cut(number)
+            gone.append(line)
+            end_cut(number + 1, (comment + line[len(line.rstrip("\r\n")) :],))
+        elif number in comments or number in lines:
+            gone.append(line)
+        else:
+            end_cut(number)
+            kept.append(line)
+    end_cut(len(listed) + 1)
+    below = [
+        tuple(_mark_of(line) for line in kept[at : at + CONTEXT_LINES]) for at in _places_after(cuts, first_line=1)
+    ]
+    cuts = [replace(cut, below=marks) for cut, marks in zip(cuts, below, strict=True)]
+    return "".join(kept).encode(encoding, errors), tuple(cuts)
+
+
+def put_lines_back(raw: bytes, stored: str, cuts: Sequence[CutLines], *, unchanged: bool) -> tuple[bytes, int]:
+    """Return a note's content with lines that were cut, and how many of these runs of lines are now at its end.
+
+    In a note that is `unchanged` since, every byte is as it was. Elsewhere lines are put where the lines around them
+    still are, and at the end of the note where these are gone.
+    """
+    text, encoding, errors = _decoded(raw, stored)
+    listed = _lines_of(text)
+    at_end: list[CutLines] = []
+    if unchanged:
+        for cut, at in zip(reversed(cuts), reversed(_places_after(cuts, first_line=0)), strict=True):
+            listed[at : at + len(cut.instead)] = cut.lines
+    else:
+        newline = written_in(raw, stored)[1]
+        at_end = [cut for cut in reversed(cuts) if not _put_near(listed, cut, newline)]
+        for cut in reversed(at_end):
+            separator = [newline] if listed and listed[-1].strip() else []
+            _insert(listed, len(listed), [*separator, *cut.lines], newline)
+    return "".join(listed).encode(encoding, errors), len(at_end)
+
+
+def _put_near(listed: list[str], cut: CutLines, newline: str) -> bool:
+    """Put lines where those around them are; False where these are gone."""
+    marks = [_mark_of(line) for line in listed]
+    replaced = [_mark_of(line) for line in cut.instead]
+    if replaced:
+        at = next((n for n in range(len(marks)) if marks[n : n + len(replaced)] == replaced), None)
+        if at is not None:
+            del listed[at : at + len(replaced)]
+            _insert(listed, at, cut.lines, newline)
+        return True  # a comment that somebody changed since stays as it is
+    place = _place_for(cut, marks)
+    if place is not None:
+        _insert(listed, place, cut.lines, newline)
+    return place is not None
+
+
+def _insert(listed: list[str], at: int, lines: Iterable[str], newline: str) -> None:
+    if at and not listed[at - 1].endswith(("\r", "\n")):
+        listed[at - 1] += newline
+    listed[at:at] = [line.rstrip("\r\n") + newline for line in lines]
+
+
+def _lines_of(text: str) -> list[str]:
+    """Return the lines of a text with their ends."""
+    listed: list[str] = _LINE.findall(text)
+    return listed if not listed or listed[-1] else listed[:-1]
+
+
+def _places_after(cuts: Sequence[CutLines], *, first_line: int) -> list[int]:
+    """Return where in what is left each cut was made, counted from 0, or behind what took its place."""
+    places, shift = [], 0
+    for cut in cuts:
+        at = cut.first_line - 1 - shift
+        places.append(at + len(cut.instead) * first_line)
+        shift += len(cut.lines) - len(cut.instead)
+    return places
+
+
+def _place_for(cut: CutLines, marks: Sequence[str]) -> int | None:
+    """Return before which line, counted from 0, the lines belong: where most of the lines around them are."""
+    blank = _mark_of("")
+    best, best_rank = None, (0, 0)
+    for at in range(len(marks) + 1):
+        above = list(_same_run(reversed(cut.above), reversed(marks[:at])))
+        below = list(_same_run(cut.below, marks[at:]))
+        if all(mark == blank for mark in (*above, *below)):
+            continue
+        rank = (len(above) + len(below), -abs(at - cut.first_line + 1))
+        if best is None or rank > best_rank:
+            best, best_rank = at, rank
+    return best
+
+
+def _same_run(ours: Iterable[str], theirs: Iterable[str]) -> Iterator[str]:
+    """Yield what two runs have in common from their beginning."""
+    for mine, other in zip(ours, theirs, strict=False):
+        if mine != other:
+            return
+        yield mine
+
+
+def _mark_of(line: str) -> str:
+    """Return by what a line is recognized: what is cut next to it must not keep a copy of it."""
+    return hashlib.sha256(line.strip().encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _decoded(raw: bytes, stored: str) -> tuple[str, str, str]:
+    """Return the text of a note with its line ends, and how to encode it again without losing a byte."""
+    encoding, _, _ = written_in(raw, stored)
+    errors = "surrogateescape" if encoding == "utf-8" else "strict"
+    try:
+        return raw.decode(encoding, errors), encoding, errors
+    except UnicodeDecodeError as error:
+        raise NoteUnreadableError(stored, f"it is not valid {encoding}, so no line can be taken out of it") from error
+
+
+def marked_as_replaced(raw: bytes, stored: str, old: str, new: str, moment: datetime) -> bytes:
+    """Return a note's content with the comment of the entry `old` saying that `new` replaced it."""
+    text, encoding, errors = _decoded(raw, stored)
+    lines = _lines_of(text)
+    plain = "\n".join(line.rstrip("\r\n") for line in lines)
+    entry = next((each for each in find_entries(plain).entries if each.id == old), None)
+    if entry is None:
+        raise EntryNotFoundError(old)
+    line = lines[entry.comment_line - 1]
+    ending = line[len(line.rstrip("\r\n")) :]
+    lines[entry.comment_line - 1] = replace(entry, replaced_by=new, replaced_at=moment).comment + ending
+    return "".join(lines).encode(encoding, errors)
+
+
+def written_in(raw: bytes, stored: str) -> tuple[str, str, str]:
+    """Return the encoding and line ending of a note, and its text with plain line ends."""
+    mark, encoding = next(((mark, name) for mark, name in _MARKS if raw.startswith(mark)), (b"", "utf-8"))
+    if not mark and b"\0" in raw:
+        raise NoteUnreadableError(stored, "it is not written in UTF-8, so nothing can be added to it")
+    text = raw[len(mark) :].decode(encoding, "replace")
+    windows, old_mac = text.count("\r\n"), text.count("\r")
+    unix = text.count("\n") - windows
+    newline = "\r\n" if windows > unix else "\r" if old_mac - windows > unix else "\n"
+    return encoding, newline, text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,0 +1,253 @@
+"""The trash: keeps what was forgotten for 30 days, so that it can be restored.
+
+Every call of `forget` has a folder in it, named by its time and id, and every note or conversation that lost something
+a file in that folder. Notes are in the workspace's trash, conversations in that of their agent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from notewell.errors import NO_SPACE, TrashError
+from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
+from notewell.memory.note_lines import CutLines
+from notewell.store.state_folder import StateFolder
+
+if TYPE_CHECKING:
+    from notewell.memory.components import Components
+    from notewell.types import SourceName
+
+KEPT_DAYS = 30
+Kind = Literal["lines", "note", "session", "transcript"]
+
+_ID_BYTES = 5  # 8 letters and digits, as the ids of entries have
+_BATCH = re.compile(r"(\d{8}T\d{12}Z)-([a-z2-7]{8})")
+_STAMP = "%Y%m%dT%H%M%S%fZ"
+
+
+@dataclass(frozen=True, slots=True)
+class TrashItem:
+    """What one note or conversation lost."""
+
+    kind: Kind
+    path: str  # as it was stored and cited
+    agent: str
+    chat: str  # for whom the memory was open; see `Audience.label`
+    count: int  # lines or messages
+    dated: str = ""  # the day of a note
+    cuts: tuple[CutLines, ...] = ()  # of `lines`
+    before: str = ""  # hash of the note, with these lines and without
+    after: str = ""
+    session: str = ""
+    messages: tuple[str, ...] = ()  # of a session: keys of those that went
+    left: str = ""  # of a session: hash of what is left; empty: all of it went
+    place: str = ""  # of a transcript: its path on disk
+    contents: Mapping[str, str] = field(default_factory=dict)  # name -> file beside this one
+    file: Path = Path()  # where this is kept; not written
+
+    @property
+    def source(self) -> SourceName:
+        return "memory" if self.kind in {"lines", "note"} else "sessions"
+
+    @property
+    def whole(self) -> bool:
+        return self.kind in {"note", "transcript"} or (self.kind == "session" and not self.left)
+
+    @property
+    def day(self) -> date | None:
+        return date.fromisoformat(self.dated) if self.dated else None
+
+    def content(self, name: str) -> bytes:
+        """Return what was kept of a file."""
+        return self.file.with_name(self.contents[name]).read_bytes()
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one call of `forget` moved to the trash."""
+
+    id: str
+    forgotten_at: datetime
+    items: tuple[TrashItem, ...]
+
+    @property
+    def kept_until(self) -> datetime:
+        return self.forgotten_at + timedelta(days=KEPT_DAYS)
+
+
+@dataclass(frozen=True, slots=True)
+class Trash:
+    """The trash of a workspace and of one of its agents; a group sees only what it put there itself."""
+
+    notes_folder: Path
+    sessions_folder: Path
+    agent: str
+    chat: str
+
+    def open_batch(self) -> OpenBatch:
+        """Begin a new batch; nothing is written before its first item."""
+        batch_id = _new_id()
+        return OpenBatch(self, batch_id, f"{datetime.now(UTC).strftime(_STAMP)}-{batch_id}")
+
+    def batches(self) -> list[Batch]:
+        """Return what can be restored, the newest first."""
+        oldest = datetime.now(UTC) - timedelta(days=KEPT_DAYS)
+        found: dict[str, Batch] = {}
+        for folder, when, batch_id in self._batch_folders():
+            items = list(filter(self._shows, self._items(folder)))
+            if items and when >= oldest:
+                known = found.get(batch_id)
+                found[batch_id] = Batch(batch_id, when, (*(known.items if known else ()), *items))
+        return sorted(found.values(), key=lambda batch: (batch.forgotten_at, batch.id), reverse=True)
+
+    def everything(self) -> list[TrashItem]:
+        """Return every item of this audience, whether it can still be restored or not."""
+        folders = (folder for folder, _, _ in self._batch_folders())
+        return [item for folder in folders for item in self._items(folder) if self._shows(item)]
+
+    def has_expired(self) -> bool:
+        """Say whether anything is there that should be erased, whoever put it there."""
+        return any(self._expired())
+
+    def erase_expired(self) -> None:
+        """Delete what is older than it may be, and what killed processes left."""
+        for folder in self._expired():
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def remove_debris(self) -> None:
+        """Delete drafts and contents that no item names, of processes that were killed; under the lock of notes."""
+        for folder, _, _ in self._batch_folders():
+            named = {name for item in self._items(folder) for name in (item.file.name, *item.contents.values())}
+            with suppress(OSError):
+                for path in folder.iterdir():
+                    is_debris = path.name.endswith(DRAFT_SUFFIX) or path.suffix == ".content"
+                    if is_debris and path.name not in named:
+                        path.unlink(missing_ok=True)
+                folder.rmdir()  # only where nothing is left
+
+    def unreadable(self) -> Iterator[Path]:
+        """Yield items that cannot be read."""
+        for folder, _, _ in self._batch_folders():
+            yield from (path for path in sorted(folder.glob("*.json")) if _read(path) is None)
+
+    def rewrite(self, item: TrashItem, contents: Mapping[str, bytes] | None = None) -> None:
+        """Replace an item by what is left of it, with other contents of the same names."""
+        for name, data in (contents or {}).items():
+            write_atomically(item.file.with_name(item.contents[name]), data, mode=0o600, faults="trash")
+        _write(item)
+
+    def remove(self, item: TrashItem) -> None:
+        """Erase an item."""
+        item.file.unlink(missing_ok=True)
+        for name in item.contents.values():
+            item.file.with_name(name).unlink(missing_ok=True)
+        with suppress(OSError):
+            item.file.parent.rmdir()
+
+    def _shows(self, item: TrashItem) -> bool:
+        return not self.chat or item.chat == self.chat
+
+    def _batch_folders(self) -> Iterator[tuple[Path, datetime, str]]:
+        for top in (self.notes_folder, self.sessions_folder):
+            try:
+                names = sorted(os.listdir(top))  # noqa: PTH208 - strings are all that is needed
+            except OSError:
+                continue
+            for name in names:
+                if found := _BATCH.fullmatch(name):
+                    with suppress(ValueError):
+                        yield top / name, datetime.strptime(found[1], _STAMP).replace(tzinfo=UTC), found[2]
+
+    def _expired(self) -> Iterator[Path]:
+        oldest = datetime.now(UTC) - timedelta(days=KEPT_DAYS)
+        return (folder for folder, when, _ in self._batch_folders() if when < oldest)
+
+    @staticmethod
+    def _items(folder: Path) -> list[TrashItem]:
+        return [item for path in sorted(folder.glob("*.json")) if (item := _read(path))]
+
+
+@dataclass(slots=True)
+class OpenBatch:
+    """Takes what one call of `forget` removes."""
+
+    trash: Trash
+    id: str
+    name: str
+    count: int = 0
+
+    def put(self, item: TrashItem, contents: Mapping[str, bytes] | None = None) -> None:
+        """Write an item to disk; raises TrashError where that fails, and then nothing of it is left.
+
+        The same item may be put again, with other content: the last one counts.
+        """
+        top = self.trash.notes_folder if item.source == "memory" else self.trash.sessions_folder
+        folder = top / self.name
+        names = {name: f"{self.count:05}-{number}.content" for number, name in enumerate(contents or {})}
+        item = replace(
+            item,
+            agent=self.trash.agent,
+            chat=self.trash.chat,
+            contents=names,
+            file=folder / f"{self.count:05}.json",
+        )
+        try:
+            StateFolder(top.parent).ensure()
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for name, data in (contents or {}).items():
+                write_atomically(folder / names[name], data, mode=0o600, faults="trash")
+            _write(item)
+        except OSError as error:
+            with suppress(OSError):
+                self.trash.remove(item)
+            why = "the disk is full" if error.errno in NO_SPACE else error.strerror or str(error)
+            raise TrashError(
+                f"the trash cannot be written, so {item.path} was not forgotten: {why}",
+                hint=f"check the free space and the permissions of {top}, or erase it with --for-good",
+            ) from error
+
+    def next(self) -> None:
+        """Say that the item is done and another one follows."""
+        self.count += 1
+
+
+def open_trash(parts: Components) -> Trash:
+    """Return the trash of a memory as its audience sees it."""
+    return Trash(*parts.trash_folders, agent=parts.agent, chat=parts.audience.label)
+
+
+def _new_id() -> str:
+    import base64
+
+    return base64.b32encode(os.urandom(_ID_BYTES)).decode().lower()
+
+
+def _write(item: TrashItem) -> None:
+    values = {name: value for name, value in asdict(item).items() if name != "file"}
+    write_atomically(item.file, json.dumps({"version": 1} | values), mode=0o600, faults="trash")
+
+
+def _read(path: Path) -> TrashItem | None:
+    """Return an item; None where the file holds none."""
+    try:
+        values: dict[str, Any] = json.loads(path.read_bytes())
+        del values["version"]
+        cuts = tuple(CutLines(**{key: _frozen(value) for key, value in cut.items()}) for cut in values.pop("cuts"))
+        messages = tuple(values.pop("messages"))
+        contents = {str(name): os.path.basename(file) for name, file in values.pop("contents").items()}  # noqa: PTH119
+        return TrashItem(**values, cuts=cuts, messages=messages, contents=contents, file=path)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _frozen(value: object) -> Any:
+    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
