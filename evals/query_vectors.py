@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from notewell.embedding.selection import select_embedder
+from notewell.protocols import MeasuredLanguages
 from notewell.settings import load_settings
 from notewell.types import EmbedderIdentity, hash_text
 
@@ -61,6 +62,10 @@ class RememberedQueries:
 
     def knows(self, text: str) -> bool:
         return self._inner.knows(text)
+
+    @property
+    def language_weights(self) -> Mapping[str, float]:
+        return self._inner.language_weights if isinstance(self._inner, MeasuredLanguages) else {}
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         return self._inner.embed_documents(texts)

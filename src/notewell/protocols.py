@@ -118,7 +118,7 @@ class Embedder(Protocol):
         ...
 
     def knows(self, text: str) -> bool:
-        """Return whether the model supports the script of `text`; if not, its vectors are noise."""
+        """Return whether the model supports the language of `text`; if not, its vectors are noise."""
         ...
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix: ...
@@ -126,6 +126,16 @@ class Embedder(Protocol):
     def embed_query(self, text: str) -> Vector: ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class MeasuredLanguages(Protocol):
+    """An embedder that was measured language by language. One that was not counts fully in all that it knows."""
+
+    @property
+    def language_weights(self) -> Mapping[str, float]:
+        """How far its vectors count in a language (ISO 639-1): 1 fully, 0 not at all. The others it does not know."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from notewell.text.languages import language_of
+
+ENGLISH_ONLY = {"en": 1.0}  # the language weights of a model for English
+
 # A word or two of another script leave the meaning of an English sentence to the model; past a quarter they decide it.
 MAX_FOREIGN_LETTERS = 0.25
 
@@ -24,6 +28,11 @@ def is_mostly_latin(text: str) -> bool:
     letters = [ord(character) for character in text if character.isalpha()]
     foreign = sum(not any(first <= letter <= last for first, last in _LATIN_BLOCKS) for letter in letters)
     return foreign <= MAX_FOREIGN_LETTERS * len(letters)
+
+
+def may_be_english(text: str) -> bool:
+    """Tell whether a model for English can be given a text: false where another language is recognised."""
+    return is_mostly_latin(text) and language_of(text) in {"", "en"}
 
 
 def valid_unicode(text: str) -> str:

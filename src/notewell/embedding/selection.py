@@ -96,6 +96,23 @@ class Selection:
             "supports more languages: run `notewell index --force` to re-embed this one"
         )
 
+    @property
+    def more_languages(self) -> str:
+        """What to do for a language that the model does not support; empty for a provider's model or one's own."""
+        from notewell.embedding.local.granite import MODEL as GRANITE
+        from notewell.embedding.local.models import INSTALL_MEMORY_MODEL, MEMORY_MODEL, memory_model_folder
+
+        model = self.embedder.identity.model if self.embedder else ""
+        if self.newer_model:
+            return f"run `notewell index --force` to use {self.newer_model}, which supports more languages"
+        if model == GRANITE and memory_model_folder():
+            return f'set model = "{MEMORY_MODEL}" and run `notewell index --force`: it supports more languages'
+        if model == GRANITE:
+            return f"run `{INSTALL_MEMORY_MODEL}` in a checkout of notewell, then `notewell index --force`"
+        if model == MEMORY_MODEL:
+            return 'run `notewell download`, set model = "embeddinggemma-300m" and run `notewell index --force`'
+        return ""
+
 
 def select_embedder(settings: Settings, *, built_with: str = "") -> Selection:
     """Return the embedder that the settings ask for, or their fallback.

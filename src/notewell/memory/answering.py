@@ -16,6 +16,7 @@ from notewell.errors import (
     StoreUnavailableError,
 )
 from notewell.indexing.spending import SpendingLimit
+from notewell.protocols import MeasuredLanguages
 from notewell.search.options import NO_KEYWORDS
 from notewell.search.query_embedding import KEYWORDS_ONLY, QueryEmbedding
 from notewell.search.replaced import Replacements
@@ -26,7 +27,7 @@ from notewell.text.entries import find_entries
 from notewell.types import Fallback, IndexReport, IndexState, SearchAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from notewell.embedding.selection import Embedders, Selection
@@ -168,6 +169,7 @@ class Answering:
                     request,
                     vector,
                     cosine_range=cosine_range,
+                    language_weights=_language_weights(embedder),
                     exists=self._exists,
                     tuning=self._tuning,
                 )
@@ -255,8 +257,11 @@ class Answering:
             return None
         with self._lock:
             if self._queries is None or self._queries.embedder is not embedder:
-                self._queries = QueryEmbedding(embedder)
+                self._queries = QueryEmbedding(embedder, more_languages=self._more_languages)
             return self._queries
+
+    def _more_languages(self) -> str:
+        return self._embedders.selection.more_languages
 
     def _exists(self, source: SourceName, path: str) -> bool:
         if source == "sessions":
@@ -289,3 +294,7 @@ def _pending_note(request: SearchRequest, counts: Counts, vector: Vector | None)
 
 def _cosine_range(embedder: Embedder | None, vector: Vector | None) -> tuple[float, float]:
     return embedder.cosine_range if embedder and vector is not None else (0.0, 1.0)  # asking may load a model
+
+
+def _language_weights(embedder: Embedder | None) -> Mapping[str, float]:
+    return embedder.language_weights if isinstance(embedder, MeasuredLanguages) else {}

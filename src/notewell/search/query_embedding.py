@@ -6,8 +6,11 @@ import threading
 from typing import TYPE_CHECKING
 
 from notewell.errors import EmbedderError
+from notewell.text.languages import LANGUAGE_NAMES, language_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from notewell.protocols import Embedder, Snapshot, Vector
 
 KEYWORDS_ONLY = "keyword search only"
@@ -17,8 +20,9 @@ VECTORS_KEPT = 64  # agents repeat questions with another limit; 64 x 384 floats
 class QueryEmbedding:
     """Embeds queries with one embedder and remembers the last few."""
 
-    def __init__(self, embedder: Embedder) -> None:
+    def __init__(self, embedder: Embedder, *, more_languages: Callable[[], str] = str) -> None:
         self._embedder = embedder
+        self._more_languages = more_languages  # what to do for a language that it does not support
         self._vectors: dict[str, Vector] = {}
         self._lock = threading.Lock()
 
@@ -45,15 +49,19 @@ class QueryEmbedding:
         if not counts.embedded:
             if counts.pending:
                 return f"{KEYWORDS_ONLY}: nothing is embedded yet; run `notewell index`"
-            return f"{KEYWORDS_ONLY}: {identity.model} does not support the language of any note"
+            return self._unsupported("the language of any note")
         if built_with != identity:
             return (
                 f"{KEYWORDS_ONLY}: the index was built with {built_with}, settings ask for {identity}; "
                 "run `notewell index`"
             )
         if not self._embedder.knows(query):
-            return f"{KEYWORDS_ONLY}: {identity.model} does not support this language"
+            return self._unsupported(LANGUAGE_NAMES.get(language_of(query), "this language"))
         return ""
+
+    def _unsupported(self, language: str) -> str:
+        reason = f"{KEYWORDS_ONLY}: {self._embedder.identity.model} does not support {language}"
+        return f"{reason}; {self._more_languages()}".removesuffix("; ")
 
     def _embedded(self, query: str) -> Vector:
         vector = self._vectors.get(query)

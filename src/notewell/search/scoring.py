@@ -15,11 +15,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from notewell.text.languages import language_of
 from notewell.text.lexicon import fold
 from notewell.types import Candidate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from notewell.search.tuning import Tuning
     from notewell.types import ChunkPlace, SearchMode
@@ -48,13 +49,14 @@ class Scale:
     mode: SearchMode = "hybrid"
     fusion: Fusion = "balanced"
     weights: Weights = OPENCLAW_WEIGHTS
+    language_weight: float = 1.0  # how far vectors count in the language of the question
 
     @property
     def text_weight(self) -> float:
         """The share of the text part: the tuned one, shifted as far as the weights differ from the default."""
         tuned, usual, asked = self.tuning.text_weight, OPENCLAW_WEIGHTS, self.weights
         for_text = tuned * asked.text / usual.text
-        for_vector = (1 - tuned) * asked.vector / usual.vector
+        for_vector = (1 - tuned) * asked.vector / usual.vector * self.language_weight
         return for_text / (for_text + for_vector)
 
     @property
@@ -106,6 +108,23 @@ def _mixed(candidates: Sequence[Candidate], scale: Scale) -> list[Scored]:
         else:
             scored.append(Scored(candidate, (by_text * text + (1 - by_text) * vector) * uncut, vector, text))
     return scored
+
+
+def raised_across_languages(
+    scored: Sequence[Scored], texts: Sequence[str], language: str, scale: Scale, known: Collection[str]
+) -> list[Scored]:
+    """Let the vector decide where a text is in another known language than the question: words cannot match there."""
+    by_text = scale.tuning.foreign_text_weight
+    raised = []
+    for each, text in zip(scored, texts, strict=True):
+        vector = each.vector_part or 0.0
+        if vector > each.text_part and (other := language_of(text)) != language and other in known:
+            uncut = 1.0 if each.candidate.parts == 1 else 1 - scale.tuning.piece_loss
+            score = (by_text * each.text_part + (1 - by_text) * vector) * uncut
+            raised.append(each._replace(score=max(each.score, score)))
+        else:
+            raised.append(each)
+    return sorted(raised, key=lambda s: (-s.score, s.candidate.chunk_id))
 
 
 def _weighted(candidate: Candidate, weights: Weights) -> Scored:

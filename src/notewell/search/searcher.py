@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from notewell.search.dates.filters import days_of, names_days
 from notewell.search.ordering import Ranked, missing_chunk, put_in_order, with_chunks
 from notewell.search.query import KeywordQuery, keyword_query
-from notewell.search.scoring import Scale, Scored, function_word_scores, score_all, with_neighbours
+from notewell.search.scoring import (
+    Scale,
+    Scored,
+    function_word_scores,
+    raised_across_languages,
+    score_all,
+    with_neighbours,
+)
 from notewell.search.snippets import Shown, joined_groups, shown_of
 from notewell.search.tuning import TUNING
+from notewell.text.languages import language_of
 from notewell.types import Candidate, Citation, Hit
 
 if TYPE_CHECKING:
@@ -39,11 +47,15 @@ def find(
     query_vector: Vector | None,
     *,
     cosine_range: tuple[float, float],
+    language_weights: Mapping[str, float],
     exists: Callable[[SourceName, str], bool],
     tuning: Tuning = TUNING,
 ) -> Found:
-    """Return the best hits; without a query vector, those of a keyword search. A hit never names a missing file."""
-    question = _Question(snapshot, request, query_vector, cosine_range, tuning)
+    """Return the best hits; without a query vector, those of a keyword search. A hit never names a missing file.
+
+    `language_weights` are the embedder's; empty, it counts fully in every language.
+    """
+    question = _Question(snapshot, request, query_vector, cosine_range, language_weights, tuning)
     relevant = question.relevant()
     ranked, order_note = put_in_order(snapshot, request.query, request.ordering, relevant.ranked, tuning)
     shown = _show(snapshot, request, relevant, ranked, exists)
@@ -84,7 +96,13 @@ class _Question:
     request: SearchRequest
     vector: Vector | None
     cosine_range: tuple[float, float]
+    language_weights: Mapping[str, float]
     tuning: Tuning
+
+    @property
+    def language(self) -> str:
+        """The language of the question, where it matters: if there is a vector that was measured by language."""
+        return language_of(self.request.query) if self.language_weights and self.vector is not None else ""
 
     def relevant(self) -> _Relevant:
         """Return what reaches the threshold. A time in the question is a filter unless it would leave nothing."""
@@ -108,7 +126,13 @@ class _Question:
     def _scale(self, keywords: KeywordQuery) -> Scale:
         request = self.request
         return Scale(
-            keywords.full_weight, self.cosine_range, self.tuning, request.mode, request.fusion, request.weights
+            keywords.full_weight,
+            self.cosine_range,
+            self.tuning,
+            request.mode,
+            request.fusion,
+            request.weights,
+            self.language_weights.get(self.language, 1.0),
         )
 
     def _ranked(self, found: _Candidates, keywords: KeywordQuery, scale: Scale) -> list[Ranked]:
@@ -119,6 +143,12 @@ class _Question:
             if keywords.function_words and self.tuning.function_words:
                 chunks = self.snapshot.chunks([each.candidate.chunk_id for each in scored[:pool]])
                 scored = self._by_function_words(scored[:pool], keywords, scale, chunks) + scored[pool:]
+            if language := self.language:
+                ids = [each.candidate.chunk_id for each in scored[:pool]]
+                chunks = chunks or self.snapshot.chunks(ids)
+                texts = [chunks[chunk_id].text for chunk_id in ids]
+                known = {name for name, weight in self.language_weights.items() if weight}
+                scored = raised_across_languages(scored[:pool], texts, language, scale, known) + scored[pool:]
             scored = with_neighbours(scored, found.places, self.tuning.neighbour_turns)
         least = self.request.min_score
         return [Ranked(each, each.score, chunks.get(each.candidate.chunk_id)) for each in scored if each.score >= least]

@@ -6,11 +6,11 @@ Nothing is read until the first text: opening the embedder and asking for its id
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from notewell.embedding.input_text import is_mostly_latin
+from notewell.embedding.input_text import ENGLISH_ONLY, may_be_english
 from notewell.embedding.local.time_limit import BATCH_LIMIT_S, QUERY_LIMIT_S, TimeLimit
 from notewell.types import EmbedderIdentity, hash_text
 
@@ -57,7 +57,11 @@ class GraniteEmbedder:
         return COSINE_RANGE
 
     def knows(self, text: str) -> bool:
-        return is_mostly_latin(text)
+        return may_be_english(text)
+
+    @property
+    def language_weights(self) -> Mapping[str, float]:
+        return ENGLISH_ONLY
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         return self._limit.run(lambda: self._embed(texts), BATCH_LIMIT_S)

@@ -36,6 +36,7 @@ class Card:
     name: str
     cosine_range: tuple[float, float]
     sha256: Mapping[str, str]  # by file name: model.onnx and tokenizer.json
+    language_weights: Mapping[str, float]  # by ISO 639-1 code, 0 to 1; empty: not measured
 
 
 @dataclass(frozen=True)
@@ -120,9 +121,12 @@ def _card(folder: Path) -> Card | None:
     try:
         low, high = map(float, facts["cosine_range"])
         checksums = {name: str(facts["sha256"][name]) for name in ("model.onnx", "tokenizer.json")}
-        return Card(str(facts["name"]), (low, high), checksums)
-    except (KeyError, TypeError, ValueError) as error:
+        weights = {str(language): float(weight) for language, weight in facts.get("languages", {}).items()}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _unusable(path, f"it needs name, cosine_range and sha256 ({error!r})") from error
+    if not all(0 <= weight <= 1 for weight in weights.values()):
+        raise _unusable(path, "a weight in languages is not between 0 and 1")
+    return Card(str(facts["name"]), (low, high), checksums, weights)
 
 
 def _pooling(folder: Path) -> Pooling:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MEMORY_MODEL = "notewell-memory"
 MEMORY_PACKAGE = "notewell_memory"
 PACKAGED_MODELS = (MEMORY_MODEL, GRANITE)  # the first that is installed is the default
+INSTALL_MEMORY_MODEL = "pip install ./models/notewell-memory"
 REINSTALL_HINT = "run `pip install --force-reinstall --no-deps ./models/notewell-memory` in a checkout of notewell"
 
 SCHEME = "hf:"

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import threading
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from notewell.embedding.local.model_folder import FolderModel, read_folder, using
 from notewell.embedding.local.time_limit import BATCH_LIMIT_S, QUERY_LIMIT_S, TimeLimit
 from notewell.errors import EmbedderUnavailableError
+from notewell.text.languages import language_of
 from notewell.types import EmbedderIdentity, hash_text
 
 if TYPE_CHECKING:
@@ -84,7 +85,14 @@ class OnnxFolderEmbedder:
             self._known_cosine_range = measure_cosine_range(self)
         return self._known_cosine_range
 
+    @property
+    def language_weights(self) -> Mapping[str, float]:
+        """What `notewell.json` says; empty for a model that was not measured."""
+        return self._files.card.language_weights if self._files.card else {}
+
     def knows(self, text: str) -> bool:
+        if self.language_weights and (language := language_of(text)):
+            return self.language_weights.get(language, 0) > 0
         if self._files.card:
             return text.isascii() or self._has_script(text)
         tokenizer = self._loaded().full_tokenizer()

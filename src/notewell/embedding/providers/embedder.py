@@ -13,7 +13,7 @@ from concurrent.futures import CancelledError, Future
 from typing import TYPE_CHECKING, Literal
 
 from notewell.embedding.http_calls import RemoteFailure
-from notewell.embedding.input_text import is_mostly_latin
+from notewell.embedding.input_text import may_be_english
 from notewell.embedding.providers.apis import Model
 from notewell.errors import BadVectorError, ProviderError
 from notewell.protocols import EmbeddedPart
@@ -112,7 +112,7 @@ class RemoteEmbedder:
         return COSINE_RANGE
 
     def knows(self, text: str) -> bool:
-        return not self.facts.english_only or is_mostly_latin(text)
+        return not self.facts.english_only or may_be_english(text)
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         import numpy as np
