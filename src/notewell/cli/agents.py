@@ -123,7 +123,7 @@ def install(
     diff = change.diff.splitlines() if dry_run else []
     chosen.print(document, diff or [_outcome(change, backup, uninstall=uninstall)])
     if not uninstall and not chosen.as_json:
-        print_notes([f"tools: {', '.join(offered)}" + ("; read-only" if len(offered) < len(_offered()) else "")])
+        click.echo(f"tools: {', '.join(offered)}" + ("; read-only" if len(offered) < len(_offered()) else ""), err=True)
     if not uninstall and find_spec("mcp") is None:
         print_notes(["the server needs the extra mcp: pip install 'notewell[mcp]'"])
     if change.is_change and not dry_run and not uninstall:

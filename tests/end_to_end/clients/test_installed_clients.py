@@ -78,7 +78,7 @@ def test_openclaw_probes_what_is_installed(home, workspace):
     install("openclaw", workspace, env)
     probed = node.run(node.OPENCLAW, "openclaw", "mcp", "probe", "memory", env=env, cwd=home)
     assert probed.returncode == 0, probed.stdout + probed.stderr
-    assert "3 tools" in probed.stdout
+    assert "5 tools" in probed.stdout
 
 
 def test_the_plugin_is_valid(home):

@@ -180,4 +180,4 @@ def test_openclaw_probes_the_server(client_from_npm, home, indexed):
     assert added.returncode == 0, added.stdout + added.stderr
     probed = node.run(node.OPENCLAW, "openclaw", "mcp", "probe", "memory", env=environment, cwd=home)
     assert probed.returncode == 0, probed.stdout + probed.stderr
-    assert "3 tools, resources, prompts" in probed.stdout
+    assert "5 tools, resources, prompts" in probed.stdout
