@@ -105,7 +105,8 @@ def install(package: str) -> Path:
 
 def environment(**more: str) -> dict[str, str]:
     """Return the environment for a client: our Node first on the PATH, none of the user's own settings."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("NOTEWELL_", "ANTHROPIC_"))}
+    others = ("NOTEWELL_", "ANTHROPIC_", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "OPENCLAW_STATE_DIR")  # each has its HOME
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     path = os.pathsep.join([str(Path(find_node().program).parent), kept.get("PATH", "")])
     return kept | {"PATH": path, "NOTEWELL_CONFIG": os.devnull, "NOTEWELL_PROVIDER": "none"} | more
 
