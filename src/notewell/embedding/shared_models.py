@@ -109,10 +109,10 @@ def shared_in_process(open_model: Callable[[Settings], Embedder]) -> Callable[[S
     return open_shared
 
 
-def _start_anew_in_child() -> None:
+def _reset_in_child() -> None:
     global _lock, _copies  # the lock may be held by a thread that the child does not have
     _lock, _copies = threading.RLock(), weakref.WeakValueDictionary()
 
 
 if hasattr(os, "register_at_fork"):  # no fork on Windows
-    os.register_at_fork(after_in_child=_start_anew_in_child)
+    os.register_at_fork(after_in_child=_reset_in_child)

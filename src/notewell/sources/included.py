@@ -146,13 +146,11 @@ class Inclusion:
         return known
 
 
-def count_uncovered(
-    workspace: str, covered: Collection[str] = (), *, limit_s: float | None = None, unreadable: list[str] | None = None
-) -> Uncovered:
+def count_uncovered(workspace: str, covered: Collection[str] = (), *, limit_s: float | None = None) -> Uncovered:
     """Count the files that `include = ["**/*.md"]` would add; only names are looked at.
 
     `covered` are stored paths of files and folders that are part of the memory already. Folders that cannot be listed
-    are passed over, and named in `unreadable`. After `limit_s` the count ends as it is.
+    are passed over: indexing reports them. After `limit_s` the count ends as it is.
     """
     ends_at = None if limit_s is None else time.monotonic() + limit_s
     inclusion = Inclusion(workspace, (EVERY_NOTE,))
@@ -166,8 +164,6 @@ def count_uncovered(
             with os.scandir(real) as entries:
                 found = [(entry.name, entry.is_dir(follow_symlinks=False), entry.is_symlink()) for entry in entries]
         except OSError:
-            if unreadable is not None:
-                unreadable.append(folder or real)
             continue
         for name, is_folder, is_link in found:
             path = f"{folder}/{name}" if folder else name

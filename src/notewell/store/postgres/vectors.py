@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 EXACT_LIMIT = 20_000  # 14 ms CPU of the server at 384 dimensions; codes take 10, client and server together
 _TAIL = 2_048  # vectors that are in no segment: about 1 ms of the server; more of them become a segment
 _SPARE = 32  # the server rounds the query to half precision: more candidates than asked for, and the rows decide
-_DEAD_SHARE = 4  # fit the codes anew once a quarter of them is of removed chunks
+_DEAD_SHARE = 4  # fit the codes again once a quarter of them belong to removed chunks
 _READ_AT_ONCE = 4_096
 _CACHE_BYTES = 512 * 2**20  # of codes: some 1.3 million chunks in bytes, ten million in bits
 _SOURCES = sorted(ALL_SOURCES)  # by their number in a segment
