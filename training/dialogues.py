@@ -1,15 +1,19 @@
 """Makes questions about the turns of openly licensed dialogues, and takes questions from reading-comprehension sets.
 
-    python -m training.dialogues SGD_FOLDER JSQUAD.json... IAPP.jsonl... OUT_FOLDER
+    python -m training.dialogues SGD_FOLDER JSQUAD.json... IAPP.jsonl... PERSONA_CHAT.csv... OUT_FOLDER
 
-Writes `dialogues.jsonl` (one talk a line) and `questions.jsonl` (in the layout of the pair files).
+Writes `dialogues.jsonl` and `chats.jsonl` (one talk a line) and `questions.jsonl` (in the layout of the pair files).
 """
 
+import csv
+import itertools
 import json
 import random
 import re
 import sys
 from pathlib import Path
+
+from training.grammar import NAMES as FRIENDS
 
 NAMES = "user user user Priya Oskar Zainab Tomasz Keiko Farida Linus Odile Vikram".split()
 MOST_TALKS = 5_000
@@ -87,6 +91,85 @@ def sgd_talks(  # noqa: C901 - one pass over nested records
     return talks
 
 
+THIRD_PERSON = (
+    (r"\b(are|were) you\b", lambda m: {"are": "is", "were": "was"}[m[1].lower()] + " {N}"),
+    (r"\b(do|have) you\b", lambda m: {"do": "does", "have": "has"}[m[1].lower()] + " {N}"),
+    (r"\byou(?:'re| are)\b", lambda _: "{N} is"),
+    (r"\byou(?:'ve| have)\b", lambda _: "{N} has"),
+    (r"\byour\b", lambda _: "{N}'s"),
+    (r"\byou\b", lambda _: "{N}"),
+)
+EMPTY_QUESTION = re.compile(
+    r"(?i)how are you|(how|what) about you|how's it going|how are things|and you|really\?|what's up|are you sure"
+    r"|\b(it|that|them|this|so|too|one)\?$"
+)
+SAME_IN_QUESTION = "like love enjoy hate prefer want play work live eat drive collect need own write read watch".split()
+COMMON = set(
+    "i my me a an the to and of in is am are was have has had for on with that it at be do not very so".split()
+)
+
+
+def about(question: str, name: str) -> str:
+    """The question that somebody was asked, asked of somebody else later."""
+    for pattern, made in THIRD_PERSON:
+        question = re.sub(pattern, made, question, flags=re.IGNORECASE)
+    return (question[:1].upper() + question[1:]).replace("{N}", name)
+
+
+def last_question(turn: str) -> str:
+    """The last question of a turn that asks for something of its own."""
+    asked = [re.sub(r"(?i)^(so|oh|well|and|but)[, ]+", "", part.strip()) for part in re.findall(r"[^.!?]+\?", turn)]
+    asked = [part for part in asked if len(part.split()) > 3 and not EMPTY_QUESTION.search(part)]
+    return asked[-1] if asked else ""
+
+
+def fact_questions(fact: str, name: str) -> list[str]:
+    """What could be asked to hear a fact that somebody states about themselves."""
+    fact = fact.strip().rstrip(".")
+    if match := re.match(r"(?i)my (.+?) (is|are|was) (?!not)", fact):
+        return [f"What {match[2]} {name}'s {match[1]}?"]
+    if match := re.match(r"(?i)i(?:'m| am) (.+)", fact):
+        return [f"Is {name} {match[1]}?", f"{name} {match[1]}"]
+    if match := re.match(r"(?i)i have (.+)", fact):
+        return [f"Does {name} have {match[1]}?", f"{name}'s {match[1]}"]
+    if (match := re.match(r"(?i)i (\w+) (.+)", fact)) and match[1].lower() in SAME_IN_QUESTION:
+        return [f"Does {name} {match[1]} {match[2]}?"]
+    return []
+
+
+def content(text: str) -> set[str]:
+    """The words of a text that say something."""
+    return {word[:5] for word in re.findall(r"[a-z']+", text.lower())} - COMMON
+
+
+def chat_talks(path: Path, choice: random.Random) -> list[list]:
+    """Small talk between two people: what one asks and the other answers, and facts about them where they are told."""
+    talks = []
+    with path.open(encoding="utf8", newline="") as file:
+        for *personas, chat in list(csv.reader(file))[1:]:
+            names = choice.sample(FRIENDS, 2)
+            turns = [(int(who) - 1, text) for who, text in re.findall(r"User ([12]): (.+)", chat)]
+            asked: dict[int, list[str]] = {}
+            for at, ((who, text), (other, answer)) in enumerate(itertools.pairwise(turns)):
+                question = last_question(text)
+                if question and other != who and len(answer.split()) > 4:
+                    asked.setdefault(at + 1, []).append(about(question, names[other]))
+            for who, persona in enumerate(personas[:2]):
+                for fact in persona.splitlines():
+                    words_of = content(fact)
+                    shared = [len(words_of & content(text)) if by == who else 0 for by, text in turns]
+                    if shared and max(shared) > 1 and shared.count(max(shared)) == 1:
+                        asked.setdefault(shared.index(max(shared)), []).extend(fact_questions(fact, names[who]))
+            messages = [
+                ["en", f"{names[who]}: {text}", asked.get(at, []), "", ""]
+                for at, (who, text) in enumerate(turns)
+                if at in asked or len(text.split()) > 5
+            ]
+            if sum(bool(message[2]) for message in messages) > 1:
+                talks.append(messages)
+    return talks
+
+
 def jsquad(path: Path) -> list[list]:
     """Japanese questions with their paragraphs."""
     pairs = []
@@ -115,9 +198,13 @@ def main(arguments: list[Path]) -> None:
     choice = random.Random(17)
     talks = sgd_talks(sgd, choice)
     pairs = []
+    chats = []
     for path in files:
-        pairs += jsquad(path) if path.suffix == ".json" else iapp(path)
-    for name, rows in (("dialogues.jsonl", talks), ("questions.jsonl", pairs)):
+        if path.suffix == ".csv":
+            chats += chat_talks(path, choice)
+        else:
+            pairs += jsquad(path) if path.suffix == ".json" else iapp(path)
+    for name, rows in (("dialogues.jsonl", talks), ("chats.jsonl", chats), ("questions.jsonl", pairs)):
         (out / name).write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf8")
         print(name, len(rows))
 

@@ -50,6 +50,30 @@ def read_talks(path: Path) -> list[list[Message]]:
     return talks
 
 
+def read_facts(path: Path) -> list[tuple[list[Message], list[Message]]]:
+    """The blocks of a file of facts, each told in the two languages of its name."""
+    first, second = path.stem.split("-")[1:]
+    blocks = []
+    for block in re.split(r"\n\s*\n", path.read_text(encoding="utf8")):
+        lines = [line.split(" | ") for line in block.splitlines() if line.strip() and not line.startswith("#")]
+        talks: tuple[list[Message], list[Message]] = ([], [])
+        for text, asked, other_asked, translated, translated_asked, english, english_asked in lines:
+            talks[0].append(Message(first, text, (asked, other_asked), english, english_asked))
+            talks[1].append(Message(second, translated, (translated_asked,), english, english_asked))
+        if lines:
+            blocks.append(talks)
+    return blocks
+
+
+def translated_questions() -> Iterator[tuple[str, str, str]]:
+    """The questions written by hand with their translations: language, question, the same in English."""
+    for path in sorted(DATA.glob("questions-*.txt")):
+        for line in path.read_text(encoding="utf8").splitlines():
+            asked, separator, english = line.partition(" | ")
+            if separator:
+                yield path.stem.removeprefix("questions-"), asked.strip(), english.strip()
+
+
 def read_templates(path: Path) -> tuple[dict[str, list[str]], list[Template]]:
     """The slots and the templates of one language."""
     slots: dict[str, list[str]] = {}
@@ -274,6 +298,13 @@ def written_talks() -> Iterator[tuple[int, list[Message]]]:
     """The talks written by hand, with their number in the file."""
     for path in sorted(DATA.glob("talks-*.txt")):
         yield from enumerate(read_talks(path))
+
+
+def fact_talks() -> Iterator[tuple[int, list[Message]]]:
+    """The facts written by hand, a talk for each block and language, with the number of the block in its file."""
+    for path in sorted(DATA.glob("facts-*.txt")):
+        for number, talks in enumerate(read_facts(path)):
+            yield from ((number, talk) for talk in talks)
 
 
 # --- scenes: everything said between the same two people, so that their names tell nothing

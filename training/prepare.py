@@ -1,8 +1,9 @@
 """Tokenises pairs and talks into arrays for training, and keeps a part back for choosing between models.
 
-    python -m training.prepare MODEL_FOLDER OUT.npz DIALOGUES.jsonl PAIRS.jsonl[.xz]...
+    python -m training.prepare MODEL_FOLDER OUT.npz FOLDER PAIRS.jsonl[.xz]...
 
-MODEL_FOLDER holds `granite.hmsemb` and the `tokenizer.json` that `vocabulary.py` wrote.
+MODEL_FOLDER holds `granite.hmsemb` and the `tokenizer.json` that `vocabulary.py` wrote; FOLDER `dialogues.jsonl`,
+`chats.jsonl`, `sentences.jsonl` and the package of the second teacher, unpacked.
 """
 
 import json
@@ -18,14 +19,37 @@ from pathlib import Path
 
 import numpy as np
 
-from training.grammar import Message, frame_talks, held_back, scenes, template_talks, written_talks
+from training.grammar import (
+    Message,
+    fact_talks,
+    frame_talks,
+    held_back,
+    scenes,
+    template_talks,
+    translated_questions,
+    written_talks,
+)
 from training.pack import read_pack, read_tokenizer
+from training.second_teacher import LANGUAGES as SECOND_LANGUAGES
+from training.second_teacher import second_vectors
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 LONGEST = {"par": 128, "dic": 32, "qd": 400, "dlg": 320, "talk": 256}
 KEPT = {("par", "ddtp"): 0.62, ("par", "mdn"): 0.75, ("par", "lohelp"): 0.7, ("qd", "ddtp"): 0.6, ("qd", "mdn"): 0.8}
 FRAME_TALKS = 3_000
 SCENES = 1_500
+SECOND_PAIRS = {
+    "ntrex": 1.0,
+    "flores": 1.0,
+    "talks": 1.0,
+    "tatoeba": 1.0,
+    "tico": 0.5,
+    "k8s": 0.1,
+    "eth": 0.15,
+    "ddtp": 0.1,
+}
+SHORT = 60  # tokens of a text that the second teacher reads
+NEIGHBOURS = 12
 TEMPLATE_ROUNDS = 7
 _tokenizers: list = []
 
@@ -124,36 +148,71 @@ def add_talk(texts: Texts, talk: list[Message]) -> list[tuple[list[int], list[in
     return rows
 
 
-def all_talks(dialogues: Path) -> Iterator[tuple[str, bool, list[Message]]]:
+def all_talks(folder: Path) -> Iterator[tuple[str, bool, list[Message]]]:
     """Source, whether it is kept back, and the messages of every talk."""
     for number, talk in written_talks():
         yield "written", held_back(number), talk
+    for number, talk in fact_talks():
+        yield "fact", held_back(number), talk
     for number, talk in template_talks(17, TEMPLATE_ROUNDS):
         yield "template", held_back(number), talk
     for number, talk in enumerate(frame_talks(17, FRAME_TALKS)):
         yield "frame", number % 100 == 7, talk
     for number, talk in enumerate(scenes(17, SCENES)):
         yield "scene", number % 100 == 7, talk
-    for number, line in enumerate(read_lines(dialogues)):
-        talk = [Message(lang, text, tuple(asked), en, fen) for lang, text, asked, en, fen in json.loads(line)]
-        yield "dialogue", number % 100 == 7, talk
+    for source, name in (("dialogue", "dialogues.jsonl"), ("chat", "chats.jsonl")):
+        for number, line in enumerate(read_lines(folder / name)):
+            talk = [Message(lang, text, tuple(asked), en, fen) for lang, text, asked, en, fen in json.loads(line)]
+            yield source, number % 100 == 7, talk
 
 
-def main(folder: Path, out: Path, dialogues: Path, pair_files: list[Path]) -> None:
+def second_rows(texts: Texts, pairs: list[tuple], spoken: list[int], sentences: list[int]) -> np.ndarray:
+    """The texts that the second teacher reads: sentences, talks, and short translations."""
+    chosen = {*spoken, *sentences}
+    for _, source, _, _, a, b, _ in (pair for pair in pairs if pair[0] == "par"):
+        if zlib.crc32(b"%d" % a) % 1_000 < 1_000 * SECOND_PAIRS.get(source, 0):
+            chosen |= {a, b}
+    return np.array([row for row in sorted(chosen) if texts.languages[row] in SECOND_LANGUAGES], np.int32)
+
+
+def neighbours(vectors) -> np.ndarray:
+    """The nearest other texts of each, as the second teacher sees them."""
+    import torch
+
+    found = []
+    for at in range(0, len(vectors), 2_048):
+        scores = vectors[at : at + 2_048] @ vectors.T
+        scores[torch.arange(len(scores)), torch.arange(at, at + len(scores))] = -1
+        found.append(scores.topk(NEIGHBOURS, dim=1).indices.int().cpu().numpy())
+    return np.concatenate(found)
+
+
+def main(folder: Path, out: Path, given: Path, pair_files: list[Path]) -> None:
     """Write the arrays."""
     random.seed(17)
     texts = Texts()
     pairs, held_pairs = read_pairs(pair_files, texts)
+    lines = map(json.loads, read_lines(given / "sentences.jsonl"))
+    sentences = [texts.add(text, language, SHORT) for language, text in lines]
+    spoken: list[int] = []
     said, asked, talk_of, source_of, held_of = [], [], [], [], []
-    for number, (source, held, talk) in enumerate(all_talks(dialogues)):
+    for number, (source, held, talk) in enumerate(all_talks(given)):
         for message, (texts_said, texts_asked, _) in zip(talk, add_talk(texts, talk), strict=True):
             said.append((texts_said + texts_said)[:2])
             asked.append(texts_asked)
             talk_of.append(number)
             source_of.append(source)
             held_of.append(held)
+            if not held and source in ("written", "fact", "chat", "dialogue"):
+                spoken += texts_said + texts_asked
             if message.english and not held:
                 pairs.append(("par", "talks", message.language, "en", texts_said[0], texts_said[1], ()))
+            if source == "fact" and not held:  # the first question is the same in both languages
+                pairs.append(("par", "talks", message.language, "en", texts_asked[0], texts_asked[-1], ()))
+    for language, question, english in translated_questions():
+        rows = texts.add(question, language, SHORT), texts.add(english, "en", SHORT)
+        pairs.append(("par", "talks", language, "en", *rows, ()))
+        spoken += rows
     print("messages", Counter(zip(source_of, held_of, strict=True)))
     new = read_tokenizer(folder)
     _, old, _ = read_pack(folder / "granite.hmsemb")
@@ -163,6 +222,11 @@ def main(folder: Path, out: Path, dialogues: Path, pair_files: list[Path]) -> No
         flat, offsets = tokenise_all(pool, 0, all_texts, texts.limits)
         english_texts = [all_texts[row] for row in english]
         old_flat, old_offsets = tokenise_all(pool, 1, english_texts, [texts.limits[row] for row in english])
+
+    second = second_rows(texts, pairs, spoken, sentences)
+    second = second[np.diff(offsets)[second] <= SHORT]
+    vectors = second_vectors(given, [all_texts[row] for row in second])
+    print("second teacher", Counter(texts.languages[row] for row in second))
 
     def columns(rows: list[tuple], name: str) -> dict[str, np.ndarray]:
         made = {
@@ -189,6 +253,9 @@ def main(folder: Path, out: Path, dialogues: Path, pair_files: list[Path]) -> No
         talk_of=np.array(talk_of, np.int32),
         source_of=np.array(source_of, "U10"),
         held_of=np.array(held_of),
+        second=second,
+        second_vectors=vectors.cpu().numpy(),
+        second_near=neighbours(vectors),
         **columns(pairs, "train"),
         **columns(held_pairs, "held"),
     )

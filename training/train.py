@@ -34,15 +34,22 @@ parser.add_argument("--rate-new", type=float, default=8e-4)
 parser.add_argument("--rate-old", type=float, default=6e-5)
 parser.add_argument("--temperature", type=float, default=0.03)
 parser.add_argument("--budget", type=int, default=131_072)
-parser.add_argument("--shares", default="par=.27,long=.30,qd=.15,dic=.05,talk=.21,dlg=.02")
-parser.add_argument("--talks", default="written=.10,template=.22,frame=.08,dialogue=.06,scene=.38,mixed=.16")
+parser.add_argument("--shares", default="par=.23,long=.24,qd=.11,dic=.03,talk=.23,dlg=.01,second=.15")
+parser.add_argument(
+    "--talks", default="written=.16,fact=.28,template=.08,frame=.04,dialogue=.03,scene=.20,chat=.10,mixed=.11"
+)
 parser.add_argument("--anchor", type=float, default=10)
 parser.add_argument("--anchor-talk", type=float, default=3)
+parser.add_argument("--follow", type=float, default=3, help="weight of everyday translations beside the English anchor")
+parser.add_argument("--second", type=float, default=1.0, help="weight of the second teacher's similarities")
+parser.add_argument(
+    "--second-place", type=float, default=4, help="weight of the places that its vectors have in Granite's space"
+)
 parser.add_argument("--workers", type=int, default=12)
 
 # How often each source and language is drawn, against its size.
 SOURCES = {
-    "ntrex": 1.6, "flores": 2.0, "tico": 1.2, "talks": 3.0, "pydocs": 0.7, "eth": 0.9, "mdn": 0.6, "k8s": 0.9,
+    "ntrex": 1.6, "flores": 2.0, "tico": 1.2, "talks": 15.0, "tatoeba": 3.0, "pydocs": 0.7, "eth": 0.9, "mdn": 0.6, "k8s": 0.9,
     "d2l": 1.0, "osg": 1.2, "tldr": 0.4, "lohelp": 0.5, "ddtp": 0.6, "cedict": 0.5, "edict": 0.5, "cldr": 1.0,
     "korsts": 1.0, "jsts": 1.0, "kornli": 0.7, "kochat": 0.5, "jcqa": 0.4, "drcd": 1.6, "jsquad": 1.6, "iapp": 1.2,
 }  # fmt: skip
@@ -52,11 +59,13 @@ LONG_LANGUAGES = {
     "hu": 0.4, "el": 1, "he": 0.5, "th": 1.4, "id": 0.8, "ro": 0.9, "bg": 0.4, "fa": 0.4,
 }  # fmt: skip
 LONG_SOURCES = {
-    "ntrex": 3, "flores": 3, "tico": 2, "talks": 1.5, "eth": 1, "k8s": 1, "mdn": 0.8, "ddtp": 0.8, "pydocs": 0.7,
+    "ntrex": 3, "flores": 3, "tico": 2, "talks": 1.5, "tatoeba": 1.5, "eth": 1, "k8s": 1, "mdn": 0.8, "ddtp": 0.8, "pydocs": 0.7,
     "lohelp": 0.5, "osg": 1, "d2l": 1,
 }  # fmt: skip
-CONTRAST = {"par": 0.3, "dic": 0.1, "qd": 0.6, "dlg": 1.0, "talk": 1.0}
+EVERYDAY = {"talks", "tatoeba"}  # translations that follow where training takes the English text
+CONTRAST = {"par": 0.3, "say": 1.0, "dic": 0.1, "qd": 0.6, "dlg": 1.0, "talk": 1.0}
 LONGEST_PASSAGE = 512
+SECOND_TEMPERATURE = 0.07
 SMALL = {"drcd", "jsquad", "iapp", "kochat", "jcqa", "friendsqa", "qmsum"}  # read at most three times
 
 
@@ -126,6 +135,8 @@ class Batches:
             if not a["held_of"][messages[0]]:
                 self.talks.setdefault(str(a["source_of"][messages[0]]), []).append(messages)
         self.talk_shares = shares(options.talks)
+        languages = a["language"][a["second"]]
+        self.second = [np.flatnonzero(languages == language) for language in np.unique(languages)]
 
     def pick(self, weighted: list[tuple[np.ndarray, float]]) -> int:
         weights = np.array([weight for _, weight in weighted])
@@ -133,11 +144,13 @@ class Batches:
 
     def next(self) -> tuple:
         full = {kind for kind, groups in self.groups.items() if any(weight for _, weight in groups)}
-        kinds = [kind for kind in self.kinds if kind in ("long", "talk") or kind in full]
+        kinds = [kind for kind in self.kinds if kind in ("long", "talk", "second") or kind in full]
         weights = np.array([self.kinds[kind] for kind in kinds])
         kind = kinds[self.choice.choice(len(kinds), p=weights / weights.sum())]
         if kind == "long":
             return self.long_batch()
+        if kind == "second":
+            return self.second_batch()
         return self.talk_batch() if kind == "talk" else self.pair_batch(kind)
 
     def pair_batch(self, kind: str) -> tuple:
@@ -158,7 +171,8 @@ class Batches:
         self.positions[key] = (rows, at + len(chosen), times)
         edges = a["train_neg_at"]
         wrong = np.concatenate([a["train_neg"][edges[row] : edges[row + 1]] for row in chosen])
-        return self.pack(kind, a["train_a"][chosen], a["train_b"][chosen], wrong)
+        everyday = a["train_source"][chosen[0]] in EVERYDAY
+        return self.pack("say" if everyday else kind, a["train_a"][chosen], a["train_b"][chosen], wrong)
 
     def talk_batch(self) -> tuple:
         """Whole talks: every message is a wrong answer to the questions about the others."""
@@ -196,6 +210,16 @@ class Batches:
             texts = [self.data.text(row) for row in rows]
         lengths = np.array([len(text) for text in texts])
         return kind, np.concatenate(texts), lengths, (len(left), left, right, self.data.teacher_row[rows])
+
+    def second_batch(self, seeds: int = 320) -> tuple:
+        """Texts of all languages and those that the second teacher finds near them."""
+        a = self.data.arrays
+        language = self.choice.choice(len(self.second), size=seeds)
+        drawn = [self.second[number][self.choice.integers(len(self.second[number]))] for number in language]
+        places = np.unique(np.concatenate([drawn, a["second_near"][drawn].ravel()]))
+        rows = a["second"][places]
+        texts = [self.data.text(row) for row in rows]
+        return "second", np.concatenate(texts), self.data.lengths[rows], (places,)
 
     def long_batch(self, count: int = 250) -> tuple:
         """Passages made of several parallel texts of one language and source, and a text from each as its question."""
@@ -235,10 +259,24 @@ def contrast(left, right, temperature, same=None, wrong=None):
     return 0.5 * (functional.cross_entropy(wide, target) + functional.cross_entropy(scores.T, target))
 
 
-def losses(batch, student, teacher, known, options):
+def likeness(vectors, near, temperature):
+    """How far the similarities of the texts are from those that the second teacher sees, read as chances."""
+    own = torch.eye(len(vectors), dtype=torch.bool, device=DEVICE)
+    seen = (vectors @ vectors.T / temperature).masked_fill(own, -1e4).log_softmax(1)
+    taught = (near @ near.T / SECOND_TEMPERATURE).masked_fill(own, -1e4).softmax(1)
+    return functional.kl_div(seen, taught, reduction="batchmean")
+
+
+def losses(batch, student, teacher, known, second, options):
     """The contrastive loss, the anchor, and their weighted sum."""
     kind, flat, lengths, rest = batch
     vectors = student(flat, lengths)
+    if kind == "second":
+        chosen = torch.from_numpy(rest[0]).to(DEVICE)
+        near, place = second[0][chosen].float(), second[1][chosen].float()
+        contrasted = likeness(vectors, near, options.temperature)
+        anchor = (1 - (vectors * place).sum(1)).mean()
+        return contrasted, anchor, options.second * contrasted + options.second_place * anchor
     if kind == "long":
         count, old_flat, old_lengths = rest
         with torch.no_grad():
@@ -263,6 +301,10 @@ def losses(batch, student, teacher, known, options):
         target, there = taught[count:], has[count:]
         anchor = ((2 - (left * target).sum(1) - (right * target).sum(1)) * there).mean()
         weight = options.anchor
+    elif kind == "say":  # the translation learns where the English text is now, not where it began
+        follow = (1 - (left * right.detach()).sum(1)).mean()
+        anchor = ((1 - (right * taught[count:]).sum(1)) * has[count:]).mean() + options.follow * follow
+        weight = options.anchor_talk
     else:
         anchor = ((1 - (vectors[: 2 * count] * taught).sum(1)) * has).sum() / count
         weight = options.anchor if kind == "qd" else options.anchor_talk
@@ -294,6 +336,44 @@ def feed(data: Data, options: argparse.Namespace) -> tuple[Queue, list]:
     return ready, workers
 
 
+def second_places(data: Data, known: torch.Tensor, steps: int = 2_500) -> tuple[torch.Tensor, torch.Tensor]:
+    """The second teacher's vectors, and where they lie in Granite's space.
+
+    A small network learns that from English texts, whose Granite vectors are known; other languages follow.
+    """
+    a = data.arrays
+    vectors = torch.from_numpy(a["second_vectors"]).to(DEVICE)
+    taught = torch.from_numpy(data.teacher_row[a["second"]]).to(DEVICE)
+    english = (taught >= 0).nonzero()[:, 0]
+    generator = torch.Generator(device=DEVICE).manual_seed(17)
+    english = english[torch.randperm(len(english), generator=generator, device=DEVICE)]
+    kept, english = english[:4_000], english[4_000:]
+    wide = 3_072
+    network = torch.nn.Sequential(
+        torch.nn.Linear(vectors.shape[1], wide), torch.nn.GELU(), torch.nn.Linear(wide, known.shape[1])
+    ).to(DEVICE)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.05)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    for _ in range(steps):
+        drawn = english[torch.randint(len(english), (4_096,), generator=generator, device=DEVICE)]
+        with torch.autocast(DEVICE, torch.bfloat16):
+            made = network(vectors[drawn].float())
+        loss = (1 - functional.cosine_similarity(made.float(), known[taught[drawn]].float())).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        schedule.step()
+    with torch.no_grad():
+        places = torch.cat(
+            [functional.normalize(network(part.float()), dim=-1).half() for part in vectors.split(65_536)]
+        )
+    cosine = (places[kept].float() * known[taught[kept]].float()).sum(1).mean()
+    print("place in Granite's space, cosine on texts kept back:", round(float(cosine), 4))
+    has = taught >= 0
+    places[has] = known[taught[has]]  # English texts have their own
+    return vectors, places
+
+
 def train(options: argparse.Namespace) -> Encoder:
     """Train for the given time, and return the encoder."""
     torch.manual_seed(options.seed)
@@ -306,11 +386,12 @@ def train(options: argparse.Namespace) -> Encoder:
     teacher = Packed(Encoder(tensors).to(DEVICE).eval())
     encoder = Encoder(tensors, new).to(DEVICE)
     if options.start:
-        loaded = np.load(options.start)
-        encoder.load_state_dict({name: torch.tensor(loaded[name].astype(np.float32)) for name in loaded.files})
+        encoder.load_state_dict(load(options.start, len(encoder.word)))
     a = data.arrays
     known = embed(teacher, a["old_flat"], a["old_offsets"], np.arange(len(a["english"]))).half()
     print("teacher", tuple(known.shape), round(time.time() - began), "s", flush=True)
+    second = second_places(data, known)
+    print("second teacher", tuple(second[0].shape), round(time.time() - began), "s", flush=True)
     student = Packed(encoder)
     tables = {"word", "new"}
     body = [values for name, values in encoder.named_parameters() if name not in tables]
@@ -338,7 +419,7 @@ def train(options: argparse.Namespace) -> Encoder:
         for group, rate in zip(optimizer.param_groups, rates, strict=True):
             group["lr"] = rate * factor
         batch = ready.get()
-        contrasted, anchor, loss = losses(batch, student, teacher, known, options)
+        contrasted, anchor, loss = losses(batch, student, teacher, known, second, options)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(encoder.parameters(), 1.0)
         optimizer.step()
@@ -393,6 +474,20 @@ def held_back(encoder: Encoder, data: Data) -> None:
 def save(encoder: Encoder, path: Path) -> None:
     """The weights as float16, to go on training from."""
     np.savez(path, **{name: values.cpu().numpy().astype(np.float16) for name, values in encoder.state_dict().items()})
+
+
+def load(path: Path, words: int) -> dict[str, torch.Tensor]:
+    """The weights that `save` or `save_compact` wrote; the table of the latter has the first pieces' rows first."""
+    with np.load(path) as stored:
+        values = {name.replace(".", "_"): stored[name].astype(np.float32) for name in stored.files}
+    if "word_codes" in values:
+        table = values.pop("word_codes") * values.pop("word_scales")
+        values = {"word": table[:words], "new": table[words:], "position": values.pop("position")} | {
+            f"body.{name}": value for name, value in values.items()
+        }
+    else:
+        values = {name.replace("body_", "body."): value for name, value in values.items()}
+    return {name: torch.tensor(value) for name, value in values.items()}
 
 
 def save_compact(encoder: Encoder, path: Path, folder: Path) -> None:

