@@ -39,15 +39,8 @@ KEPT = {("par", "ddtp"): 0.62, ("par", "mdn"): 0.75, ("par", "lohelp"): 0.7, ("q
 FRAME_TALKS = 3_000
 SCENES = 1_500
 SECOND_PAIRS = {
-    "ntrex": 1.0,
-    "flores": 1.0,
-    "talks": 1.0,
-    "tatoeba": 1.0,
-    "tico": 0.5,
-    "k8s": 0.1,
-    "eth": 0.15,
-    "ddtp": 0.1,
-}
+    "ntrex": 1.0, "flores": 1.0, "talks": 1.0, "tatoeba": 1.0, "tico": 0.5, "k8s": 0.1, "eth": 0.15, "ddtp": 0.1,
+}  # fmt: skip
 SHORT = 60  # tokens of a text that the second teacher reads
 NEIGHBOURS = 12
 TEMPLATE_ROUNDS = 7

@@ -49,7 +49,8 @@ parser.add_argument("--workers", type=int, default=12)
 
 # How often each source and language is drawn, against its size.
 SOURCES = {
-    "ntrex": 1.6, "flores": 2.0, "tico": 1.2, "talks": 15.0, "tatoeba": 3.0, "pydocs": 0.7, "eth": 0.9, "mdn": 0.6, "k8s": 0.9,
+    "ntrex": 1.6, "flores": 2.0, "tico": 1.2, "talks": 15.0, "tatoeba": 3.0, "pydocs": 0.7, "eth": 0.9, "mdn": 0.6,
+    "k8s": 0.9,
     "d2l": 1.0, "osg": 1.2, "tldr": 0.4, "lohelp": 0.5, "ddtp": 0.6, "cedict": 0.5, "edict": 0.5, "cldr": 1.0,
     "korsts": 1.0, "jsts": 1.0, "kornli": 0.7, "kochat": 0.5, "jcqa": 0.4, "drcd": 1.6, "jsquad": 1.6, "iapp": 1.2,
 }  # fmt: skip
@@ -59,7 +60,8 @@ LONG_LANGUAGES = {
     "hu": 0.4, "el": 1, "he": 0.5, "th": 1.4, "id": 0.8, "ro": 0.9, "bg": 0.4, "fa": 0.4,
 }  # fmt: skip
 LONG_SOURCES = {
-    "ntrex": 3, "flores": 3, "tico": 2, "talks": 1.5, "tatoeba": 1.5, "eth": 1, "k8s": 1, "mdn": 0.8, "ddtp": 0.8, "pydocs": 0.7,
+    "ntrex": 3, "flores": 3, "tico": 2, "talks": 1.5, "tatoeba": 1.5, "eth": 1, "k8s": 1, "mdn": 0.8, "ddtp": 0.8,
+    "pydocs": 0.7,
     "lohelp": 0.5, "osg": 1, "d2l": 1,
 }  # fmt: skip
 EVERYDAY = {"talks", "tatoeba"}  # translations that follow where training takes the English text

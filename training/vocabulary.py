@@ -80,6 +80,31 @@ def candidates(known: dict[str, int], texts: list[tuple[str, str, int]]) -> dict
     return found
 
 
+def count_inside(words: Counter[str], found: set[str]) -> Counter[str]:
+    """How often each part stands anywhere in the words."""
+    inside: Counter[str] = Counter()
+    for word, n in words.items():
+        for length in STEM_LETTERS:
+            for at in range(len(word) - length + 1):
+                if (part := word[at : at + length]) in found:
+                    inside[part] += n
+    return inside
+
+
+def count_used(words: Counter[str], found: set[str]) -> Counter[str]:
+    """How often each part is used if the words are cut from the left into the longest parts."""
+    used: Counter[str] = Counter()
+    for word, n in words.items():
+        at = 0
+        while at < len(word):
+            lengths = (length for length in reversed(STEM_LETTERS) if word[at : at + length] in found)
+            length = next(lengths, 0)
+            if length:
+                used[word[at : at + length]] += n
+            at += length or 1
+    return used
+
+
 def stems(
     known: dict[str, int], foreign: Counter[str], english: Counter[str], wholes: set[str]
 ) -> list[tuple[str, int]]:
@@ -92,43 +117,36 @@ def stems(
     found = {part for part, n in parts.items() if n >= 40}
     found |= {bare for piece in known if len(bare := piece.removeprefix("▁")) in STEM_LETTERS}
     found = {part for part in found if WORD_LETTERS.fullmatch(part)}
-    inside: Counter[str] = Counter()
-    for word, n in english.items():
-        for length in STEM_LETTERS:
-            for at in range(len(word) - length + 1):
-                if (part := word[at : at + length]) in found:
-                    inside[part] += n
-    rest = {word: n for word, n in foreign.items() if word not in wholes and len(word) > STEM_LETTERS[0]}
+    inside = count_inside(english, found)
+    rest = Counter({word: n for word, n in foreign.items() if word not in wholes and len(word) > STEM_LETTERS[0]})
     share = sum(english.values()) / sum(foreign.values()) / RARE_IN_ENGLISH
-    used: Counter[str] = Counter()
     for most in (3 * FOREIGN_STEMS, 2 * FOREIGN_STEMS, FOREIGN_STEMS, FOREIGN_STEMS):
-        used.clear()
-        for word, n in rest.items():
-            at = 0
-            while at < len(word):
-                for length in reversed(STEM_LETTERS):
-                    part = word[at : at + length]
-                    if len(part) == length and part in found:
-                        used[part] += n
-                        at += length
-                        break
-                else:
-                    at += 1
+        used = count_used(rest, found)
         kept = [(n, part) for part, n in used.items() if inside[part] < n * share]
         kept.sort(key=lambda row: (-row[0] * (len(row[1]) - 2), row[1]))
         found = {part for _, part in kept[:most]}
     return [(part, used[part]) for part in sorted(found)]
 
 
+def count_words(texts: list[tuple[str, str, int]]) -> tuple[Counter[str], Counter[str]]:
+    """How often each word is used in English, and in other languages with Latin letters."""
+    english: Counter[str] = Counter()
+    foreign: Counter[str] = Counter()
+    for language, text, weight in texts:
+        if language not in NOT_LATIN:
+            into = english if language == "en" else foreign
+            for word in WORD_LETTERS.findall(text):
+                into[word] += weight
+    return english, foreign
+
+
 def choose(known: dict[str, int], base: dict[str, int], texts: list[tuple[str, str, int]]) -> list[tuple[str, bool]]:
     """The new pieces, and whether each is a whole word only."""
     found = candidates(known, texts)
     counts: dict[str, Counter[str]] = {script: Counter() for script in SCRIPTS}
-    english: Counter[str] = Counter()
-    foreign: Counter[str] = Counter()
     any_script = re.compile("|".join(f"(?P<{script}>[{letters}]+)" for script, letters in SCRIPTS.items()))
     longest = {script: max(map(len, pieces)) for script, pieces in found.items()}
-    for language, text, weight in texts:
+    for _, text, weight in texts:
         for match in any_script.finditer(text):
             script = str(match.lastgroup)
             run, at = match.group(), 0
@@ -138,14 +156,7 @@ def choose(known: dict[str, int], base: dict[str, int], texts: list[tuple[str, s
                         counts[script][run[at : at + length]] += weight
                         at += length
                         break
-        if language == "en":
-            into = english
-        elif language in NOT_LATIN:
-            continue
-        else:
-            into = foreign
-        for word in WORD_LETTERS.findall(text):
-            into[word] += weight
+    english, foreign = count_words(texts)
     new: dict[str, bool] = {}
     for script, pieces in counts.items():
         chosen = [piece for piece, _ in pieces.most_common(BUDGET[script])]

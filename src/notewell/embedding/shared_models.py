@@ -10,8 +10,10 @@ import functools
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
+
+from notewell.protocols import MeasuredLanguages
 
 if TYPE_CHECKING:
     from notewell.protocols import Embedder, Matrix, Vector
@@ -53,6 +55,11 @@ class SharedEmbedder:
     def cosine_range(self) -> tuple[float, float]:
         copy = self._in_use()
         return copy.embedder.cosine_range
+
+    @property
+    def language_weights(self) -> Mapping[str, float]:
+        own = self._own  # says it without the model
+        return own.language_weights if isinstance(own, MeasuredLanguages) else {}
 
     def knows(self, text: str) -> bool:
         copy = self._in_use()
