@@ -1,9 +1,10 @@
 """Gives every candidate one score between 0 and 1.
 
-    score   = text_weight * text + (1 - text_weight) * vector
+    score   = text_weight * text + (1 - text_weight) * vector, at least vector_alone * vector
     text    = s / (s + half_match)      s: the share of the question's weight that the text matches by BM25
     vector  = 0 for unrelated texts, `answer_level` for a question and its answer, 1 for the same text
 
+A text that answers in other words, or in another language, shares no word with the question: then the vector decides.
 Both parts have fixed scales, so a score means the same in every question; each embedder names the cosines of unrelated
 texts and of answers. The score of a chunk without a vector is its text part, that of a semantic search the vector part.
 `weighted` and `rrf` are what other systems use.
@@ -15,12 +16,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from notewell.text.languages import language_of
 from notewell.text.lexicon import fold
 from notewell.types import Candidate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from notewell.search.tuning import Tuning
     from notewell.types import ChunkPlace, SearchMode
@@ -50,6 +50,7 @@ class Scale:
     fusion: Fusion = "balanced"
     weights: Weights = OPENCLAW_WEIGHTS
     language_weight: float = 1.0  # how far vectors count in the language of the question
+    is_measured: bool = False  # whether the model was measured by language: only then may a vector decide alone
 
     @property
     def text_weight(self) -> float:
@@ -58,6 +59,12 @@ class Scale:
         for_text = tuned * asked.text / usual.text
         for_vector = (1 - tuned) * asked.vector / usual.vector * self.language_weight
         return for_text / (for_text + for_vector)
+
+    @property
+    def vector_alone(self) -> float:
+        """What the vector part is worth where the text part says less; nothing if the vector is given no weight."""
+        asked = min(1.0, self.weights.vector / OPENCLAW_WEIGHTS.vector)
+        return self.tuning.vector_alone * self.language_weight * asked * self.is_measured
 
     @property
     def full_match(self) -> float:
@@ -86,7 +93,7 @@ def _mixed(candidates: Sequence[Candidate], scale: Scale) -> list[Scored]:
     tuning, by_text = scale.tuning, scale.text_weight
     full = scale.full_weight or math.inf
     floor, answer = scale.cosine_range
-    level = tuning.answer_level
+    level, alone = tuning.answer_level, scale.vector_alone
     scored = []
     for candidate in candidates:
         cosine = candidate.cosine
@@ -106,25 +113,9 @@ def _mixed(candidates: Sequence[Candidate], scale: Scale) -> list[Scored]:
         elif scale.fusion == "weighted":
             scored.append(_weighted(candidate, scale.weights))
         else:
-            scored.append(Scored(candidate, (by_text * text + (1 - by_text) * vector) * uncut, vector, text))
+            score = max(by_text * text + (1 - by_text) * vector, alone * vector)
+            scored.append(Scored(candidate, score * uncut, vector, text))
     return scored
-
-
-def raised_across_languages(
-    scored: Sequence[Scored], texts: Sequence[str], language: str, scale: Scale, known: Collection[str]
-) -> list[Scored]:
-    """Let the vector decide where a text is in another known language than the question: words cannot match there."""
-    by_text = scale.tuning.foreign_text_weight
-    raised = []
-    for each, text in zip(scored, texts, strict=True):
-        vector = each.vector_part or 0.0
-        if vector > each.text_part and (other := language_of(text)) != language and other in known:
-            uncut = 1.0 if each.candidate.parts == 1 else 1 - scale.tuning.piece_loss
-            score = (by_text * each.text_part + (1 - by_text) * vector) * uncut
-            raised.append(each._replace(score=max(each.score, score)))
-        else:
-            raised.append(each)
-    return sorted(raised, key=lambda s: (-s.score, s.candidate.chunk_id))
 
 
 def _weighted(candidate: Candidate, weights: Weights) -> Scored:

@@ -12,7 +12,6 @@ from notewell.search.scoring import (
     Scale,
     Scored,
     function_word_scores,
-    raised_across_languages,
     score_all,
     with_neighbours,
 )
@@ -133,6 +132,7 @@ class _Question:
             request.fusion,
             request.weights,
             self.language_weights.get(self.language, 1.0),
+            bool(self.language_weights),
         )
 
     def _ranked(self, found: _Candidates, keywords: KeywordQuery, scale: Scale) -> list[Ranked]:
@@ -143,12 +143,6 @@ class _Question:
             if keywords.function_words and self.tuning.function_words:
                 chunks = self.snapshot.chunks([each.candidate.chunk_id for each in scored[:pool]])
                 scored = self._by_function_words(scored[:pool], keywords, scale, chunks) + scored[pool:]
-            if language := self.language:
-                ids = [each.candidate.chunk_id for each in scored[:pool]]
-                chunks = chunks or self.snapshot.chunks(ids)
-                texts = [chunks[chunk_id].text for chunk_id in ids]
-                known = {name for name, weight in self.language_weights.items() if weight}
-                scored = raised_across_languages(scored[:pool], texts, language, scale, known) + scored[pool:]
             scored = with_neighbours(scored, found.places, self.tuning.neighbour_turns)
         least = self.request.min_score
         return [Ranked(each, each.score, chunks.get(each.candidate.chunk_id)) for each in scored if each.score >= least]
