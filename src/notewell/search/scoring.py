@@ -1,6 +1,6 @@
 """Gives every candidate one score between 0 and 1.
 
-    score   = text_weight * text + (1 - text_weight) * vector, at least vector_alone * vector
+    score   = text_weight * text + (1 - text_weight) * vector, at least vector_alone * sqrt(vector)
     text    = s / (s + half_match)      s: the share of the question's weight that the text matches by BM25
     vector  = 0 for unrelated texts, `answer_level` for a question and its answer, 1 for the same text
 
@@ -62,7 +62,7 @@ class Scale:
 
     @property
     def vector_alone(self) -> float:
-        """What the vector part is worth where the text part says less; nothing if the vector is given no weight."""
+        """What the vector is worth where the text part says less; nothing if the vector is given no weight."""
         asked = min(1.0, self.weights.vector / OPENCLAW_WEIGHTS.vector)
         return self.tuning.vector_alone * self.language_weight * asked * self.is_measured
 
@@ -113,7 +113,7 @@ def _mixed(candidates: Sequence[Candidate], scale: Scale) -> list[Scored]:
         elif scale.fusion == "weighted":
             scored.append(_weighted(candidate, scale.weights))
         else:
-            score = max(by_text * text + (1 - by_text) * vector, alone * vector)
+            score = max(by_text * text + (1 - by_text) * vector, alone * math.sqrt(vector))
             scored.append(Scored(candidate, score * uncut, vector, text))
     return scored
 
