@@ -64,7 +64,7 @@ class Scale:
     def vector_alone(self) -> float:
         """What the vector is worth where the text part says less; nothing if the vector is given no weight."""
         asked = min(1.0, self.weights.vector / OPENCLAW_WEIGHTS.vector)
-        return self.tuning.vector_alone * self.language_weight * asked * self.is_measured
+        return self.tuning.vector_alone * asked * self.is_measured
 
     @property
     def full_match(self) -> float:
