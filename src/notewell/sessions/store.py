@@ -40,6 +40,7 @@ from notewell.sessions.model import (
 from notewell.sessions.registry import Registry
 from notewell.sessions.session_file import SessionFile, as_stored, salvage, text_of
 from notewell.sessions.session_folder import JOURNALS, SessionFolder, new_id
+from notewell.settings.arguments import checked_calls
 from notewell.sources.note_paths import parts_of
 from notewell.sources.transcripts import REGISTRY, TOP
 from notewell.sources.transcripts.json5 import Json5Error, decode_json5, parse_object, require_json5
@@ -79,6 +80,7 @@ class LostPart:
 Keep = Callable[[LostPart], None]
 
 
+@checked_calls(SessionInputError)
 class ConversationStore:
     """One agent's conversations, in a folder. Safe to use from several threads and processes at once."""
 
