@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 import time
+import weakref
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -375,10 +376,13 @@ def _mark_of(database: Path) -> Path:
 
 
 class InUse:
-    """Keeps other processes from deleting a database until `release`; raises FileNotFoundError if one is doing so."""
+    """Keeps other processes from deleting a database; raises FileNotFoundError if one is doing so.
+
+    It ends with `release`, or when nobody keeps this object: a memory may be dropped without being closed.
+    """
 
     def __init__(self, database: Path) -> None:
-        self._handle: int | None = None
+        self._end: Callable[[], object] | None = None
         if sys.platform == "win32":
             return
         handle = _open_mark(_mark_of(database))
@@ -392,13 +396,12 @@ class InUse:
         except OSError:  # a file system without locks
             os.close(handle)
         else:
-            self._handle = handle
+            self._end = weakref.finalize(self, os.close, handle)
 
     def release(self) -> None:
         """Let the database be deleted; may be called twice."""
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+        if self._end is not None:
+            self._end()
 
 
 @contextmanager
