@@ -3,12 +3,12 @@
     python -m benchmarks.adversarial [--only NAME] [--budget SECONDS] [--show EXPONENT]
 
 Each string is made at n, 2n and 4n characters. The exponent is the slope of the processor time between them: 1 is
-linear, 2 quadratic. n is chosen for each function so that all of it takes the budget of processor time, 8 minutes.
+linear, 2 quadratic. n is chosen for each function so that all of it takes 10 minutes of processor time.
 
-First a string is measured at n and 4n. Where the exponent is above 1.1, it is measured at all three, each several
-times, and the least time counts: what else runs on the machine decides nothing. Where it is still above 1.2, all is
-measured again at four times the size, and that counts: what only leaves the processor's cache on the way is linear
-there, and what is quadratic is more clearly so. It fails when one is above 1.2.
+First a string is measured at n and 4n. Where the exponent is above 1.15, it is measured at all three, each several
+times, and the least time counts: what else runs on the machine decides nothing. Where it is still above 1.2, n is
+doubled until it is not, or until 4n characters take half a second: what only leaves the processor's cache on the way is
+linear then, and what is quadratic is still above. It fails when one is above 1.2.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 MOST_EXPONENT = 1.2
-SUSPICIOUS = 1.1  # by a first look, in which another process may have been in the way
-BUDGET_S = 480.0
+SUSPICIOUS = 1.15  # by a first look, in which another process may have been in the way
+BUDGET_S = 330.0  # for a first look at each string; what is measured again takes as much
 SIZES = (4_000, 50_000)  # n: fewer characters show no growth, and more are not needed where time is left
 SAMPLED_EVERY = 12  # strings by which the speed of a function is estimated
-TRIES = 5
-LONGEST_S = 1.0  # above it, no larger size is tried
+TRIES = 3
+LONGEST_S = 0.5  # above it, no larger size is tried
 FASTEST_S = 0.0015  # below it the clock and the garbage collector decide, not the function
 # Memory is kept once it was there: fetching it from the system again costs more for long texts than for short ones.
 ALLOCATOR = {
@@ -67,11 +68,13 @@ REPEATED = (  # each one many times in a row
     ", from ", "._", "id=", "&#", "&#9", "&#9;", "&a", "\\<!-- notewell -->\n", "#L1", "#L1-L2", "@", "a/", "../",
     "%2e", "a.b.", ".1.jsonl", "-0001", "sessions/", "\u3000", "会 ", "a\u0301 ", "\r", "\x1b[", "[\n", "},\n",
     "  messages: [\n", "  ], // end of messages\n", "a,", "'a", '"a" ', "\"\\", "&lt;", "<recalled-memory a",
+    "(untrusted", "a (untrusted a):\n```json\n", "<system-reminder>", "<system-reminder a", "reply ",
 )  # fmt: skip
 AROUND = (
     ("", ""), ("", "!"), ("a ", " b"), ("---\n", "\n---\n"), ("```\n", "\n"), ("<recalled-memory ", ""),
     ('{"a": "', '"}'),
-    ("a\n<!-- notewell ", " -->\n"), ('a\n<!-- notewell author="', '" -->\n'), ("a\n_Noted 2026-11-18 by ", "\n"),
+    ("# a", "!\n"), ("a\n<!-- notewell ", " -->\n"), ('a\n<!-- notewell author="', '" -->\n'),
+    ("a\n_Noted 2026-11-18 by ", "\n"),
 )  # fmt: skip
 
 
@@ -125,6 +128,7 @@ def functions() -> dict[str, Callable[[str], Any]]:
 
 
 def _of_texts() -> dict[str, Callable[[str], Any]]:
+    from notewell.embedding.http_calls import without_secrets
     from notewell.embedding.input_text import is_mostly_latin, valid_unicode
     from notewell.embedding.providers.requests import estimate_tokens, split_text
     from notewell.text.fences import fence, fence_within, strip_fenced
@@ -152,6 +156,7 @@ def _of_texts() -> dict[str, Callable[[str], Any]]:
         "language_of": language_of.__wrapped__,
         "Phrase.lines_in": Phrase("a").lines_in,
         "Phrase.lines_in, two words": Phrase("a a", whole_words=False).lines_in,
+        "without_secrets": lambda text: without_secrets(text, ("a-key-that-is-not-there",)),
         "split_text": lambda text: split_text(text, len(text) // 1000),
         "estimate_tokens": estimate_tokens,
         "is_mostly_latin": is_mostly_latin,
@@ -164,6 +169,7 @@ def _of_notes() -> dict[str, Callable[[str], Any]]:
 
     from notewell.chunking import chunk_document
     from notewell.chunking.dialogue import chunk_message
+    from notewell.chunking.outline import plain_heading
     from notewell.memory.note_lines import cut_lines, marked_as_replaced, put_lines_back, written_in
     from notewell.memory.note_writing import entry_text
     from notewell.memory.statements import gives_other_value, similar_statements
@@ -187,6 +193,7 @@ def _of_notes() -> dict[str, Callable[[str], Any]]:
     return {
         "chunk_document markdown": chunks("markdown"),
         "chunk_document lines": chunks("lines"),
+        "plain_heading": plain_heading,
         "chunk_message": lambda text: chunk_message(SpokenLine(1, text.replace("\n", " "), 1)),
         "split_front_matter": split_front_matter,
         "is_private": lambda text: is_private("memory/a.md", text),
@@ -247,10 +254,11 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
     from notewell.sessions.archives import owner_of_archive
     from notewell.sessions.json5_editor import arrange, with_element, without_elements
     from notewell.sessions.model import SessionEntry
-    from notewell.sessions.session_file import MESSAGES, text_of
+    from notewell.sessions.session_file import MESSAGES, salvage, text_of
+    from notewell.sessions.session_folder import SessionFolder
     from notewell.sources.transcripts.formats import parse_record, record_in
     from notewell.sources.transcripts.json5 import container_at, parse_json5
-    from notewell.sources.transcripts.messages import message_from_json
+    from notewell.sources.transcripts.messages import Message, message_from_json, spoken
     from notewell.sources.transcripts.session_files import read_messages
     from notewell.sources.transcripts.session_ids import id_of_group, names_of, session_at
 
@@ -266,6 +274,7 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
         return [parse_record({"type": "message", "message": said}), parse_record({"type": "user", "message": said})]
 
     entry = SessionEntry("a", "direct")
+    file = SessionFolder(Path("sessions"), 1.0, None, None).new("a", "direct")
     return {
         "parse_json5": parse_json5,
         "parse_json5 in a list": lambda text: parse_json5(f"[{text}]"),
@@ -276,10 +285,13 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
         "read_messages in a session": lambda text: read_messages(encoded(session(text))),
         "record_in": lambda text: record_in(encoded(text)),
         "parse_record": records,
+        "spoken": lambda text: spoken(Message("user", text, 0)),
         "message, as a session": lambda text: text_of(entry, [message_from_json({"role": "user", "content": text})]),
         "arrange": lambda text: arrange(MESSAGES, session(text)),
         "with_element": lambda text: with_element(MESSAGES, session(text), 0, {"a": 1}),
         "without_elements": lambda text: without_elements(MESSAGES, session(text), 0, 1),
+        "salvage": lambda text: salvage(file, encoded(f"{{\n{text}"), {}),
+        "salvage, a field": lambda text: salvage(file, encoded(f"{{\n  title: {text}"), {}),
         "owner_of_archive": owner_of_archive,
         "session_at": session_at,
         "id_of_group": id_of_group,
@@ -334,42 +346,40 @@ def seconds(function: Callable[[str], Any], text: str, tries: int) -> float:
     return max(least, 1e-6)
 
 
-def slope(texts: Sequence[str], times: Sequence[float]) -> float:
+def slope(times: Mapping[int, float]) -> float:
     """Return the exponent with which times grow with the length of texts: least squares over their logarithms."""
-    across = [math.log(len(text)) for text in texts[: len(times)]]
-    up = [math.log(each) for each in times]
-    middle, height = sum(across) / len(across), sum(up) / len(up)
-    spread = sum((x - middle) ** 2 for x in across)
-    return sum((x - middle) * (y - height) for x, y in zip(across, up, strict=True)) / spread
-
-
-def precise_slope(function: Callable[[str], Any], texts: Sequence[str]) -> float:
-    """Return the exponent by the least of several times at each size, as far as the sizes take no more than seconds."""
-    times: list[float] = []
-    for text in texts:
-        times.append(seconds(function, text, TRIES))
-        if times[-1] > LONGEST_S and len(times) > 1:
-            break
-    return slope(texts, times)
+    points = [(math.log(length), math.log(each)) for length, each in times.items()]
+    middle, height = (sum(each) / len(points) for each in zip(*points, strict=True))
+    return sum((x - middle) * (y - height) for x, y in points) / sum((x - middle) ** 2 for x, _ in points)
 
 
 class Measured:
     """What one function does with one string."""
 
-    def __init__(self, function: Callable[[str], Any], at: Maker, n: int) -> None:
-        small, large = at(n), at(4 * n)
+    def __init__(self, function: Callable[[str], Any], make: Maker, n: int) -> None:
+        self._function, self._make = function, make
+        self._least: dict[int, float] = {}  # seconds, by size
+        first = seconds(function, make(n), 3)
+        self.longest_s = first if first > LONGEST_S else seconds(function, make(4 * n), 1)
         self.exponent = 0.0
-        first = seconds(function, small, 3)
-        self.longest_s = first if first > LONGEST_S else seconds(function, large, 1)
         if self.longest_s < FASTEST_S:
             return
-        if first <= LONGEST_S:
-            self.exponent = slope([small, large], [first, self.longest_s])
-        if self.exponent > SUSPICIOUS or first > LONGEST_S:
-            sizes = (n // 4, n // 2, n) if first > LONGEST_S else (n, 2 * n, 4 * n)
-            self.exponent = precise_slope(function, list(map(at, sizes)))
-            if self.exponent > MOST_EXPONENT and self.longest_s < LONGEST_S / 4:
-                self.exponent = precise_slope(function, list(map(at, (4 * n, 8 * n, 16 * n))))
+        if first > LONGEST_S:  # where 4n characters should take some hundredth of a second
+            self.exponent = self._precise(n // 4)
+            return
+        self.exponent = slope({len(make(n)): first, len(make(4 * n)): self.longest_s})
+        if self.exponent > SUSPICIOUS:
+            self.exponent = self._precise(n)
+        while self.exponent > MOST_EXPONENT and self._least[4 * n] < LONGEST_S:
+            n *= 2
+            self.exponent = self._precise(n)
+
+    def _precise(self, n: int) -> float:
+        """Return the exponent by the least of several times at n, 2n and 4n."""
+        for size in (n, 2 * n, 4 * n):
+            if size not in self._least:
+                self._least[size] = seconds(self._function, self._make(size), TRIES)
+        return slope({len(self._make(size)): self._least[size] for size in (n, 2 * n, 4 * n)})
 
 
 def size_for(function: Callable[[str], Any], budget_s: float, count: int) -> int:
