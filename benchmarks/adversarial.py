@@ -252,7 +252,17 @@ def _of_questions() -> dict[str, Callable[[str], Any]]:
 
 def _of_conversations() -> dict[str, Callable[[str], Any]]:
     from notewell.sessions.archives import owner_of_archive
-    from notewell.sessions.json5_editor import arrange, with_element, without_elements
+    from notewell.sessions.json5_editor import (
+        arrange,
+        elements_of,
+        parts_of_end,
+        set_head,
+        set_members,
+        with_appended,
+        with_element,
+        with_new_elements,
+        without_elements,
+    )
     from notewell.sessions.model import SessionEntry
     from notewell.sessions.session_file import MESSAGES, salvage, text_of
     from notewell.sessions.session_folder import SessionFolder
@@ -267,6 +277,10 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
 
     def session(text: str) -> str:
         return f"{{\n  messages: [\n{text}\n  ], // end of messages\n}}\n"
+
+    def edited(text: str, edit: Callable[[str], str]) -> Any:
+        held = session(text)
+        return edit(held) if elements_of(MESSAGES, held) else None
 
     def records(text: str) -> Any:
         blocks = [{"type": "text", "text": line} for line in text.split("\n")]
@@ -288,8 +302,14 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
         "spoken": lambda text: spoken(Message("user", text, 0)),
         "message, as a session": lambda text: text_of(entry, [message_from_json({"role": "user", "content": text})]),
         "arrange": lambda text: arrange(MESSAGES, session(text)),
-        "with_element": lambda text: with_element(MESSAGES, session(text), 0, {"a": 1}),
-        "without_elements": lambda text: without_elements(MESSAGES, session(text), 0, 1),
+        "parts_of_end": lambda text: parts_of_end(MESSAGES, session(text) + text),
+        "set_head": lambda text: set_head(MESSAGES, session(text), {"title": "a"}),
+        "set_members": lambda text: set_members(f"{{{text}}}", 0, {"title": "a"}),
+        "elements_of": lambda text: elements_of(MESSAGES, session(text)),
+        "with_appended": lambda text: with_appended(session(text), "compactedHistory", {"a": 1}, before="messages"),
+        "with_new_elements": lambda text: with_new_elements(MESSAGES, session(text), [{"a": 1}]),
+        "with_element": lambda text: edited(text, lambda held: with_element(MESSAGES, held, 0, {"a": 1})),
+        "without_elements": lambda text: edited(text, lambda held: without_elements(MESSAGES, held, 0, 1)),
         "salvage": lambda text: salvage(file, encoded(f"{{\n{text}"), {}),
         "salvage, a field": lambda text: salvage(file, encoded(f"{{\n  title: {text}"), {}),
         "owner_of_archive": owner_of_archive,
