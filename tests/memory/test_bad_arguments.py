@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from notewell import AsyncMemory, Memory, NotewellError, QueryError
+from notewell import AsyncMemory, Memory, NotewellError, QueryError, RememberError
 from notewell.agents.tools import MemoryTools
 from notewell.embedding.hashing import HashingEmbedder
 from notewell.search.options import SearchOptions
@@ -108,7 +108,7 @@ def test_every_bad_argument_is_an_error_of_ours_or_does_no_harm(memory, owner, m
     ],
 )
 def test_the_error_names_the_argument(memory, method, arguments, message):
-    expected = TypeError if "positional" in message else QueryError
+    expected = {"remember": RememberError, "get": TypeError}.get(method, QueryError)
     with pytest.raises(expected) as caught:
         getattr(memory, method)(*arguments)
     assert message in str(caught.value)

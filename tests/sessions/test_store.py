@@ -143,7 +143,8 @@ def test_ids_that_are_paths_or_no_names_are_refused(store, name, call):
     if call == "create" and not name:
         return  # no id: a new one is made
     arguments = [{"role": "user", "content": "x"}] if call == "append" else []
-    with pytest.raises(SessionInputError, match="is not a session id"):
+    expected = "is not a session id" if isinstance(name, str) else "session_id must be text"
+    with pytest.raises(SessionInputError, match=expected):
         getattr(store, call)(name, *arguments)
     assert not store.folder.exists()
 

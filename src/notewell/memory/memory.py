@@ -12,7 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
-from notewell.errors import BackendError, MemoryDisabledError, NotewellError, PathRefusedError, QueryError
+from notewell.errors import (
+    BackendError,
+    MemoryDisabledError,
+    NotewellError,
+    PathRefusedError,
+    QueryError,
+    RememberError,
+)
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.answering import NO_NOTES
@@ -67,7 +74,7 @@ INDEX_COUNT_S = 0.5  # that `index` may take to count files that are no notes
 LOOK_INTO_TRASH_S = 3600.0  # what is in it is erased after 30 days: an hour more is no matter
 
 
-@checked_calls(QueryError)
+@checked_calls(QueryError, remember=RememberError)
 class Memory:
     """One agent's memory of one workspace. Safe to use from several threads; close it, or use it in a `with` block."""
 

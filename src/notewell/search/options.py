@@ -17,7 +17,7 @@ from notewell.search.dates.filters import dated_scope, time_reading
 from notewell.search.ordering import Ordering
 from notewell.search.scoring import Fusion, Weights
 from notewell.settings.arguments import check
-from notewell.settings.model import MAX_CANDIDATES
+from notewell.settings.model import LARGEST_LIMIT, MAX_CANDIDATES
 from notewell.sources.privacy import DIRECT, Audience, Chat, audience_of
 from notewell.text.entries import CATEGORIES, checked_category
 from notewell.types import EVERYTHING, Category, Scope, SearchMode, SourceName
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from notewell.settings import Settings
-
-MOST_CANDIDATES = 2**31  # more chunks than there are; larger numbers fit into no database
 
 _T = TypeVar("_T")
 
@@ -183,7 +181,7 @@ class SearchRequest:
     @property
     def candidates_per_side(self) -> int:
         """How many chunks each side brings: the same for all small limits, so that the best k begin the best k+n."""
-        return max(self.candidates, min(self.limit, MOST_CANDIDATES))
+        return max(self.candidates, min(self.limit, LARGEST_LIMIT))
 
 
 def build_request(

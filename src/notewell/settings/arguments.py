@@ -33,13 +33,16 @@ _NOUNS: Mapping[object, str] = {
 }
 
 
-def checked_calls(error: type[NotewellError]) -> Callable[[_C], _C]:
-    """Let the public methods of a class raise `error` for an argument that is not what its annotation says."""
+def checked_calls(error: type[NotewellError], **others: type[NotewellError]) -> Callable[[_C], _C]:
+    """Let the public methods of a class raise `error` for an argument that is not what its annotation says.
+
+    `others` are the errors of methods that have their own, by name.
+    """
 
     def decorate(owner: _C) -> _C:
         for name, method in list(vars(owner).items()):
             if inspect.isfunction(method) and not name.startswith("_"):
-                setattr(owner, name, _checking(method, error))
+                setattr(owner, name, _checking(method, others.get(name, error)))
         return owner
 
     return decorate
@@ -102,6 +105,8 @@ def _fits(value: object, hint: object) -> bool:
         return any(_fits(value, each) for each in get_args(hint))
     if kind is Literal:
         return isinstance(value, str)  # which ones there are, the call says itself
+    if kind is bool:
+        return isinstance(value, int) and value in {0, 1}
     if kind is Collection:
         return isinstance(value, Collection) and not isinstance(value, str | bytes) and all(map(_is_text, value))
     if kind in {int, float}:  # also those of NumPy
