@@ -34,6 +34,23 @@ def read_below(base: str, parts: tuple[str, ...], *, most_bytes: int | None = No
         return raw, info
 
 
+def read_regular(path: str | os.PathLike[str], *, most_bytes: int) -> bytes:
+    """Return what a small file holds, which a link may name; raises OSError for a larger one, and for what is no file.
+
+    A pipe that stands in its place would be waited for without end.
+    """
+    with io.FileIO(os.open(path, _FILE_FLAGS)) as file:
+        info = os.fstat(file.fileno())
+        if stat.S_ISDIR(info.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        if not stat.S_ISREG(info.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+        raw = _read_up_to(file, most_bytes + 1)
+        if len(raw) > most_bytes:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), os.fspath(path))
+        return raw
+
+
 def _check_size(size: int, most_bytes: int, parts: tuple[str, ...]) -> None:
     if size > most_bytes:
         raise OSError(errno.EFBIG, f"larger than {most_bytes // 10**6} MB", "/".join(parts))
