@@ -3,7 +3,7 @@
     python -m benchmarks.adversarial [--only NAME] [--budget SECONDS] [--show EXPONENT]
 
 Each string is made at n, 2n and 4n characters. The exponent is the slope of the processor time between them: 1 is
-linear, 2 quadratic. n is chosen for each function so that all of it takes 10 minutes of processor time.
+linear, 2 quadratic. n is chosen for each function so that all of it takes about 5 minutes of processor time.
 
 First a string is measured at n and 4n. Where the exponent is above 1.15, it is measured at all three, each several
 times, and the least time counts: what else runs on the machine decides nothing. Where it is still above 1.2, n is
@@ -28,7 +28,7 @@ from typing import Any
 
 MOST_EXPONENT = 1.2
 SUSPICIOUS = 1.15  # by a first look, in which another process may have been in the way
-BUDGET_S = 330.0  # for a first look at each string; what is measured again takes as much
+BUDGET_S = 200.0  # for a first look at each string; what is measured again takes a quarter more
 SIZES = (4_000, 50_000)  # n: fewer characters show no growth, and more are not needed where time is left
 SAMPLED_EVERY = 12  # strings by which the speed of a function is estimated
 TRIES = 3
