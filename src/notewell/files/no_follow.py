@@ -37,7 +37,7 @@ def read_below(base: str, parts: tuple[str, ...], *, most_bytes: int | None = No
 def read_regular(path: str | os.PathLike[str], *, most_bytes: int) -> bytes:
     """Return what a small file holds, which a link may name; raises OSError for a larger one, and for what is no file.
 
-    A pipe that stands in its place would be waited for without end.
+    Reading a pipe that stands in its place might never end.
     """
     with io.FileIO(os.open(path, _FILE_FLAGS)) as file:
         info = os.fstat(file.fileno())
