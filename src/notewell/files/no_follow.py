@@ -34,21 +34,30 @@ def read_below(base: str, parts: tuple[str, ...], *, most_bytes: int | None = No
         return raw, info
 
 
-def read_regular(path: str | os.PathLike[str], *, most_bytes: int) -> bytes:
-    """Return what a small file holds, which a link may name; raises OSError for a larger one, and for what is no file.
+def open_regular(path: str | os.PathLike[str]) -> io.FileIO:
+    """Return a file open for reading, not buffered; a link may name it. Raises OSError for what is no regular file.
 
     Reading a pipe that stands in its place might never end.
     """
-    with io.FileIO(os.open(path, _FILE_FLAGS)) as file:
-        info = os.fstat(file.fileno())
-        if stat.S_ISDIR(info.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-        if not stat.S_ISREG(info.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+    file = io.FileIO(os.open(path, _FILE_FLAGS))
+    mode = os.fstat(file.fileno()).st_mode
+    if stat.S_ISREG(mode):
+        return file
+    file.close()
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+
+
+def read_regular(path: str | os.PathLike[str], *, most_bytes: int | None = None) -> bytes:
+    """Return what a file holds; raises like `open_regular`, and OSError for one of more than `most_bytes`."""
+    with open_regular(path) as file:
+        if most_bytes is None:
+            return file.readall()
         raw = _read_up_to(file, most_bytes + 1)
-        if len(raw) > most_bytes:
-            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), os.fspath(path))
-        return raw
+    if len(raw) > most_bytes:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), os.fspath(path))
+    return raw
 
 
 def _check_size(size: int, most_bytes: int, parts: tuple[str, ...]) -> None:
