@@ -163,6 +163,7 @@ class StreamingEmbedder(Protocol):
         ...
 
 
+@runtime_checkable
 class Reranker(Protocol):
     """Takes a second look at the best candidates of a search, reading the query and a text together."""
 

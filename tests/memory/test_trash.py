@@ -450,6 +450,85 @@ def test_an_item_that_cannot_be_read_harms_no_other(memory, birds, workspace):
     assert any("cannot be read" in problem.reason for problem in report.problems)
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param({"kind": "folder"}, id="kind"),
+        pytest.param({"kind": "note"}, id="a note without content"),
+        pytest.param({"kind": "transcript", "contents": {}}, id="a transcript without content"),
+        pytest.param({"dated": "yesterday"}, id="day"),
+        pytest.param({"path": 7}, id="path"),
+        pytest.param({"count": "many"}, id="count"),
+        pytest.param({"cuts": [{"first_line": "one", "lines": ["a\n"]}]}, id="line number"),
+        pytest.param({"cuts": [{"first_line": 1, "lines": [7]}]}, id="line"),
+        pytest.param({"messages": [7]}, id="message"),
+    ],
+)
+def test_an_item_with_wrong_values_is_reported(memory, birds, workspace, values):
+    memory.forget("memory/birds.md#L3")
+    (file,) = trash_files(workspace)
+    file.write_text(json.dumps(json.loads(file.read_text()) | values))
+    assert memory.trash() == ()
+    with pytest.raises(TrashError, match="empty"):
+        memory.undo()
+    report = memory.forget(match=CANARY, for_good=True)
+    assert [problem.reason for problem in report.problems] == ["cannot be read: delete it yourself"]
+
+
+def test_undo_writes_no_file_that_is_not_part_of_the_memory(workspace, tmp_path):
+    file = tmp_path / "other" / "projects" / "a.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"type": "message", "message": {"role": "user", "content": SENTENCE}}) + "\n")
+    with Memory.open(workspace, provider="none", **SESSIONS, sessions__paths=[str(file.parent)]) as memory:
+        memory.index()
+        memory.forget(path=memory.search(CANARY).hits[0].path)
+        (item,) = (path for path in trash_files(workspace) if path.suffix == ".json")
+        written = json.loads(item.read_text())
+        for elsewhere in (tmp_path / "evil.sh", file.with_name("b.jsonl")):
+            item.write_text(json.dumps(written | {"place": str(elsewhere)}))
+            (problem,) = memory.undo().problems
+            assert "not part of this memory" in problem.reason
+            assert not elsewhere.exists()
+        item.write_text(json.dumps(written))
+        assert memory.undo().problems == ()
+    assert file.exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="making links needs rights there")
+def test_undo_follows_no_link_in_the_trash(memory, birds, workspace, tmp_path):
+    (tmp_path / "key").write_text("PRIVATE")
+    memory.forget(path="memory/birds.md")
+    (content,) = (path for path in trash_files(workspace) if path.suffix == ".content")
+    content.unlink()
+    content.symlink_to(tmp_path / "key")
+    assert len(memory.undo().problems) == 1
+    assert not birds.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_in_the_trash_stops_nothing(memory, birds, workspace):
+    kept = memory.forget("memory/birds.md#L3")
+    os.mkfifo(trash_files(workspace)[0].with_name("00001.json"))
+    assert [batch.id for batch in memory.trash()] == [kept.undo]
+    assert memory.undo().problems == ()
+
+
+@given(st.lists(st.sampled_from("abcde"), min_size=1, max_size=12), st.sets(st.integers(1, 12)), st.integers(0, 12))
+@settings(max_examples=100, deadline=None)
+def test_cut_lines_come_back_in_order_beside_a_new_line(lines, numbers, at):
+    """Lines that differ have one place only, wherever somebody adds a line."""
+    text = [f"{number} {line}" for number, line in enumerate(lines)]
+    content, cuts = cut_lines("".join(f"{line}\n" for line in text).encode(), "memory/a.md", numbers)
+    left = content.decode().splitlines()
+    left.insert(min(at, len(left)), "new")
+    changed = "".join(f"{line}\n" for line in left).encode()
+    together, at_end = put_lines_back(changed, "memory/a.md", cuts, unchanged=False)
+    restored = [line for line in together.decode().splitlines() if line not in {"new", ""}]
+    assert sorted(restored) == sorted(text)
+    if not at_end:
+        assert restored == text
+
+
 FORGETTING = """
 import sys
 from notewell import Memory, NotewellError

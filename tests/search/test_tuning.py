@@ -54,7 +54,7 @@ REASONS = {
         1000: "milliseconds of a second",
         3600.0: "seconds of the longest pause after a failed embedding; OpenClaw's",
     },
-    "qmd_output.py": {4: "digits of a shown score"},
+    "qmd_output.py": {1000: "beginnings of lists in the output of QMD that are tried", 4: "digits of a shown score"},
     "query.py": {0.5: "of BM25's idf", 1e-06: "floor of FTS5's idf", 4000: "characters of a question that are read"},
     "query_embedding.py": {64: "question vectors remembered"},
     "scoring.py": {

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import stat
+import subprocess
 import sys
 import threading
 import time
@@ -143,7 +144,8 @@ def test_ids_that_are_paths_or_no_names_are_refused(store, name, call):
     if call == "create" and not name:
         return  # no id: a new one is made
     arguments = [{"role": "user", "content": "x"}] if call == "append" else []
-    with pytest.raises(SessionInputError, match="is not a session id"):
+    expected = "is not a session id" if isinstance(name, str) else "session_id must be text"
+    with pytest.raises(SessionInputError, match=expected):
         getattr(store, call)(name, *arguments)
     assert not store.folder.exists()
 
@@ -525,3 +527,37 @@ def test_a_file_in_the_way_is_said(tmp_path):
     (tmp_path / "sessions").write_text("x", encoding="utf-8")
     with pytest.raises(NotewellError, match="a file is in the way"):
         ConversationStore(tmp_path / "sessions").create()
+
+
+PIPE = """
+import os, sys
+from notewell import Memory, NotewellError
+with Memory.open(sys.argv[1], provider="none", sources=["memory", "sessions"]) as memory:
+    store = memory.conversations
+    store.create("chat-1")
+    store.append("chat-1", {"role": "user", "content": "a heron"})
+    place = store.folder / sys.argv[2]
+    place.unlink()
+    os.mkfifo(place)
+    for call in (
+        lambda: store.append("chat-1", {"role": "user", "content": "x" * 200_000}),
+        lambda: store.get("chat-1"),
+        lambda: memory.forget(match="heron", for_good=True),
+        lambda: memory.forget(session="chat-1", for_good=True),
+    ):
+        try:
+            call()
+        except (NotewellError, OSError) as error:
+            print(type(error).__name__)
+print("done")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+@pytest.mark.parametrize("place", ["registry.json5", ".journal/chat-1"])
+def test_a_pipe_in_place_of_a_file_is_waited_for_by_nobody(workspace, place):
+    command = [sys.executable, "-c", PIPE, str(workspace), place]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("done\n")

@@ -8,14 +8,15 @@ byte of a text that was forgotten for good in any file of the workspace.
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import random
 import re
-import subprocess
-import sys
 import time
 from collections import Counter
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 from notewell import Memory
 from notewell.sessions import ConversationStore, import_file, plain_summary
@@ -35,18 +36,25 @@ def run(folder: Path, *, count: int, seed: int) -> bool:
     known = Known()
     during: Counter[str] = Counter()
     killed = 0
+    # Each worker is a process of its own, made from one that has imported everything: starting an interpreter takes
+    # longer than what a worker does until it is killed.
+    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    context: Any = multiprocessing.get_context(method)
+    if method == "forkserver":
+        context.set_forkserver_preload(["tests.soak.conversations"])
     while killed < count:
-        command = [sys.executable, "-m", "tests.soak.conversations", str(workspace), str(chance.randrange(2**32))]
-        worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert worker.stdout is not None
+        receiver, sender = context.Pipe(duplex=False)
+        worker = context.Process(target=work, args=(workspace, chance.randrange(2**32), sender))
+        worker.start()
+        sender.close()
         for _ in range(chance.randint(2, 24)):
-            known.told(worker.stdout.readline())
+            known.told(receiver)
         time.sleep(chance.random() * 0.02)
         worker.kill()
-        for line in worker.stdout:
-            known.told(line)
-        worker.wait(30)
-        worker.stdout.close()
+        while known.told(receiver):
+            pass
+        worker.join(30)
+        receiver.close()
         killed += 1
         during[known.pending_call()] += 1
         wrong = check(workspace, known)
@@ -70,13 +78,15 @@ class Known:
         self.forgotten: set[str] = set()  # must be nowhere
         self.pending: tuple[str, list[str]] = ("", [])
 
-    def told(self, line: str) -> None:
-        if not line.endswith("\n"):
-            return
-        verb, call, texts = json.loads(line)
+    def told(self, receiver: Connection) -> bool:
+        """Take in the next thing that the worker says; False when it says nothing more."""
+        try:
+            verb, call, texts = receiver.recv()
+        except (EOFError, OSError):  # it is gone, perhaps in the middle of a word
+            return False
         if verb == "begin":
             self.pending = (call, texts)
-            return
+            return True
         self.pending = ("", [])
         if call in {"append", "import"}:
             self.said |= set(texts)
@@ -84,6 +94,7 @@ class Known:
             self.said -= set(texts)
             self.maybe -= set(texts)
             self.forgotten |= set(texts)
+        return True
 
     def pending_call(self) -> str:
         return self.pending[0] or "between calls"
@@ -155,15 +166,15 @@ def _traces(workspace: Path, forgotten: set[str]) -> list[str]:
 # --- the worker ----------------------------------------------------------------------------------
 
 
-def work(workspace: Path, seed: int) -> None:
-    """Do random calls until killed."""
+def work(workspace: Path, seed: int, sender: Connection) -> None:
+    """Do random calls until killed, and say when each begins and ends."""
     chance = random.Random(seed)
     with Memory.open(workspace, **OPTIONS) as memory:  # type: ignore[arg-type]
         while True:
-            _call(memory, chance.choice(CALLS), chance)
+            _call(memory, chance.choice(CALLS), chance, sender)
 
 
-def _call(memory: Memory, name: str, chance: random.Random) -> None:
+def _call(memory: Memory, name: str, chance: random.Random, sender: Connection) -> None:
     store = memory.conversations
     session = f"s{chance.randrange(3)}"
     if not store.exists(session):
@@ -173,7 +184,7 @@ def _call(memory: Memory, name: str, chance: random.Random) -> None:
         texts = [f"msg-{chance.getrandbits(32):08x}" for _ in range(chance.randint(1, 3))]
     elif name == "forget":
         texts = [chance.choice(held)] if (held := _messages(store)) else ["nothing of the kind"]
-    print(json.dumps(["begin", name, texts]), flush=True)
+    sender.send(("begin", name, texts))
     messages = [{"role": "user", "content": f"{text} is what the user said"} for text in texts]
     if name == "append":
         store.append(session, *messages)
@@ -187,7 +198,7 @@ def _call(memory: Memory, name: str, chance: random.Random) -> None:
         memory.forget(match=texts[0], for_good=True)
     else:
         {"import": _import, "repair": _repair}[name](memory, chance, session, messages)
-    print(json.dumps(["end", name, texts]), flush=True)
+    sender.send(("end", name, texts))
 
 
 def _import(memory: Memory, chance: random.Random, _: str, messages: list[dict[str, str]]) -> None:
@@ -205,8 +216,3 @@ def _repair(memory: Memory, chance: random.Random, session: str, _: list[dict[st
         path = memory.conversations.path_of(session)
         os.truncate(path, path.read_bytes().rindex(b"]"))
     memory.conversations.repair(session)
-
-
-if __name__ == "__main__":
-    os.environ["NOTEWELL_CONFIG"] = os.devnull
-    work(Path(sys.argv[1]), int(sys.argv[2]))

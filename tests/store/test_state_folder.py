@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from notewell import Memory, StoreError
 from notewell.errors import IndexBusyError
 from notewell.store.state_folder import InUse, StateFolder
 from tests.store.other_user import run_as_other_user
@@ -217,3 +218,30 @@ print(StateFolder(folder).writable(), StateFolder(folder / "deeper").writable())
 
 def test_a_folder_that_cannot_be_written_says_so(folder):
     assert run_as_other_user(ASK, folder.path).split() == ["False", "False"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+@pytest.mark.parametrize("name", ["CURRENT", "WORKSPACE"])
+@pytest.mark.parametrize("words", [["search", "printer"], ["status"], ["index"]])
+def test_a_pipe_in_place_of_a_file_is_an_error_and_waits_for_nothing(workspace, name, words):
+    with Memory.open(workspace, provider="none") as memory:
+        memory.index()
+    (workspace / ".notewell" / "main" / name).unlink(missing_ok=True)
+    os.mkfifo(workspace / ".notewell" / "main" / name)
+    command = [sys.executable, "-m", "notewell", *words, "-w", str(workspace), "--set", "provider=none"]
+    environ = {**os.environ, "NOTEWELL_CONFIG": os.devnull}
+    done = subprocess.run(command, check=False, env=environ, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 3, done.stderr
+    assert "not a regular file" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["CURRENT", "WORKSPACE"])
+def test_a_file_that_is_far_too_large_is_an_error(workspace, name):
+    with Memory.open(workspace, provider="none") as memory:
+        memory.index()
+    with (workspace / ".notewell" / "main" / name).open("wb") as file:
+        file.truncate(2**32)
+    with pytest.raises(StoreError, match="too large"), Memory.open(workspace, provider="none") as memory:
+        memory.search("printer")

@@ -203,3 +203,18 @@ def test_any_note_can_be_read(lines):
     for gone in range(1, len(lines) + 1):
         changed_comments(note, {gone})
     assert open_code_block(closed_text(note)) == ""
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        pytest.param(
+            "&#" + "9" * 5000 + ";", "&#" + "9" * 5000 + ";", id="a number with more digits than Python reads"
+        ),
+        pytest.param("a &amp; b &#45;", "a & b -", id="as it is written here"),
+        pytest.param("&#xD800;", "\N{REPLACEMENT CHARACTER}", id="half of a pair"),
+    ],
+)
+def test_references_in_a_comment(written, read):
+    (entry,) = find_entries(f'The ferry leaves at four.\n<!-- notewell id=a author="{written}" -->\n').entries
+    assert entry.author == read

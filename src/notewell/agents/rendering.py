@@ -141,15 +141,16 @@ def wrapped(line: str, width: int, indent: int) -> Iterator[tuple[int, int]]:
     Lines break at blanks, between characters of scripts that have none, and elsewhere only where nothing else fits.
     """
     start, room = 0, width
-    while cell_width(line[start:]) > room:
-        most = start + max(fitting(line[start:], room), 1)
-        breaks = [
-            found.end() for found in _BREAK.finditer(line, start + 1) if found.start() <= most and found.end() > start
-        ]
-        stop = breaks[-1] if breaks and not line[start : breaks[-1]].isspace() else most
+    while (most := start + fitting(line, room, start)) < len(line):
+        stop = most = max(most, start + 1)
+        breaks = [found.end() for found in _BREAK.finditer(line, start + 1, most + 1)]
+        if breaks and not line[start : breaks[-1]].isspace():
+            stop = breaks[-1]
+            while stop < len(line) and line[stop].isspace():
+                stop += 1
         yield start, start + len(line[start:stop].rstrip())
         start, room = stop, width - indent
-    if line[start:] or not start:
+    if start < len(line) or not start:
         yield start, len(line)
 
 
@@ -163,14 +164,14 @@ def cell_width(text: str) -> int:
     )
 
 
-def fitting(text: str, width: int) -> int:
-    """Return how many characters at the beginning of a text fit into a width."""
+def fitting(text: str, width: int, start: int = 0) -> int:
+    """Return how many characters of a text, from `start` on, fit into a width."""
     used = 0
-    for count, char in enumerate(text):
-        used += cell_width(char)
+    for place in range(start, len(text)):
+        used += cell_width(text[place])
         if used > width:
-            return count
-    return len(text)
+            return place - start
+    return len(text) - start
 
 
 def _hanging(line: str) -> int:

@@ -49,7 +49,6 @@ _KIND = re.compile(
     """,
     re.VERBOSE,
 )
-_CLOSING_MARKS = re.compile(r"(?:^|[ \t]+)\#+[ \t]*$")
 _ORDINARY_KINDS = {"rule": "rule", "row": "table row"}
 
 _ANY_MARKUP = re.compile(r"[<{\[`*~_]")  # what every pattern below begins with
@@ -123,6 +122,12 @@ def plain_heading(text: str) -> str:
     return " ".join(text.split())
 
 
+def _without_closing_marks(heading: str) -> str:
+    """Return a heading without the marks that may end it after a blank: `# Birds ##` is `Birds`."""
+    bare = heading.rstrip(" \t").rstrip("#")
+    return bare if not bare or bare[-1] in " \t" else heading
+
+
 class _Reader:
     """Goes once over the lines that are more than plain text; plain lines keep the score they start with."""
 
@@ -165,7 +170,7 @@ class _Reader:
         elif kind == "heading":
             marks = found["heading"]
             self._add_heading(
-                number, len(marks), _CLOSING_MARKS.sub("", self.lines[number][found.end() :]), underline=0
+                number, len(marks), _without_closing_marks(self.lines[number][found.end() :]), underline=0
             )
         elif kind == "fence":
             self._fence, self._fence_line = found["fence"], number

@@ -38,7 +38,7 @@ _MIN_SECRET = 4  # characters; shorter values are words that a message may conta
 # Providers quote a refused key with its middle left out: what is left looks like a key but is not the one we sent.
 _LIKE_A_KEY = re.compile(
     r"(?i:\bbearer\s+\S+)|\b(?:sk|pk|pa|gsk|key)[-_][\w*.-]{6,}|\bAIza[\w*.-]{4,}|\b(?=\w*\d)[A-Za-z0-9_-]{24,}\b"
-    r"|[\w-]*\*{3,}[\w-]*"
+    r"|(?<![\w-])[\w-]*+\*{3,}[\w-]*|\*{3,}[\w-]*"
 )
 # How providers name an account that has nothing left, as opposed to one that is too fast. Gemini says "quota exceeded"
 # in both cases; its details tell whether it is the quota of the minute or of the day.

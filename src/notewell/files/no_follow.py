@@ -34,6 +34,32 @@ def read_below(base: str, parts: tuple[str, ...], *, most_bytes: int | None = No
         return raw, info
 
 
+def open_regular(path: str | os.PathLike[str]) -> io.FileIO:
+    """Return a file open for reading, not buffered; a link may name it. Raises OSError for what is no regular file.
+
+    Reading a pipe that stands in its place might never end.
+    """
+    file = io.FileIO(os.open(path, _FILE_FLAGS))
+    mode = os.fstat(file.fileno()).st_mode
+    if stat.S_ISREG(mode):
+        return file
+    file.close()
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+
+
+def read_regular(path: str | os.PathLike[str], *, most_bytes: int | None = None) -> bytes:
+    """Return what a file holds; raises like `open_regular`, and OSError for one of more than `most_bytes`."""
+    with open_regular(path) as file:
+        if most_bytes is None:
+            return file.readall()
+        raw = _read_up_to(file, most_bytes + 1)
+    if len(raw) > most_bytes:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), os.fspath(path))
+    return raw
+
+
 def _check_size(size: int, most_bytes: int, parts: tuple[str, ...]) -> None:
     if size > most_bytes:
         raise OSError(errno.EFBIG, f"larger than {most_bytes // 10**6} MB", "/".join(parts))

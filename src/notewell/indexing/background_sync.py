@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
 import weakref
 from typing import TYPE_CHECKING
 
-from notewell.errors import NotewellError
 from notewell.indexing.plan import Deadline
 from notewell.types import IndexReport
 
@@ -21,6 +21,8 @@ BEGIN_AFTER_S = 0.1  # a command that ends right after its answer never starts w
 RETRY_AFTER_S = 30.0  # searches do not request another run so soon after one that failed
 LAST_WAIT_S = 10.0  # at the end of the process, for the batch in progress
 MOST_DELAYS = 4  # times the quiet period: a conversation that never pauses is indexed all the same
+
+_log = logging.getLogger("notewell.sync")
 
 
 class BackgroundSync:
@@ -140,7 +142,10 @@ class BackgroundSync:
             self.runs += 1
             listeners = self._listeners
         for listener in listeners:
-            listener(outcome)
+            try:
+                listener(outcome)
+            except Exception:  # noqa: BLE001 - whatever a listener does, syncing goes on
+                _log.exception("a listener failed after a sync")
 
 
 def _end(stop: threading.Event, thread: threading.Thread) -> None:
@@ -194,7 +199,7 @@ class Follower:
             try:
                 self._index(paths)
                 self.problem = ""
-            except (NotewellError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 - there is no caller: it is kept for the next search
                 self.problem = f"a conversation could not be indexed: {error}"
 
     def _next(self) -> list[str]:

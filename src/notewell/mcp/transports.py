@@ -50,12 +50,20 @@ def serve_stdio(tools: MemoryTools | None) -> None:
 
     protocol = MemoryServer(tools).protocol if tools else idle_protocol()
 
-    def leave(_signal: int = 0, _frame: FrameType | None = None) -> None:
-        # In a thread: the interrupted one may hold a lock that closing needs.
+    ending = threading.Event()
+
+    def close() -> None:
+        ending.wait()
         if tools:
-            closing = threading.Thread(target=tools.memory.close, daemon=True)
-            closing.start()
-            closing.join(STDIO_SHUTDOWN_S)
+            tools.memory.close()
+
+    # In a thread that runs already: a signal may interrupt what holds a lock that closing, or starting a thread, needs.
+    closing = threading.Thread(target=close, daemon=True)
+    closing.start()
+
+    def leave(_signal: int = 0, _frame: FrameType | None = None) -> None:
+        ending.set()
+        closing.join(STDIO_SHUTDOWN_S)
         sys.stderr.flush()
         os._exit(0)  # a thread that waits for stdin, or a running model, would delay an ordinary exit
 

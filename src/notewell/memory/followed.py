@@ -6,6 +6,7 @@ A followed source lists what is indexed, so nothing ever seems new or gone, and 
 from __future__ import annotations
 
 import errno
+import sys
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -69,9 +70,14 @@ class FollowedSource:
         """Raise: no document is a file here."""
         raise PathRefusedError(path)
 
+    def place_to_write(self, path: str) -> Path | None:
+        """Return None: nothing is written here."""
+        del path
+        return None
+
     def rendered(self, path: str, first_line: int) -> Generator[RenderedLine]:
         """Yield every line of a conversation from `first_line` on."""
-        for number, line in enumerate(islice(self._lines(path), first_line - 1, None), first_line):
+        for number, line in enumerate(islice(self._lines(path), min(first_line - 1, sys.maxsize), None), first_line):
             yield RenderedLine(number, line)
 
     def unreadable(self, positions: Mapping[str, str | None]) -> Iterator[Problem]:

@@ -431,12 +431,17 @@ def _check_one(path: str, numbers: range, listed: Sequence[str], entries: Sequen
 def _choose_same(numbers: range, expected: Sequence[str]) -> Callable[[str], Collection[int]]:
     """Return what finds the same lines in a note that another process may have changed: there, or where they moved."""
 
+    wanted = "\n".join(["", *expected, ""])
+
     def choose(text: str) -> Collection[int]:
-        now = text.split("\n")
-        places = [at + 1 for at in range(len(now)) if now[at : at + len(expected)] == expected]
-        if numbers[0] in places:
+        if text.split("\n")[numbers[0] - 1 : numbers[-1]] == list(expected):
             return numbers
-        return range(places[0], places[0] + len(expected)) if len(places) == 1 else ()
+        text = f"\n{text}\n"
+        place = text.find(wanted)
+        if place < 0 or text.find(wanted, place + 1) >= 0:
+            return ()
+        first = text.count("\n", 0, place) + 1
+        return range(first, first + len(expected))
 
     return choose
 

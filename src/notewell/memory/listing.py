@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from notewell.errors import EntryNotFoundError, NotewellError, QueryError
 from notewell.search.dates.filters import dated_scope
-from notewell.search.options import sessions_off
+from notewell.search.options import no_source, sessions_off
 from notewell.sources.transcripts import TOP
 from notewell.text.entries import checked_category, find_entries
 from notewell.types import Citation, Listed, MemoryList, Problem, SourceName
@@ -126,18 +126,16 @@ def entry_history(parts: Components, reference: str) -> tuple[Listed, ...]:
     """Return an entry, what replaced it and all that they replaced, the newest first."""
     asked = find_entry(parts, reference)
     every = [item for item in _notes(parts, Wanted(_sources(parts, "memory")), []) if item.kind == "entry"]
-    kin = {asked.entry}
-    while True:
-        more = {
-            each
-            for item in every
-            if item.entry in kin or item.replaced_by in kin or not kin.isdisjoint(item.replaces)
-            for each in (item.entry, item.replaced_by, *item.replaces)
-            if each
-        }
-        if more <= kin:
-            break
-        kin |= more
+    links: dict[str, set[str]] = {}
+    for item in every:
+        for other in filter(None, (item.replaced_by, *item.replaces)):
+            links.setdefault(str(item.entry), set()).add(other)
+            links.setdefault(other, set()).add(str(item.entry))
+    kin, following = {str(asked.entry)}, [str(asked.entry)]
+    while following:
+        new = links.get(following.pop(), set()) - kin
+        kin |= new
+        following += new
     related = [item for item in every if item.entry in kin]
     return tuple(sorted(related, key=lambda item: (bool(item.replaced_by), -item.when.timestamp(), item.path)))
 
@@ -147,7 +145,7 @@ def _sources(parts: Components, source: SourceName | Literal["all"] | None) -> f
     if source is None or source == "all":
         return held
     if source not in {"memory", "sessions"}:
-        raise QueryError(f"there is no source {source!r}", hint="use memory, sessions or all")
+        raise no_source(source)
     if source == "sessions" and source not in held:
         raise sessions_off()
     return held & {source}

@@ -12,14 +12,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
-from notewell.errors import BackendError, MemoryDisabledError, NotewellError, PathRefusedError
+from notewell.errors import (
+    BackendError,
+    MemoryDisabledError,
+    NotewellError,
+    PathRefusedError,
+    QueryError,
+    RememberError,
+)
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.answering import NO_NOTES
 from notewell.memory.components import open_components, sweep_conversations
 from notewell.memory.reading import read_note, read_transcript
-from notewell.search.options import build_request, sessions_off
+from notewell.search.options import build_request, no_source, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
+from notewell.settings.arguments import checked_calls
 from notewell.settings.workspace import (
     checked_workspace,
     create_workspace,
@@ -66,6 +74,7 @@ INDEX_COUNT_S = 0.5  # that `index` may take to count files that are no notes
 LOOK_INTO_TRASH_S = 3600.0  # what is in it is erased after 30 days: an hour more is no matter
 
 
+@checked_calls(QueryError, remember=RememberError)
 class Memory:
     """One agent's memory of one workspace. Safe to use from several threads; close it, or use it in a `with` block."""
 
@@ -641,6 +650,8 @@ class Memory:
             raise self._components.indexes.read_only_error()
 
     def _check_source(self, source: SourceName | None) -> None:
+        if source not in {None, "memory", "sessions"}:
+            raise no_source(source)
         if source == "sessions" and self._components.transcripts is None:
             raise sessions_off()
 

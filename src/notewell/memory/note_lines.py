@@ -5,7 +5,8 @@ from __future__ import annotations
 import codecs
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -84,37 +85,49 @@ def put_lines_back(raw: bytes, stored: str, cuts: Sequence[CutLines], *, unchang
     listed = _lines_of(text)
     at_end: list[CutLines] = []
     if unchanged:
-        for cut, at in zip(reversed(cuts), reversed(_places_after(cuts, first_line=0)), strict=True):
-            listed[at : at + len(cut.instead)] = cut.lines
+        listed = _merged(listed, list(zip(_places_after(cuts, first_line=0), cuts, strict=True)), newline=None)
     else:
         newline = written_in(raw, stored)[1]
-        at_end = [cut for cut in reversed(cuts) if not _put_near(listed, cut, newline)]
-        for cut in reversed(at_end):
+        listed, at_end = _put_near(listed, cuts, newline)
+        for cut in at_end:
             separator = [newline] if listed and listed[-1].strip() else []
-            _insert(listed, len(listed), [*separator, *cut.lines], newline)
+            _add(listed, [*separator, *cut.lines], newline)
     return "".join(listed).encode(encoding, errors), len(at_end)
 
 
-def _put_near(listed: list[str], cut: CutLines, newline: str) -> bool:
-    """Put lines where those around them are; False where these are gone."""
-    marks = [_mark_of(line) for line in listed]
-    replaced = [_mark_of(line) for line in cut.instead]
-    if replaced:
-        at = next((n for n in range(len(marks)) if marks[n : n + len(replaced)] == replaced), None)
-        if at is not None:
-            del listed[at : at + len(replaced)]
-            _insert(listed, at, cut.lines, newline)
-        return True  # a comment that somebody changed since stays as it is
-    place = _place_for(cut, marks)
-    if place is not None:
-        _insert(listed, place, cut.lines, newline)
-    return place is not None
+def _put_near(listed: Sequence[str], cuts: Sequence[CutLines], newline: str) -> tuple[list[str], list[CutLines]]:
+    """Return the lines with each cut where those around it are, and the cuts for which these are gone."""
+    runs = _Runs([_mark_of(line) for line in listed])
+    placed: list[tuple[int, CutLines]] = []
+    homeless: list[CutLines] = []
+    for cut in cuts:
+        if cut.instead:  # a comment that somebody changed since stays as it is
+            placed += [(at, cut) for at in runs.places(tuple(map(_mark_of, cut.instead)))[:1]]
+        elif (place := _place_for(cut, runs)) is not None:
+            placed.append((place, cut))
+        else:
+            homeless.append(cut)
+    return _merged(listed, placed, newline), homeless
 
 
-def _insert(listed: list[str], at: int, lines: Iterable[str], newline: str) -> None:
-    if at and not listed[at - 1].endswith(("\r", "\n")):
-        listed[at - 1] += newline
-    listed[at:at] = [line.rstrip("\r\n") + newline for line in lines]
+def _merged(listed: Sequence[str], placed: Sequence[tuple[int, CutLines]], newline: str | None) -> list[str]:
+    """Return the lines with each cut before the line at its place; with `newline` every line of them ends in that."""
+    merged: list[str] = []
+    done = 0
+    for at, cut in sorted(placed, key=lambda each: each[0]):
+        merged += listed[done:at]
+        if newline is None:
+            merged += cut.lines
+        else:
+            _add(merged, cut.lines, newline)
+        done = max(done, at + len(cut.instead))
+    return merged + list(listed[done:])
+
+
+def _add(listed: list[str], lines: Iterable[str], newline: str) -> None:
+    if listed and not listed[-1].endswith(("\r", "\n")):
+        listed[-1] += newline
+    listed += [line.rstrip("\r\n") + newline for line in lines]
 
 
 def _lines_of(text: str) -> list[str]:
@@ -133,32 +146,46 @@ def _places_after(cuts: Sequence[CutLines], *, first_line: int) -> list[int]:
     return places
 
 
-def _place_for(cut: CutLines, marks: Sequence[str]) -> int | None:
+def _place_for(cut: CutLines, runs: _Runs) -> int | None:
     """Return before which line, counted from 0, the lines belong: where most of the lines around them are."""
-    blank = _mark_of("")
-    best, best_rank = None, (0, 0)
-    for at in range(len(marks) + 1):
-        above = list(_same_run(reversed(cut.above), reversed(marks[:at])))
-        below = list(_same_run(cut.below, marks[at:]))
-        if all(mark == blank for mark in (*above, *below)):
-            continue
-        rank = (len(above) + len(below), -abs(at - cut.first_line + 1))
-        if best is None or rank > best_rank:
-            best, best_rank = at, rank
-    return best
+    wanted = cut.first_line - 1
+    above, below = cut.above[-CONTEXT_LINES:], cut.below[:CONTEXT_LINES]
+    for length in range(len(above) + len(below), 0, -1):
+        found = []
+        for count in range(max(0, length - len(below)), min(length, len(above)) + 1):
+            run = (*above[len(above) - count :], *below[: length - count])
+            if any(mark != _BLANK for mark in run):
+                places = runs.places(run)
+                nearest = bisect_left(places, wanted - count)
+                found += [at + count for at in places[max(0, nearest - 1) : nearest + 1]]
+        if found:
+            return min(found, key=lambda at: (abs(at - wanted), at))
+    return None
 
 
-def _same_run(ours: Iterable[str], theirs: Iterable[str]) -> Iterator[str]:
-    """Yield what two runs have in common from their beginning."""
-    for mine, other in zip(ours, theirs, strict=False):
-        if mine != other:
-            return
-        yield mine
+class _Runs:
+    """Finds lines that follow one another in a note, by their marks."""
+
+    def __init__(self, marks: Sequence[str]) -> None:
+        self._marks = marks
+        self._by_length: dict[int, dict[tuple[str, ...], list[int]]] = {}
+
+    def places(self, run: tuple[str, ...]) -> Sequence[int]:
+        """Return where a run begins, counted from 0."""
+        known = self._by_length.get(len(run))
+        if known is None:
+            known = self._by_length[len(run)] = {}
+            for at in range(len(self._marks) - len(run) + 1):
+                known.setdefault(tuple(self._marks[at : at + len(run)]), []).append(at)
+        return known.get(run, ())
 
 
 def _mark_of(line: str) -> str:
     """Return by what a line is recognized: what is cut next to it must not keep a copy of it."""
     return hashlib.sha256(line.strip().encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+_BLANK = _mark_of("")
 
 
 def _decoded(raw: bytes, stored: str) -> tuple[str, str, str]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 DEFAULT_LINES = 120
 MOST_CHARS = 12_000  # about 3,000 tokens
+MOST_LINES = MOST_CHARS + 1  # with their ends, not even empty ones fit
 
 
 def read_note(notes: Notes, path: str, *, first_line: int = 1, lines: int | None = None) -> NoteText:
@@ -28,7 +29,7 @@ def read_note(notes: Notes, path: str, *, first_line: int = 1, lines: int | None
     every_line = document.text.split("\n")
     if every_line and not every_line[-1]:
         every_line.pop()  # the newline at the end of the file begins no line
-    wanted = every_line[first_line - 1 : first_line - 1 + (lines or DEFAULT_LINES)]
+    wanted = every_line[first_line - 1 : first_line - 1 + min(lines or DEFAULT_LINES, MOST_LINES)]
     more_below = first_line + len(wanted) <= len(every_line)
     return _text_of(document.stamp.path, wanted, first_line, more_below=more_below, asked=lines)
 
@@ -37,7 +38,7 @@ def read_transcript(transcripts: Transcripts, path: str, *, first_line: int = 1,
     """Return lines of a transcript as text, one message a line; lines without a message are empty."""
     _check_range(first_line, lines)
     stamp = transcripts.stamp_of(path)
-    count = lines or DEFAULT_LINES
+    count = min(lines or DEFAULT_LINES, MOST_LINES)
     try:
         with closing(transcripts.rendered(stamp.path, first_line)) as rendered:
             found = [line.text for line in islice(rendered, count + 1)]

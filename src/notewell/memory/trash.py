@@ -15,10 +15,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from notewell.errors import NO_SPACE, TrashError
 from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
+from notewell.files.no_follow import read_below
 from notewell.memory.note_lines import CutLines
 from notewell.store.state_folder import StateFolder
 
@@ -68,7 +69,7 @@ class TrashItem:
 
     def content(self, name: str) -> bytes:
         """Return what was kept of a file."""
-        return self.file.with_name(self.contents[name]).read_bytes()
+        return _bytes_of(self.file.with_name(self.contents[name]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,16 +238,37 @@ def _write(item: TrashItem) -> None:
 
 
 def _read(path: Path) -> TrashItem | None:
-    """Return an item; None where the file holds none."""
+    """Return an item; None where the file holds none that could be restored."""
     try:
-        values: dict[str, Any] = json.loads(path.read_bytes())
+        values: dict[str, Any] = json.loads(_bytes_of(path))
         del values["version"]
         cuts = tuple(CutLines(**{key: _frozen(value) for key, value in cut.items()}) for cut in values.pop("cuts"))
         messages = tuple(values.pop("messages"))
         contents = {str(name): os.path.basename(file) for name, file in values.pop("contents").items()}  # noqa: PTH119
-        return TrashItem(**values, cuts=cuts, messages=messages, contents=contents, file=path)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        item = TrashItem(**values, cuts=cuts, messages=messages, contents=contents, file=path)
+        return item if _is_whole(item) else None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
+
+
+def _is_whole(item: TrashItem) -> bool:
+    """Say whether every value is what was written; raises like `_read` where one cannot even be looked at."""
+    texts = (item.path, item.agent, item.chat, item.before, item.after, item.session, item.left, item.place)
+    lines = (each for cut in item.cuts for each in (*cut.lines, *cut.instead, *cut.above, *cut.below))
+    numbers = (item.count, *(cut.first_line for cut in item.cuts))
+    return (
+        item.kind in get_args(Kind)
+        and all(isinstance(each, str) for each in (*texts, *item.messages, *lines))
+        and all(isinstance(each, int) for each in numbers)
+        and (item.day is None or item.kind in {"lines", "note"})
+        and (item.kind != "note" or "content" in item.contents)
+        and (item.kind != "transcript" or len(item.contents) == 1)
+    )
+
+
+def _bytes_of(path: Path) -> bytes:
+    """Return what a file in the trash holds: a workspace may come with one, and a link in it leads anywhere."""
+    return read_below(os.fspath(path.parent), (path.name,))[0]
 
 
 def _frozen(value: object) -> Any:

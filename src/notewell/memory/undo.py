@@ -109,7 +109,7 @@ def _restore(parts: Components, item: TrashItem, notes: list[str]) -> str:
         if item.kind == "session":
             _restore_session(parts, item)
         else:
-            _restore_transcript(item)
+            _restore_transcript(parts, item)
     except OSError as error:
         raise system_error(error) from error
     return item.path
@@ -177,8 +177,13 @@ def _restore_session(parts: Components, item: TrashItem) -> None:
     parts.conversations().put_back(LostPart(item.session, files, item.messages, item.left))
 
 
-def _restore_transcript(item: TrashItem) -> None:
-    place = Path(item.place)
+def _restore_transcript(parts: Components, item: TrashItem) -> None:
+    place = parts.transcripts.place_to_write(item.path) if parts.transcripts else None
+    if place is None or place != Path(item.place):
+        raise TrashError(
+            f"{item.path} was in a folder that is not part of this memory now: {item.place}",
+            hint="set sessions.paths to what it was then",
+        )
     (content,) = (item.content(name) for name in item.contents)
     try:
         write_atomically(place, content, overwrite=False)

@@ -16,7 +16,8 @@ from notewell.protocols import Reranker
 from notewell.search.dates.filters import dated_scope, time_reading
 from notewell.search.ordering import Ordering
 from notewell.search.scoring import Fusion, Weights
-from notewell.settings.model import MAX_CANDIDATES
+from notewell.settings.arguments import check
+from notewell.settings.model import LARGEST_LIMIT, MAX_CANDIDATES
 from notewell.sources.privacy import DIRECT, Audience, Chat, audience_of
 from notewell.text.entries import CATEGORIES, checked_category
 from notewell.types import EVERYTHING, Category, Scope, SearchMode, SourceName
@@ -148,6 +149,11 @@ def declared_options() -> dict[str, Option]:
     return {name: hint.__metadata__[0] for name, hint in hints.items()}
 
 
+@cache
+def _option_types() -> dict[str, object]:
+    return get_type_hints(SearchOptions)
+
+
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
     """One question, with everything that shapes the answer."""
@@ -175,7 +181,7 @@ class SearchRequest:
     @property
     def candidates_per_side(self) -> int:
         """How many chunks each side brings: the same for all small limits, so that the best k begin the best k+n."""
-        return max(self.candidates, self.limit)
+        return max(self.candidates, min(self.limit, LARGEST_LIMIT))
 
 
 def build_request(
@@ -188,6 +194,9 @@ def build_request(
     """
     if unknown := options.keys() - SearchOptions.__annotations__.keys():
         raise TypeError(f"search() got an unexpected keyword argument {min(unknown)!r}")
+    for name, value in options.items():
+        if value is not None:
+            check(name, value, _option_types()[name], QueryError)
     audience = audience_of(options.get("chat"), options.get("session"), opened_for)
     today = date.today()  # noqa: DTZ011  (a note's date is a day of its writer, who is where this runs)
     asked = settings.query
@@ -260,7 +269,12 @@ def _sources(settings: Settings, source: SourceName | Literal["all"] | None) -> 
         raise sessions_off()
     if source == "memory":
         raise SettingsError("notes are not part of this memory", hint='add "memory" to `sources` in your settings')
-    raise QueryError(f"there is no source {source!r}", hint="use memory, sessions or all")
+    raise no_source(source)
+
+
+def no_source(source: object) -> QueryError:
+    """Return the error for a source of another name than there are."""
+    return QueryError(f"there is no source {source!r}", hint="use memory, sessions or all")
 
 
 def sessions_off() -> SettingsError:

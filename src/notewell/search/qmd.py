@@ -47,7 +47,7 @@ CLOSE_WAIT_S = 2.0  # for an update in progress: a command that ends right after
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 300.0  # before QMD is searched again after a failure; doubled each time
 FIRST_EMBED_PAUSE_S, LONGEST_EMBED_PAUSE_S = 60.0, 3600.0  # OpenClaw's
 _VERSION = re.compile(r"\bqmd (\d+)\.(\d+)\S*")
-_UNEMBEDDED = re.compile(r"(\d+) documents (?:\(\d+%\) )?need embeddings")
+_UNEMBEDDED = re.compile(r"(?<!\d)(\d+) documents (?:\(\d+%\) )?need embeddings")
 _TYPED = re.compile(r"\s*(?:lex|vec|hyde|intent):\s*\S", re.IGNORECASE)
 _OWN_COLLECTION = re.compile(r"^  (notes-[0-9a-f]{12}):", re.MULTILINE)
 

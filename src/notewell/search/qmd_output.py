@@ -6,6 +6,7 @@ import json
 import math
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from notewell.search.snippets import make_snippet
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _ARRAY = re.compile(r"\[\s*(?=[{\]])")
 _HEADER = re.compile(r"@@ -(\d+),(\d+) @@[^\n]*\n?")
+MOST_ARRAYS = 1_000  # that are tried: each that cannot be read costs as much as the text before it is long
 _CUT = "..."  # at the end of a snippet that QMD shortened
 
 
@@ -45,7 +47,7 @@ def parse_results(stdout: str) -> tuple[list[Result], bool] | None:
     """
     text = plain(stdout)
     best: tuple[list[Result], bool] | None = None
-    for start in _ARRAY.finditer(text):
+    for start in islice(_ARRAY.finditer(text), MOST_ARRAYS):
         values, complete = _values(text, start.end())
         results = [result for value in values if (result := _result(value))]
         if results:

@@ -17,6 +17,7 @@ from pathlib import Path
 from notewell.errors import NO_SPACE, DiskFullError, SessionBusyError
 from notewell.files.atomic import replace, sync_folder, write_atomically
 from notewell.files.faults import reach
+from notewell.files.no_follow import open_regular, read_regular
 
 POLL_S = 0.005  # how often a waiting writer looks again; an append takes about a millisecond
 JOURNAL_KEPT = 2**16  # bytes; a journal that grew beyond it is cut back, which costs one more write to disk
@@ -98,7 +99,7 @@ def recover(path: Path, journal: Path) -> bool:
 def is_unfinished(journal: Path) -> bool:
     """Say whether an append is in progress or was cut short."""
     try:
-        with journal.open("rb", buffering=0) as file:
+        with open_regular(journal) as file:
             return file.read(1) == b"{"
     except OSError:
         return False
@@ -126,6 +127,8 @@ def _write_journal(journal: Path, offset: int, old: bytes, new: bytes) -> None:
     """Write over what the journal held: a file whose length stays costs half as much to bring to disk."""
     facts = {"offset": offset, "oldSize": len(old), "newSize": len(new), "hash": _hash(offset, old, new)}
     is_new = not journal.exists()
+    if not is_new:
+        open_regular(journal).close()  # a pipe in its place would be written to
     if is_new:
         journal.parent.mkdir(parents=True, exist_ok=True)
     with journal.open("wb" if is_new else "r+b", buffering=0) as file:
@@ -143,7 +146,7 @@ def _write_journal(journal: Path, offset: int, old: bytes, new: bytes) -> None:
 def _read_journal(journal: Path) -> tuple[int, bytes, bytes] | None:
     """Return what a whole journal holds; None when there is none, or it is cut short: then the file was not touched."""
     try:
-        head, _, rest = journal.read_bytes().partition(b"\n")
+        head, _, rest = read_regular(journal).partition(b"\n")
         facts = json.loads(head)
         offset, end = int(facts["offset"]), facts["oldSize"] + facts["newSize"]
         old, new = rest[: facts["oldSize"]], rest[facts["oldSize"] : end]

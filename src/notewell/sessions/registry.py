@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from notewell.errors import SessionTooNewError
+from notewell.files.no_follow import read_regular
 from notewell.sessions.append_journal import locked, replace_file
 from notewell.sessions.json5_editor import new_text, with_element, with_new_elements, without_elements
 from notewell.sessions.model import SessionEntry, entry_to_json
@@ -47,7 +48,7 @@ class Registry:
     def entries(self) -> dict[str, Values]:
         """Return what the registry holds, by session id; nothing when it is missing or corrupt."""
         try:
-            listed = _listed(decode_json5(self._path.read_bytes()))
+            listed = _listed(decode_json5(read_regular(self._path)))
         except (Json5Error, OSError):
             return {}
         return {_id_of(each): each for each in listed if isinstance(each, dict)}
@@ -84,7 +85,7 @@ class Registry:
         """Edit the text, given what it lists and where the session stands in it; rebuild a missing or corrupt file."""
         with self.locked():
             try:
-                text = decode_json5(self._path.read_bytes())
+                text = decode_json5(read_regular(self._path))
                 listed = _listed(text)
                 ids = [_id_of(each) for each in listed]
                 changed = change(text, listed, ids.index(session_id) if session_id in ids else None)

@@ -317,7 +317,7 @@ def _list(value: object) -> list[Any]:
 
 # --- corrupt files --------------------------------------------------------------------------------
 
-_HEAD_LINE = re.compile(r"""^ {0,4}["']?(\w+)["']?\s*:\s*(.+?),?\s*$""")
+_HEAD_LINE = re.compile(r"""^ {0,4}["']?(\w+)["']?\s*:\s*(.+)$""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +372,7 @@ def _fields(head: str) -> dict[str, Any]:
             match = _HEAD_LINE.match(line)
             if match:
                 try:
-                    found[match[1]] = parse_json5(match[2])
+                    found[match[1]] = parse_json5(match[2].rstrip().removesuffix(","))
                 except Json5Error:
                     continue
         return found

@@ -21,6 +21,7 @@ from notewell.errors import (
     SessionInputError,
     SessionNotFoundError,
 )
+from notewell.files.no_follow import read_regular
 from notewell.sessions.append_journal import replace_file
 from notewell.sessions.archives import ENDING as ARCHIVE_ENDING
 from notewell.sessions.archives import Unwanted, everything_in, key_of, remove_lines
@@ -40,6 +41,7 @@ from notewell.sessions.model import (
 from notewell.sessions.registry import Registry
 from notewell.sessions.session_file import SessionFile, as_stored, salvage, text_of
 from notewell.sessions.session_folder import JOURNALS, SessionFolder, new_id
+from notewell.settings.arguments import checked_calls
 from notewell.sources.note_paths import parts_of
 from notewell.sources.transcripts import REGISTRY, TOP
 from notewell.sources.transcripts.json5 import Json5Error, decode_json5, parse_object, require_json5
@@ -79,6 +81,7 @@ class LostPart:
 Keep = Callable[[LostPart], None]
 
 
+@checked_calls(SessionInputError)
 class ConversationStore:
     """One agent's conversations, in a folder. Safe to use from several threads and processes at once."""
 
@@ -598,7 +601,7 @@ def _without_unwanted(entry: SessionEntry, unwanted: Unwanted) -> SessionEntry:
 def _holds_unwanted(path: Path, unwanted: Unwanted, *, dated: bool = True) -> bool:
     """Say whether a file holds an unwanted text, as it is or as JSON writes it, of the file's own time if `dated`."""
     try:
-        text = path.read_bytes().strip(b"\0").decode("utf-8", "replace")
+        text = read_regular(path).strip(b"\0").decode("utf-8", "replace")
         changed_ms = path.stat().st_mtime_ns // 1_000_000 if dated else 0
     except FileNotFoundError:
         return False

@@ -20,6 +20,7 @@ _PROVIDER_NAME = r"[a-z0-9_-]+"
 # The same number whatever the limit keeps the order stable; each candidate costs an exact rescoring on both sides.
 CANDIDATES_PER_STEP = 16  # 64 a side by default: 64, 100 and 200 give the same best ten on five English test sets
 MAX_CANDIDATES = 200  # a side; OpenClaw's cap
+LARGEST_LIMIT = 2**31  # of results: more chunks than there are, and larger numbers fit into no database
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 import time
+import weakref
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from notewell.errors import (
 )
 from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.files.faults import reach
+from notewell.files.no_follow import read_regular
 from notewell.settings.workspace import require_workspace
 from notewell.types import Check
 
@@ -40,6 +42,7 @@ _DRAFT_PREFIX = "CURRENT."
 LOW_DISK_BYTES = 200 * 1024 * 1024  # an index of 10,000 chunks, its rebuild beside it and a cache fit into that
 ROOM_SHARE = 1.1  # a new index is about as large as the old one; its log comes on top
 ROOM_LOG_BYTES = 4_096_000  # the size at which the log is folded back; that of a small index stays below its own
+LONGEST_NAME = 100_000  # bytes of a file that holds one name or path
 KEPT_CORRUPT = 3  # enough to find out what happened; a failing disk must not fill up with copies
 LOOK_EVERY_S = 1.0  # how often a waiting writer checks whether the other one makes progress
 
@@ -80,7 +83,7 @@ class StateFolder:
     def owner(self) -> str | None:
         """Return the workspace whose notes and conversations are kept here; None when nothing says so."""
         try:
-            return os.fsdecode(self._owner.read_bytes()).removesuffix("\n") or None
+            return os.fsdecode(read_regular(self._owner, most_bytes=LONGEST_NAME)).removesuffix("\n") or None
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -296,7 +299,7 @@ class StateFolder:
     def _named(self) -> Path | None:
         try:
             reach("pointer.read")
-            name = self._pointer.read_text(encoding="utf-8", errors="replace").strip()
+            name = read_regular(self._pointer, most_bytes=LONGEST_NAME).decode("utf-8", "replace").strip()
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -375,10 +378,13 @@ def _mark_of(database: Path) -> Path:
 
 
 class InUse:
-    """Keeps other processes from deleting a database until `release`; raises FileNotFoundError if one is doing so."""
+    """Keeps other processes from deleting a database; raises FileNotFoundError if one is doing so.
+
+    It ends with `release`, or when nobody keeps this object: a memory may be dropped without being closed.
+    """
 
     def __init__(self, database: Path) -> None:
-        self._handle: int | None = None
+        self._end: Callable[[], object] | None = None
         if sys.platform == "win32":
             return
         handle = _open_mark(_mark_of(database))
@@ -392,13 +398,12 @@ class InUse:
         except OSError:  # a file system without locks
             os.close(handle)
         else:
-            self._handle = handle
+            self._end = weakref.finalize(self, os.close, handle)
 
     def release(self) -> None:
         """Let the database be deleted; may be called twice."""
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+        if self._end is not None:
+            self._end()
 
 
 @contextmanager

@@ -31,11 +31,12 @@ ID_LENGTH = 8  # 40 bits: among 10,000 entries two share an id once in 20,000 wo
 _COMMENT = re.compile(r"[ \t]*<!--[ \t]*notewell\b(?P<attributes>.*)-->[ \t]*")
 _NOTED = re.compile(  # as earlier releases wrote it
     r"_Noted (?P<date>\d{4}-\d{2}-\d{2}(?: \d{2}:\d{2})?(?: [+-]\d{4})?)"
-    r" by (?P<author>.*?), from (?P<source>.*)\._[ \t]*"
+    r" by (?=.*\._[ \t]*\Z)(?P<author>.*?), from (?P<source>.*)\._[ \t]*"  # the end first: there may be many `from`
 )
-_ATTRIBUTE = re.compile(r'([a-z-]+)=(?:"([^"]*)"|([^\s"]+))')
+_ATTRIBUTE = re.compile(r'(?<![a-z-])([a-z-]+)=(?:"([^"]*)"|([^\s"]+))')
+_REFERENCE = re.compile(r"&#?\w{1,8};", re.ASCII)  # the numbers of longer ones are more than Python reads
 _BARE_VALUE = re.compile(r"[\w.:+@/]+(?:-[\w.:+@/]+)*", re.ASCII)
-_LOOKALIKE = re.compile(rf"([ \t]*)(\\*)({_COMMENT.pattern}|{_NOTED.pattern})")  # escaped or not
+_LOOKALIKE = re.compile(rf"([ \t]*+)(\\*+)({_COMMENT.pattern}|{_NOTED.pattern})")  # escaped or not
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 
 
@@ -160,8 +161,12 @@ def _facts_of(line: str) -> Mapping[str, str] | None:
     """Return what a line says of the text above it; None for any other line."""
     if found := _COMMENT.fullmatch(line):
         pairs = _ATTRIBUTE.findall(found["attributes"])
-        return {name: html.unescape(quoted or bare) for name, quoted, bare in pairs}
+        return {name: _REFERENCE.sub(_character, quoted or bare) for name, quoted, bare in pairs}
     return noted.groupdict() if (noted := _NOTED.fullmatch(line)) else None
+
+
+def _character(reference: re.Match[str]) -> str:
+    return html.unescape(reference[0])
 
 
 def _text_above(lines: Sequence[str], comment: int, top: int, blocks: int) -> range | None:

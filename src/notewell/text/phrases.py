@@ -46,10 +46,12 @@ class Phrase:
 
     def lines_in(self, text: str) -> tuple[int, ...]:
         """Return the lines, 1-based, that hold it or a part of it."""
-        lines: set[int] = set()
+        lines: dict[int, None] = {}
+        first, counted = 1, 0
         for start, end in self.spans(text):
-            first = text.count("\n", 0, start) + 1
-            lines.update(range(first, first + text.count("\n", start, end) + 1))
+            first += text.count("\n", counted, start)
+            counted = start
+            lines.update(dict.fromkeys(range(first, first + text.count("\n", start, end) + 1)))
         return tuple(sorted(lines))
 
 

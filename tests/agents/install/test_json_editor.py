@@ -136,3 +136,8 @@ def test_invalid_json_is_refused_with_its_line(text):
 def test_a_file_that_is_not_an_object_is_refused(text):
     with pytest.raises(JsonTextError, match="object"):
         values_of(text)
+
+
+def test_a_number_of_more_digits_than_python_reads_is_told_with_its_line():
+    with pytest.raises(JsonTextError, match=r"^line 2: .*digits"):
+        with_member('{\n"a": ' + "9" * 5000 + "}", ("b",), 1)

@@ -22,7 +22,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _NAME = re.compile(r"[\w$]+")
-_NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|Infinity|NaN|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
+_NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|Infinity|NaN|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)")
 _WORDS = {"true": True, "false": False, "null": None}
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|.))", re.DOTALL)
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"} | dict.fromkeys(
@@ -152,7 +152,10 @@ class _Parser:
         if self.next in _WORDS:
             return _WORDS[self.take()]
         if _NUMBER.fullmatch(self.next):
-            return _number(self.take())
+            try:
+                return _number(self.take())
+            except ValueError as error:  # more digits than Python reads
+                raise self.wrong(str(error)) from error
         raise self.wrong(f"expected a value, found {self.next!r}" if self.next else "the text ends too early")
 
     def _string(self) -> str:

@@ -22,12 +22,12 @@ from notewell.agents.tools.schemas import (
     FORGET,
     GET,
     LIST,
-    MAX_SHOWN,
     READING,
     SEARCH,
     WRITE,
     WRITING,
     checked_arguments,
+    shown,
 )
 from notewell.errors import EntryNotFoundError, NotewellError, QueryError, system_error
 from notewell.search.options import declared_options
@@ -125,9 +125,9 @@ class MemoryTools:
     def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> ToolResult:
         """Run a tool. Arguments may be JSON text; errors become results that say what to do next."""
         try:
-            if name not in {spec.name for spec in self.specs}:
+            if name not in [spec.name for spec in self.specs]:
                 offered = ", ".join(spec.name for spec in self.specs)
-                raise QueryError(f"there is no tool {name[:MAX_SHOWN]!r}", hint=f"call one of {offered}")
+                raise QueryError(f"there is no tool {shown(name)}", hint=f"call one of {offered}")
             checked = checked_arguments(BY_NAME[name], _parsed(arguments))
             done = self._work[name](**{PYTHON_NAMES.get(key, key): value for key, value in checked.items()})
             if any("`" in note for note in done.get("notes", ())):

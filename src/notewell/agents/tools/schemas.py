@@ -227,7 +227,7 @@ def checked_arguments(spec: ToolSpec, arguments: object) -> dict[str, Any]:
         if name not in properties:
             close = difflib.get_close_matches(str(name)[:MAX_SHOWN], properties, n=1)
             raise QueryError(
-                f"{spec.name} has no parameter {_shown(name)}",
+                f"{spec.name} has no parameter {shown(name)}",
                 hint=f"did you mean {close[0]!r}?" if close else _usage(spec),
             )
         if value is not None:
@@ -248,7 +248,7 @@ def _checked(spec: ToolSpec, name: str, value: object, schema: Schema) -> object
         "number": isinstance(value, int | float) and not isinstance(value, bool),
     }[kind]
     if not fits:
-        raise QueryError(f"{spec.name}: {name!r} must be {_TYPE_NAMES[kind]}, got {_shown(value)}", hint=_usage(spec))
+        raise QueryError(f"{spec.name}: {name!r} must be {_TYPE_NAMES[kind]}, got {shown(value)}", hint=_usage(spec))
     most = MAX_CHARS.get(name, MAX_OTHER_CHARS)
     if isinstance(value, str) and len(value) > most:
         raise QueryError(
@@ -257,13 +257,16 @@ def _checked(spec: ToolSpec, name: str, value: object, schema: Schema) -> object
         )
     if "enum" in schema and value not in schema["enum"]:
         allowed = " or ".join(map(repr, schema["enum"]))
-        raise QueryError(f"{spec.name}: {name!r} must be {allowed}, got {_shown(value)}", hint=f"use {allowed}")
+        raise QueryError(f"{spec.name}: {name!r} must be {allowed}, got {shown(value)}", hint=f"use {allowed}")
+    if isinstance(value, str):  # JSON may hold half a surrogate pair, and an answer that repeats it could not be sent
+        value = value.encode("utf-8", "replace").decode()
     return value
 
 
-def _shown(value: object) -> str:
-    shown = repr(value[: MAX_SHOWN + 1] if isinstance(value, str) else value)
-    return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}..."
+def shown(value: object) -> str:
+    """Return as much of a wrong value as it takes to recognize it."""
+    text = repr(value[: MAX_SHOWN + 1] if isinstance(value, str) else value)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
 def _usage(spec: ToolSpec) -> str:

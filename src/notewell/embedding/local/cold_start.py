@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from notewell.embedding.blas_threads import one_blas_thread
 from notewell.embedding.local import token_ids
 from notewell.embedding.unit_vectors import embed_windows
 
@@ -93,6 +94,7 @@ class ColdStartModel:
                     self._session = self._open_session()
             session = self._session
         if session is None and quick is not None:
-            return [quick.vector(window) for window in windows]
+            with one_blas_thread():
+                return [quick.vector(window) for window in windows]
         assert session is not None
         return session(windows)

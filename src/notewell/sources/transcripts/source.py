@@ -135,6 +135,11 @@ class TranscriptSource:
         """Return where a transcript lies on disk; raises like `stamp_of`."""
         return Path(self._known_place(self.stamp_of(path).path).real_path)
 
+    def place_to_write(self, path: str) -> Path | None:
+        """Return where a transcript of this stored path would lie on disk, or None when it cannot be one."""
+        place = self._place(path)
+        return Path(place.real_path) if place and self._audience.may_see_transcript(path) else None
+
     def stored_path(self, file: Path) -> str | None:
         """Return the stored path of a file on disk, or None when it is no transcript of this memory."""
         real = Path(os.path.realpath(file.parent)) / file.name

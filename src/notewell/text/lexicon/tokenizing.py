@@ -76,12 +76,12 @@ def index_terms(text: str) -> str:
     if folded.isascii():
         folded = folded.translate(_BLANKED).replace(". ", " ")
     in_order, *marked = " ".join(filter(None, map(_expansions.__getitem__, folded.split()))).split(_WHOLE)
-    wholes: list[str] = []
+    wholes, runs = [], [in_order]
     for piece in marked:
-        whole, _, rest = piece.partition(" ")
+        whole, _, run = piece.partition(" ")
         wholes.append(whole)
-        in_order += rest if in_order.endswith(" ") else f" {rest}"
-    return " ".join([in_order.rstrip(), *wholes]) if wholes else in_order
+        runs.append(run)
+    return " ".join(filter(None, [*map(str.rstrip, runs), *wholes])) if wholes else in_order
 
 
 def words(text: str) -> Iterator[Word]:

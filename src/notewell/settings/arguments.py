@@ -1,0 +1,128 @@
+"""Checks the arguments of public calls by their annotations: a wrong one is an error that says what is expected."""
+
+from __future__ import annotations
+
+import builtins
+import collections.abc
+import inspect
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import date
+from functools import cache, wraps
+from itertools import chain, repeat
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import notewell.types
+from notewell.errors import NotewellError
+
+LONGEST_SHOWN = 80  # characters of a wrong value
+
+_C = TypeVar("_C", bound=type)
+_NOUNS: Mapping[object, str] = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    date: "a date",
+    Path: "a path",
+    Collection: "a list of texts",
+    Mapping: "a table",
+    Callable: "a function",
+}
+
+
+def checked_calls(error: type[NotewellError], **others: type[NotewellError]) -> Callable[[_C], _C]:
+    """Let the public methods of a class raise `error` for an argument that is not what its annotation says.
+
+    `others` are the errors of methods that have their own, by name.
+    """
+
+    def decorate(owner: _C) -> _C:
+        for name, method in list(vars(owner).items()):
+            if inspect.isfunction(method) and not name.startswith("_"):
+                setattr(owner, name, _checking(method, others.get(name, error)))
+        return owner
+
+    return decorate
+
+
+def check(name: str, value: object, hint: object, error: type[NotewellError]) -> None:
+    """Raise `error` where a value is not what a type says; what the value may be beyond that is not looked at."""
+    if not _fits(value, hint):
+        shown = repr(value)
+        shown = shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}..."
+        raise error(f"{name} must be {_described(hint)}, got {shown}", hint="look at the documentation of this call")
+
+
+def _checking(method: Callable[..., Any], error: type[NotewellError]) -> Callable[..., Any]:
+    @wraps(method)
+    def checking(*args: Any, **kwargs: Any) -> Any:
+        hints = _hints_of(method)
+        for (name, hint), value in zip(chain(hints.by_place, repeat(hints.rest)), args, strict=False):
+            check(name, value, hint, error)
+        for name, value in kwargs.items():
+            check(name, value, hints.by_name.get(name, object), error)
+        return method(*args, **kwargs)
+
+    return checking
+
+
+class _Hints(NamedTuple):
+    """The types of a function's parameters: those that have a place, that of `*args`, and those that have a name."""
+
+    by_place: Sequence[tuple[str, object]]
+    rest: tuple[str, object]
+    by_name: Mapping[str, object]
+
+
+@cache
+def _hints_of(method: Callable[..., Any]) -> _Hints:
+    hints = get_type_hints(method, localns=_Names(method.__globals__))
+    parameters = inspect.signature(method).parameters.values()
+    named = {each.name: hints.get(each.name, object) for each in parameters if each.kind is not each.VAR_KEYWORD}
+    placed = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), "")
+    return _Hints([(name, named[name]) for name in placed], (rest, named.pop(rest, object)), named)
+
+
+class _Names(dict[str, object]):
+    """The names in annotations that a module imports for type checkers only; one that is not known allows anything."""
+
+    def __init__(self, known: Mapping[str, object]) -> None:
+        self._known = known
+
+    def __missing__(self, name: str) -> object:
+        if name in self._known or hasattr(builtins, name):
+            raise KeyError(name)
+        return getattr(notewell.types, name, None) or getattr(collections.abc, name, object)
+
+
+def _fits(value: object, hint: object) -> bool:
+    kind = get_origin(hint) or hint
+    if kind in {Union, UnionType}:
+        return any(_fits(value, each) for each in get_args(hint))
+    if kind is Literal:
+        return isinstance(value, str)  # which ones there are, the call says itself
+    if kind is bool:
+        return isinstance(value, int) and value in {0, 1}
+    if kind is Collection:
+        return isinstance(value, Collection) and not isinstance(value, str | bytes) and all(map(_is_text, value))
+    if kind in {int, float}:  # also those of NumPy
+        return hasattr(type(value), "__index__" if kind is int else "__float__") and not isinstance(value, bool)
+    return not isinstance(kind, type) or isinstance(value, os.PathLike if kind is Path else kind)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _described(hint: object) -> str:
+    kinds = get_args(hint) if (get_origin(hint) or hint) in {Union, UnionType} else (hint,)
+    nouns: dict[str, None] = {}
+    for each in kinds:
+        kind = str if get_origin(each) is Literal else get_origin(each) or each
+        if kind is not NoneType:
+            nouns[_NOUNS.get(kind) or str(getattr(kind, "__name__", kind))] = None
+    return " or ".join(nouns)

@@ -1,0 +1,64 @@
+"""The benchmark of adversarial strings runs every public function that reads a text of any length."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ("text", "chunking", "sources", "search", "sessions/json5_editor.py", "memory/note_lines.py")
+# What these are given is a name, a word or a value with a limit, or they are part of another one that is measured.
+SHORT = {
+    "sources/note_paths.py": "file names",
+    "sources/walk.py": "file names",
+    "sources/included.py": "file names and patterns",
+    "sources/transcripts/session_ids.py": "session ids, measured where one is not checked first",
+    "sources/transcripts/growing.py": "pieces of files, measured as read_messages",
+    "sources/transcripts/unsearched.py": "names of agents",
+    "text/languages.py": "a word, or the first 600 letters",
+    "text/redaction/marks.py": "one secret",
+    "text/redaction/assignments.py": "redact",
+    "text/redaction/contexts.py": "redact",
+    "text/redaction/scanning.py": "redact",
+    "search/word_variants.py": "words of a question of 4,000 characters",
+    "search/dates/east_asian.py": "moments",
+    "search/dates/european.py": "moments",
+    "search/dates/phrases.py": "tables of this package",
+    "search/options.py": "options",
+    "search/qmd.py": "output of a program, measured as parse_results",
+    "chunking/fitting.py": "one line, measured as chunk_document",
+}
+SHORT_FUNCTIONS = {
+    *("is_unspaced", "pairs", "stem", "irregular_forms"),  # one word
+    "phrase_pattern",  # tables of this package
+    *("join", "end_of"),  # with_new_elements
+    "marked_private",  # is_private
+    *("read_time", "keyword_query", "hit_of", "plain"),  # time_reading, query_terms, parse_results
+    *("note_date", "date_in_name", "is_session_file", "shown_of"),
+    *("decode_json5", "parse_object", "write_name", "whole_elements", "message_text"),  # parse_json5, read_messages
+    *("open_code_block", "weigh", "redact"),  # closed_text, chunk_document; the Redactor
+    "audience_of",  # the name of a chat
+    *("ask_reranker", "put_in_order", "raised_across_languages"),  # hits
+}
+
+
+def readers() -> dict[str, str]:
+    """Return where each public function is that is given a text or bytes first."""
+    found = {}
+    for room in ROOMS:
+        top = ROOT / "src" / "notewell" / room
+        for path in [top] if top.is_file() else sorted(top.rglob("*.py")):
+            place = path.relative_to(ROOT / "src" / "notewell").as_posix()
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
+                    continue
+                kinds = [ast.unparse(each.annotation) for each in node.args.args if each.annotation]
+                if {"str", "bytes"} & set(kinds) and place not in SHORT and node.name not in SHORT_FUNCTIONS:
+                    found[node.name] = place
+    return found
+
+
+def test_every_public_text_function_is_measured():
+    tree = ast.parse((ROOT / "benchmarks" / "adversarial.py").read_text(encoding="utf-8"))
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert {name: place for name, place in readers().items() if name not in imported} == {}
