@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -14,7 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from notewell import DiskFullError, IndexBusyError, Memory, StoreUnavailableError
+from notewell import DiskFullError, Memory, StoreUnavailableError
 from notewell.store.postgres import open_store
 from notewell.testing.samples import chunks_of, document
 from tests.postgres_server import free_port, own_server, shared_server, standby_of
@@ -161,98 +160,6 @@ def test_a_full_disk_loses_nothing(workspace):
             assert snapshot.counts().files >= 1
         assert store.verify() == []
         store.close()
-
-
-# --- one writer --------------------------------------------------------------------------------------
-
-HOLD = """
-import sys, time
-from notewell.store.postgres import Connections, FixedId, Tenant
-tenant = Tenant(Connections(sys.argv[1]), name=sys.argv[2], agent="main", workspace_id=FixedId("library"))
-with tenant.write_lock(5):
-    print("locked", flush=True)
-    time.sleep(60)
-"""
-
-
-def test_one_process_writes_and_its_death_releases_the_lock(url, name):
-    store = open_store(url, name)
-    tenant = store._tenant
-    with subprocess.Popen([sys.executable, "-c", HOLD, url, name], stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout.readline() == "locked\n"
-        with pytest.raises(IndexBusyError, match="another process is indexing"), tenant.write_lock(0.2):
-            pass
-        other = open_store(url, f"{name}-other")
-        with other._tenant.write_lock(1):
-            pass  # another tenant has a lock of its own
-        other.close()
-        holder.kill()
-    with tenant.write_lock(5):
-        pass
-    store.close()
-
-
-def test_several_processes_index_one_workspace_at_once(example, url):
-    script = (
-        "import sys; from notewell import Memory;"
-        "memory = Memory.open(sys.argv[1], provider='hashing', store__url=sys.argv[2]);"
-        "report = memory.index(); print(report.complete, len(report.problems)); memory.close()"
-    )
-    command = [sys.executable, "-c", script, str(example), url]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
-    for process in started:
-        out, err = process.communicate(timeout=120)
-        assert out.split() == ["True", "0"], err
-    with Memory.open(example, provider="hashing", store__url=url) as memory:
-        assert memory.status().files == 47
-        assert memory.verify().findings == ()
-
-
-def test_a_rebuild_fills_a_generation_beside_the_one_that_answers(example, url):
-    with Memory.open(example, provider="hashing", store__url=url) as memory:
-        memory.index()
-        expected = memory.search("boiler", sync=False).hits
-        problems, answers, done = [], [], threading.Event()
-
-        def search():
-            try:
-                while not done.is_set():
-                    answers.append(memory.search("boiler", sync=False).hits)
-            except Exception as error:  # noqa: BLE001
-                problems.append(error)
-
-        reader = threading.Thread(target=search)
-        reader.start()
-        before = memory._components.indexes.current()
-        assert memory.index(force=True).rebuilt
-        done.set()
-        reader.join()
-        assert problems == []
-        assert all(hits == expected for hits in answers)
-        assert memory._components.indexes.current() != before
-        assert len(memory._components.indexes._generations()) == 1
-        assert memory.verify().findings == ()
-
-
-def test_an_interrupted_rebuild_is_continued(example, url, monkeypatch):
-    from notewell.files import faults
-
-    with Memory.open(example, provider="hashing", store__url=url) as memory:
-        memory.index()
-
-        def stop(point):
-            if point == "rebuild.verify":
-                raise OSError(5, "the machine stops")
-
-        monkeypatch.setattr(faults, "_planted", stop)
-        with pytest.raises(Exception, match="machine stops"):
-            memory.index(force=True)
-        monkeypatch.setattr(faults, "_planted", None)
-        assert len(memory._components.indexes.unfinished()) == 1
-        assert memory.search("boiler", sync=False).hits
-        begun = memory._components.indexes.unfinished()[0]
-        assert memory.index(force=True).rebuilt
-        assert memory._components.indexes.current() == begun
 
 
 # --- replicas ------------------------------------------------------------------------------------------

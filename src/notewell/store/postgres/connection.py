@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import psycopg
@@ -69,26 +69,26 @@ class Connections:
         return f"Connections({self.secrets.shown!r})"
 
     @contextmanager
-    def transaction(self, begin: str, *statements: str) -> Iterator[Database]:
+    def transaction(self, begin: str, *statements: str | Prepared) -> Iterator[Database]:
         """Lend a connection in a transaction of its own, which is undone unless `commit` is called.
 
         The statements that begin it, all in one message, are tried again with another connection while the database
         cannot be reached: nothing is lost with them.
         """
-        connection, results = self._begun("; ".join((begin, *statements)))
+        connection, results = self._begun((begin, *statements))
         database = Database(connection, self, results)
         try:
             yield database
         finally:
             self._give_back(connection)
 
-    def _begun(self, script: str) -> tuple[_Connection, list[list[Row]]]:
+    def _begun(self, statements: Sequence[str | Prepared]) -> tuple[_Connection, list[list[Row]]]:
         until = time.monotonic() + REACH_LIMIT_S
         while True:
             connection = self._connection(until)
             try:
                 reach("database.begin")
-                return connection, connection.run_script(script)
+                return connection, connection.run_script("; ".join(map(connection.as_sent, statements)))
             except psycopg.Error as error:
                 lost = is_lost(error, connection)
                 self._give_back(connection)
@@ -180,10 +180,18 @@ class Connections:
 _inherited: list[Any] = []
 
 
+class Prepared(NamedTuple):
+    """A statement that is planned once a connection: under row-level security that takes longer than running it."""
+
+    sql: str  # with $1, $2 for the values
+    values: tuple[int, ...]
+
+
 class _Connection(psycopg.Connection[Row]):
     """A connection that knows what is needed to speak of vectors, and whether the server is behind a pooler."""
 
     lender: ConnectionPool[Any] | None = None
+    prepared: dict[str, str]  # the names of prepared statements
     nearness = ""  # the operator of pgvector for the negative inner product, whatever schema it is in
 
     @classmethod
@@ -195,6 +203,7 @@ class _Connection(psycopg.Connection[Row]):
             owner.connected(error)
             raise
         owner.connected(None)
+        connection.prepared = {}
         connection.adapters.register_dumper(ByteArrays, _array_dumper(_BYTEA_ARRAY, _BYTEA))
         connection.adapters.register_dumper(Texts, _array_dumper(_TEXT_ARRAY, _TEXT))
         # A pooler hands out one server connection after the other: what is prepared on one is missing on the next.
@@ -218,6 +227,19 @@ class _Connection(psycopg.Connection[Row]):
         self.adapters.register_dumper(HalfVector, _dumper(oid))
         self.adapters.register_dumper(HalfVectors, _dumper(array_oid, element=oid))
         self.nearness = f"OPERATOR({schema}.<#>)"
+
+    def as_sent(self, statement: str | Prepared) -> str:
+        """Return the text of a statement of a script; one that is prepared is named, unless a pooler is in between."""
+        if isinstance(statement, str):
+            return statement
+        values = [str(int(value)) for value in statement.values]
+        if self.prepare_threshold is None:
+            return re.sub(r"\$(\d)", lambda found: values[int(found[1]) - 1], statement.sql)
+        if statement.sql not in self.prepared:
+            name = f"notewell_{len(self.prepared)}"
+            self.execute(f"PREPARE {name} ({', '.join(['int'] * len(values))}) AS {statement.sql}", prepare=False)
+            self.prepared[statement.sql] = name
+        return f"EXECUTE {self.prepared[statement.sql]}({', '.join(values)})"
 
     def run_script(self, script: str) -> list[list[Row]]:
         """Run several statements in one message and return the rows of each that has any."""

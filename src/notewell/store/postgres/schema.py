@@ -114,6 +114,20 @@ CREATE TABLE notewell.cache_counters (
   tenant int NOT NULL, name text NOT NULL, value bigint NOT NULL, PRIMARY KEY (tenant, name)
 );
 """
+# Recent chunks have their terms in one value of a batch, and whoever takes the lock of the only writer counts up.
+SECOND_SCHEMA = """
+ALTER TABLE notewell.posting_batches ADD version bigint NOT NULL DEFAULT 0, ADD packed bytea,
+  ALTER packed SET STORAGE EXTERNAL;
+ALTER TABLE notewell.generations RENAME dead_generation TO postings_generation;
+ALTER TABLE notewell.tenants ADD writer bigint NOT NULL DEFAULT 0;
+DO $$
+DECLARE bound text;
+BEGIN
+  FOR bound IN SELECT DISTINCT role FROM notewell.role_tenants JOIN pg_roles ON rolname = role
+    WHERE has_column_privilege(role::name, 'notewell.tenants', 'generation', 'UPDATE')
+  LOOP EXECUTE format('GRANT UPDATE (writer) ON notewell.tenants TO %I', bound); END LOOP;
+END $$;
+"""
 TENANT_TABLES = (
     *("generations", "meta", "documents", "chunks", "postings", "posting_batches", "dead_chunks"),
     *("vectors", "vector_codecs", "vector_segments", "cache_spaces", "cache_entries", "cache_counters"),
@@ -136,8 +150,9 @@ _SET_ID = "nullif(current_setting('notewell.tenant', true), '')::int"
 _SET_NAME = "name = current_setting('notewell.tenant_name', true)"
 # For administrators: they need no knowledge of the tables.
 FUNCTIONS = """
-CREATE FUNCTION notewell.bind_role(role text, tenant text, agent text DEFAULT 'main', read_only bool DEFAULT false)
-RETURNS void
+CREATE OR REPLACE FUNCTION notewell.bind_role(
+  role text, tenant text, agent text DEFAULT 'main', read_only bool DEFAULT false
+) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 DECLARE number int;
 BEGIN
@@ -152,12 +167,13 @@ BEGIN
   EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA notewell TO %I', bind_role.role);
   IF NOT bind_role.read_only THEN
     EXECUTE format('GRANT INSERT, UPDATE, DELETE ON @TABLES TO %I', bind_role.role);
-    EXECUTE format('GRANT UPDATE (workspace, generation, last_generation) ON notewell.tenants TO %I', bind_role.role);
+    EXECUTE format('GRANT UPDATE (workspace, generation, last_generation, writer) ON notewell.tenants TO %I',
+      bind_role.role);
   END IF;
   INSERT INTO notewell.role_tenants VALUES (bind_role.role, number) ON CONFLICT DO NOTHING;
   PERFORM set_config('notewell.tenant_name', '', true);
 END $$;
-CREATE FUNCTION notewell.drop_tenant(tenant text, agent text DEFAULT 'main') RETURNS void
+CREATE OR REPLACE FUNCTION notewell.drop_tenant(tenant text, agent text DEFAULT 'main') RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 DECLARE number int; name text;
 BEGIN
@@ -178,12 +194,15 @@ REVOKE ALL ON FUNCTION notewell.bind_role, notewell.drop_tenant FROM PUBLIC;
 def _first_migration() -> str:
     policies = [_policies(table, f"tenant = ({_SET_ID})", "tenant") for table in TENANT_TABLES]
     by_name_or_id = f"{_SET_NAME} OR id = ({_SET_ID})"
-    functions = (
+    return "".join((FIRST_SCHEMA, *policies, _policies("tenants", by_name_or_id, "id")))
+
+
+def _functions() -> str:
+    return (
         FUNCTIONS.replace("@TABLES", ", ".join(f"notewell.{table}" for table in TENANT_TABLES))
         .replace("@NAMES", ", ".join(f"'{table}'" for table in TENANT_TABLES))
         .replace("@LOCK", str(LOCK_CLASS))
     )
-    return "".join((FIRST_SCHEMA, *policies, _policies("tenants", by_name_or_id, "id"), functions))
 
 
 def _policies(table: str, is_set: str, column: str) -> str:
@@ -192,7 +211,7 @@ def _policies(table: str, is_set: str, column: str) -> str:
 
 
 # The script at position n makes version n + 1 of version n.
-MIGRATIONS: tuple[str, ...] = (_first_migration(),)
+MIGRATIONS: tuple[str, ...] = (_first_migration(), SECOND_SCHEMA)
 
 _LOOK = """
 SELECT current_setting('server_version_num')::int,
@@ -319,4 +338,5 @@ def _migrate(connections: Connections, migrations: Sequence[str] = MIGRATIONS) -
         for number, script in enumerate(migrations[version:], start=version + 1):
             db.script(script.replace("@VECTOR", vector_schema))
             db.rows("UPDATE notewell.schema_version SET version = %s", (number,))
+        db.script(_functions())
         db.commit()

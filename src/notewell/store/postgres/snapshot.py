@@ -35,7 +35,7 @@ from notewell.types import (
 if TYPE_CHECKING:
     from notewell.protocols import Vector
     from notewell.store.postgres.connection import Database
-    from notewell.store.postgres.keyword import DeadChunks
+    from notewell.store.postgres.posting_blocks import UnmergedCache
     from notewell.store.postgres.vectors import VectorTable
     from notewell.store.postings import Ids
 
@@ -53,11 +53,11 @@ class PostgresSnapshot:
     """
 
     def __init__(
-        self, db: Database, totals: Totals, dead: DeadChunks, vectors: VectorTable, within: Scope = EVERYTHING
+        self, db: Database, totals: Totals, unmerged: UnmergedCache, vectors: VectorTable, within: Scope = EVERYTHING
     ) -> None:
         self._open_db: Database | None = db
         self._totals = totals
-        self._dead = dead
+        self._unmerged = unmerged
         self._vectors = vectors
         self._within = within
 
@@ -207,7 +207,7 @@ class PostgresSnapshot:
 
     @cached_property
     def _keywords(self) -> KeywordIndex:
-        return KeywordIndex(self._db, self._totals.key, self._dead.ids(self._db, self._totals))
+        return KeywordIndex(self._db, self._totals.key, self._unmerged.of(self._db, self._totals))
 
     @cached_property
     def _collection(self) -> postings.Collection:

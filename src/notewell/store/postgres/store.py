@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from notewell.errors import IndexCorruptError, IndexMismatchError, IndexReadOnlyError, StoreError
 from notewell.store.bm25 import storable
 from notewell.store.chunk_changes import ChunkChanges, StoredRow, place_of, plan_chunks
-from notewell.store.postgres.connection import READING, WRITING, ByteArrays, Connections, Database, Texts
-from notewell.store.postgres.keyword import DeadChunks, PostingBlocks
+from notewell.store.postgres.connection import READING, WRITING, ByteArrays, Connections, Database, Prepared, Texts
+from notewell.store.postgres.posting_blocks import PostingBlocks, UnmergedCache
 from notewell.store.postgres.snapshot import PostgresSnapshot, replica_note, stored_embedder
 from notewell.store.postgres.tenant import FixedId, Tenant, generation_of
 from notewell.store.postgres.totals import TOTALS, Totals
@@ -54,6 +54,7 @@ _SIZES = (
     ("vectors", "pg_column_size(t.*)"),
     ("vector_segments", "octet_length(codes) + octet_length(ids)"),
 )
+_TOTALS = f"SELECT {TOTALS} FROM notewell.generations WHERE tenant = $1 AND"
 _REPLICA = (
     "SELECT pg_is_in_recovery(), pg_last_wal_receive_lsn() IS NOT DISTINCT FROM pg_last_wal_replay_lsn(),"
     " extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8"
@@ -80,7 +81,7 @@ class PostgresStore:
         self.is_gone = False  # no generation was found: who opened the store should look again
         self._note = ""  # of the latest snapshot, where it was a replica's
         self._chunks_written = 0  # since the server was last told to count
-        self._dead = DeadChunks()
+        self._unmerged = UnmergedCache()
         self._vectors = vectors or VectorTable()
         self._lock = threading.RLock()
         self._writes: _Writes | None = None  # the transaction of the thread that holds the lock
@@ -101,7 +102,7 @@ class PostgresStore:
     @contextmanager
     def reading_within(self, scope: Scope) -> Iterator[PostgresSnapshot]:
         with self._reading() as (db, totals):
-            snapshot = PostgresSnapshot(db, totals, self._dead, self._vectors, scope)
+            snapshot = PostgresSnapshot(db, totals, self._unmerged, self._vectors, scope)
             try:
                 yield snapshot
             finally:
@@ -115,13 +116,17 @@ class PostgresStore:
             self._note = replica_note(*replica[0])
             yield db, self._checked_totals(found)
 
-    def _totals(self) -> str:
+    def _totals(self, locked: str = "") -> Prepared:
         """Return the statement that reads the totals of the generation in use."""
         number = self._tenant.number()
         if number is None:
             self._checked_totals([])
-        chosen = self._generation or f"(SELECT generation FROM notewell.tenants WHERE id = {number})"
-        return f"SELECT {TOTALS} FROM notewell.generations WHERE tenant = {number} AND generation = {chosen}"
+            raise AssertionError
+        if self._generation:
+            return Prepared(f"{_TOTALS} generation = $2{locked}", (number, self._generation))
+        return Prepared(
+            f"{_TOTALS} generation = (SELECT generation FROM notewell.tenants WHERE id = $1){locked}", (number,)
+        )
 
     def _checked_totals(self, found: list[tuple[Any, ...]]) -> Totals:
         if not found:
@@ -151,7 +156,7 @@ class PostgresStore:
 
     def verify(self) -> Sequence[str]:
         with self._reading() as (db, totals):
-            return [*find_faults(db, totals, self._dead), *self._vectors.findings(db, totals)]
+            return [*find_faults(db, totals, self._unmerged.of(db, totals)), *self._vectors.findings(db, totals)]
 
     def size_bytes(self) -> int:
         """Return how much the rows of this generation take, without the server's own overhead."""
@@ -282,7 +287,7 @@ class PostgresStore:
         with self._writing() as writes:
             if writes.totals.vectors:
                 self._vectors.tidy(writes.db, writes.totals)
-            writes.postings.tidy(writes.totals, self._dead)
+            writes.postings.tidy()
             # A planner that takes the tables for empty reads all chunks of a tenant to find one. The server counts
             # again by itself, a minute later; whoever is not the owner is refused with a warning.
             counted = writes.db.value("SELECT max(reltuples) FROM pg_class WHERE oid = 'notewell.chunks'::regclass")
@@ -294,7 +299,7 @@ class PostgresStore:
     def erase_deleted(self) -> None:
         """Rewrite what still names removed chunks; the server keeps old bytes until an administrator acts."""
         with self._writing() as writes:
-            writes.postings.rewrite(writes.totals, self._dead)
+            writes.postings.rewrite()
             self._vectors.drop_segments(writes.db, writes.totals)
             if writes.totals.vectors:
                 self._vectors.tidy(writes.db, writes.totals)
@@ -320,8 +325,7 @@ class PostgresStore:
                 with self._writes.joined():
                     yield self._writes
                 return
-            script = (self._tenant.as_set(), f"{self._totals()} FOR UPDATE")
-            with self._tenant.connections.transaction(WRITING, *script) as db:
+            with self._tenant.writing(self._totals(" FOR UPDATE"), begin=WRITING) as db:
                 writes = _Writes(db, self._checked_totals(db.begun[-1]), self._vectors)
                 self._writes = writes
                 before = writes.totals.last_chunk
@@ -356,7 +360,7 @@ class _Writes:
 
     @property
     def postings(self) -> PostingBlocks:
-        return PostingBlocks(self.db, self.totals.key)
+        return PostingBlocks(self.db, self.totals)
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Run a statement whose first two values are the tenant and the generation."""
@@ -370,15 +374,15 @@ class _Writes:
         """Write what waits and the totals, and commit."""
         if self.failed:
             raise StoreError("a part of what was to be written together failed: nothing was", hint="try again")
-        self._flush()
         totals = self.totals
-        if self.dead:
+        if self.dead:  # before terms are written: what was removed soon after it was added never gets into blocks
             self.postings.bury(self.dead)
             totals.dead += len(self.dead)
-            totals.dead_generation += 1
+            totals.change_postings()
+        self._flush()
         self.db.rows(
             "UPDATE notewell.generations SET documents = %s, chunks = %s, vectors = %s, skipped = %s, terms = %s,"
-            " last_document = %s, last_chunk = %s, vector_generation = %s, dead_generation = %s, dead = %s,"
+            " last_document = %s, last_chunk = %s, vector_generation = %s, postings_generation = %s, dead = %s,"
             " changed_at = now() WHERE tenant = %s AND generation = %s",
             (*totals.changeable, *totals.key),
         )

@@ -61,7 +61,7 @@ class VectorTable:
             (*totals.key, source, list(chunk_ids), HalfVectors(matrix)),
         )
         totals.vectors += len(chunk_ids)
-        totals.vector_generation += 1
+        totals.change_vectors()
 
     def remove(self, db: Database, totals: Totals, chunk_ids: Collection[int]) -> None:
         """Delete the vectors of chunks; their codes stay and find no row."""
@@ -69,7 +69,7 @@ class VectorTable:
             "DELETE FROM notewell.vectors WHERE tenant = %s AND generation = %s AND chunk = ANY(%s)",
             (*totals.key, list(chunk_ids)),
         )
-        totals.vector_generation += 1
+        totals.change_vectors()
 
     def drop_segments(self, db: Database, totals: Totals) -> None:
         """Drop the codes; the server compares all rows until `tidy` makes new ones."""
@@ -303,7 +303,7 @@ def _extend(db: Database, totals: Totals, fitted: _Fitted) -> None:
                 "DELETE FROM notewell.vector_segments WHERE tenant = %s AND generation = %s AND segment = %s",
                 (*totals.key, segment),
             )
-    totals.vector_generation += 1
+    totals.change_vectors()
     waiting: list[tuple[NDArray[np.int64], NDArray[np.uint8], Matrix]] = []
     last = fitted.last_chunk
 
