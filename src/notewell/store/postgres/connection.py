@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,9 +77,9 @@ class Connections:
         cannot be reached: nothing is lost with them.
         """
         connection, results = self._begun((begin, *statements))
-        database = Database(connection, self, results)
+        connection.only_reads = "READ ONLY" in begin
         try:
-            yield database
+            yield Database(connection, self, results)
         finally:
             self._give_back(connection)
 
@@ -133,7 +134,7 @@ class Connections:
             return  # forked inside the `with` block: the connection is the parent's
         if not connection.closed and connection.info.transaction_status != pq.TransactionStatus.IDLE:
             try:
-                connection.execute("ROLLBACK")
+                connection.end()
             except psycopg.Error:
                 connection.close()
         lender = connection.lender
@@ -178,6 +179,7 @@ class Connections:
 
 
 _inherited: list[Any] = []
+_names = count()  # of prepared statements
 
 
 class Prepared(NamedTuple):
@@ -191,6 +193,7 @@ class _Connection(psycopg.Connection[Row]):
     """A connection that knows what is needed to speak of vectors, and whether the server is behind a pooler."""
 
     lender: ConnectionPool[Any] | None = None
+    only_reads = False  # the transaction that is open
     prepared: dict[str, str]  # the names of prepared statements
     nearness = ""  # the operator of pgvector for the negative inner product, whatever schema it is in
 
@@ -210,6 +213,10 @@ class _Connection(psycopg.Connection[Row]):
         if connection.execute("SELECT pg_backend_pid()").fetchone() != (connection.info.backend_pid,):
             owner.pooled_by_server = True
             connection.prepare_threshold = None
+        else:
+            # A plan for any tenant. For one that was not there when rows were counted, the server would make a plan of
+            # its own each time, as if it held one row.
+            connection.execute("SET plan_cache_mode = force_generic_plan")
         return connection
 
     def learn_vectors(self) -> None:
@@ -236,10 +243,16 @@ class _Connection(psycopg.Connection[Row]):
         if self.prepare_threshold is None:
             return re.sub(r"\$(\d)", lambda found: values[int(found[1]) - 1], statement.sql)
         if statement.sql not in self.prepared:
-            name = f"notewell_{len(self.prepared)}"
+            name = f"notewell_{next(_names)}"
             self.execute(f"PREPARE {name} ({', '.join(['int'] * len(values))}) AS {statement.sql}", prepare=False)
             self.prepared[statement.sql] = name
         return f"EXECUTE {self.prepared[statement.sql]}({', '.join(values)})"
+
+    def end(self) -> None:
+        """End the transaction that is open, and undo what it wrote."""
+        # After a rollback psycopg forgets all prepared statements, so a transaction that reads is committed.
+        if self.execute("COMMIT" if self.only_reads else "ROLLBACK").statusmessage != "COMMIT":
+            self.prepared = {}
 
     def run_script(self, script: str) -> list[list[Row]]:
         """Run several statements in one message and return the rows of each that has any."""
@@ -305,11 +318,6 @@ class Database:
         """Keep what was written."""
         reach("database.commit")
         self.rows("COMMIT")
-
-    def rollback(self) -> None:
-        """Undo what was written; also where the connection is gone, and the server does it."""
-        if not self._connection.closed:
-            self.rows("ROLLBACK")
 
 
 # --- vectors as values ---------------------------------------------------------------------------

@@ -118,6 +118,20 @@ CREATE TABLE notewell.cache_counters (
 SECOND_SCHEMA = """
 ALTER TABLE notewell.posting_batches ADD version bigint NOT NULL DEFAULT 0, ADD packed bytea,
   ALTER packed SET STORAGE EXTERNAL;
+-- Only the primary key begins with the tenant: while the server has not counted the rows of a tenant, it takes them for
+-- one, and any index that begins with it for as good as any other. It would read all that a tenant holds to find a row.
+DROP INDEX notewell.postings_by_block, notewell.chunks_of_document, notewell.chunks_by_hash,
+  notewell.cache_entries_by_use;
+ALTER TABLE notewell.documents DROP CONSTRAINT documents_tenant_generation_source_path_key,
+  ADD UNIQUE (path, source, tenant, generation);
+CREATE INDEX postings_by_block ON notewell.postings (block, tenant, generation);
+CREATE INDEX chunks_of_document ON notewell.chunks (document, tenant, generation, turn);
+CREATE INDEX chunks_by_hash ON notewell.chunks (embedded_hash, tenant, generation);
+-- What nobody searches by is not looked at when rows are counted.
+ALTER TABLE notewell.chunks ALTER text SET STATISTICS 0, ALTER context SET STATISTICS 0;
+ALTER TABLE notewell.postings ALTER data SET STATISTICS 0, ALTER positions SET STATISTICS 0;
+ALTER TABLE notewell.vectors ALTER embedding SET STATISTICS 0;
+ALTER TABLE notewell.cache_entries ALTER vector SET STATISTICS 0;
 ALTER TABLE notewell.generations RENAME dead_generation TO postings_generation;
 ALTER TABLE notewell.tenants ADD writer bigint NOT NULL DEFAULT 0;
 DO $$
@@ -188,6 +202,11 @@ BEGIN
   DELETE FROM notewell.tenants t WHERE t.id = number;
 END $$;
 REVOKE ALL ON FUNCTION notewell.bind_role, notewell.drop_tenant FROM PUBLIC;
+CREATE OR REPLACE FUNCTION notewell.count_rows() RETURNS void  -- which only the owner may, for whoever writes
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+  ANALYZE (SKIP_LOCKED) @COUNTED;
+END $$;
 """
 
 
@@ -201,6 +220,7 @@ def _functions() -> str:
     return (
         FUNCTIONS.replace("@TABLES", ", ".join(f"notewell.{table}" for table in TENANT_TABLES))
         .replace("@NAMES", ", ".join(f"'{table}'" for table in TENANT_TABLES))
+        .replace("@COUNTED", ", ".join(f"notewell.{table}" for table in ("tenants", *TENANT_TABLES)))
         .replace("@LOCK", str(LOCK_CLASS))
     )
 
@@ -223,7 +243,8 @@ SELECT current_setting('server_version_num')::int,
   EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace('notewell') AND relname = 'schema_version'),
   (SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace('notewell') AND relkind = 'r'),
   (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user),
-  has_schema_privilege(to_regnamespace('notewell')::oid, 'USAGE')
+  has_schema_privilege(to_regnamespace('notewell')::oid, 'USAGE'),
+  (SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'notewell')
 """
 
 
@@ -233,7 +254,7 @@ class Server:
     def __init__(self, row: Sequence[object]) -> None:
         (version, self.pgvector, self.vector_schema, self.mark, self.has_schema, self.is_standby, self.database,
          self.role, self.may_create, self.has_version, self.tables, self.bypasses,
-         self.may_use) = row  # fmt: skip
+         self.may_use, self.owns) = row  # fmt: skip
         self.version = int(str(version))
 
 
@@ -244,9 +265,16 @@ def prepare_schema(connections: Connections, *, create: bool) -> Server:
         server, version = _looked(connections)
     if not _is_ready(server, version, connections):
         if server.is_standby or not create:
+            found = "holds no tables of notewell yet" if version is None else "has tables of an older release"
             raise StoreError(
-                f"{connections.secrets.shown} holds no tables of notewell yet",
+                f"{connections.secrets.shown} {found}",
                 hint="run `notewell index` where the notes are, with store.url naming the primary server",
+            )
+        if version is not None and not server.owns:
+            raise StoreError(
+                f"{connections.secrets.shown} has tables of an older release, and the role {server.role} may not change"
+                " them",
+                hint="run `notewell index` once as the role that owns the schema notewell",
             )
         _migrate(connections)
         server, _ = _looked(connections)

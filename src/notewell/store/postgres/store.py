@@ -18,7 +18,7 @@ from notewell.store.postgres.connection import READING, WRITING, ByteArrays, Con
 from notewell.store.postgres.posting_blocks import PostingBlocks, UnmergedCache
 from notewell.store.postgres.snapshot import PostgresSnapshot, replica_note, stored_embedder
 from notewell.store.postgres.tenant import FixedId, Tenant, generation_of
-from notewell.store.postgres.totals import TOTALS, Totals
+from notewell.store.postgres.totals import TO_DOCUMENT, TOTALS, Totals
 from notewell.store.postgres.vectors import VectorTable
 from notewell.store.postgres.verification import find_faults
 from notewell.store.postings import ChunkTerms, chunk_terms
@@ -39,22 +39,24 @@ if TYPE_CHECKING:
     from notewell.store.vector_codes import Quantization
 
 PENDING, EMBEDDED, SKIPPED = 0, 1, 2  # states of `chunks.has_vector`
-_ANALYZE_SHARE = 5  # let the server count the rows again once a fifth of them is new
-_FEW_ROWS = 100
-_MANY_ROWS = 2_000  # of one tenant in a large database: it must not be taken for one with a handful
+_COUNTED_SHARE = 5  # let the server count its rows again once a fifth of them is new
+_FEW_CHUNKS = 100
+_MANY_CHUNKS = 2_000  # in a long run, too
 _FLUSHED_TERMS = 1_000_000  # in memory at once: some 100 MB
 _PLACE = "first_line, last_line, turn, parts, entry, category, importance"
 _STORED_ROW = f"id, embedded_hash, context_length, {_PLACE}"  # in the order of `StoredRow`
 _DROPPED = "its tenant was dropped from the database, or holds nothing any more"
-_SIZES = (
-    ("generations", "pg_column_size(t.*)"),
-    ("documents", "pg_column_size(t.*)"),
-    ("chunks", "pg_column_size(t.*)"),
-    ("postings", "octet_length(term) + octet_length(data) + octet_length(positions) + 24"),
-    ("vectors", "pg_column_size(t.*)"),
-    ("vector_segments", "octet_length(codes) + octet_length(ids)"),
+_ROW_BYTES = (
+    "SELECT avg(pg_column_size(t.*))::float8 FROM (SELECT * FROM notewell.{} WHERE tenant = %s AND generation = %s"
+    " LIMIT 200) t"
 )
+_SEGMENT_BYTES = (
+    "SELECT sum(octet_length(codes) + octet_length(ids)) FROM notewell.vector_segments"
+    " WHERE tenant = %s AND generation = %s"
+)
+_TERM_BYTES = 11  # of postings for each word of a text, measured at 10,000 chunks
 _TOTALS = f"SELECT {TOTALS} FROM notewell.generations WHERE tenant = $1 AND"
+_COUNTED = "SELECT reltuples FROM pg_class WHERE oid = 'notewell.chunks'::regclass"
 _REPLICA = (
     "SELECT pg_is_in_recovery(), pg_last_wal_receive_lsn() IS NOT DISTINCT FROM pg_last_wal_replay_lsn(),"
     " extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8"
@@ -80,7 +82,8 @@ class PostgresStore:
         self._closed = False
         self.is_gone = False  # no generation was found: who opened the store should look again
         self._note = ""  # of the latest snapshot, where it was a replica's
-        self._chunks_written = 0  # since the server was last told to count
+        self._chunks_written = 0  # since the server last counted
+        self._looked_at = 0  # how many that were when the server was last asked
         self._unmerged = UnmergedCache()
         self._vectors = vectors or VectorTable()
         self._lock = threading.RLock()
@@ -159,16 +162,16 @@ class PostgresStore:
             return [*find_faults(db, totals, self._unmerged.of(db, totals)), *self._vectors.findings(db, totals)]
 
     def size_bytes(self) -> int:
-        """Return how much the rows of this generation take, without the server's own overhead."""
+        """Return about how much the rows of this generation take, without indexes and dead rows.
+
+        It is an estimate by the sizes of a few rows: those of all would have to be read.
+        """
         with self._reading() as (db, totals):
-            sizes = [
-                db.value(
-                    f"SELECT coalesce(sum({size}), 0) FROM notewell.{table} t WHERE tenant = %s AND generation = %s",
-                    totals.key,
-                )
-                for table, size in _SIZES
-            ]
-        return sum(map(int, sizes))
+            size = _TERM_BYTES * totals.terms + int(db.value(_SEGMENT_BYTES, totals.key) or 0)
+            counts = (("generations", 1), ("documents", totals.documents), ("chunks", totals.chunks))
+            for table, count in (*counts, ("vectors", totals.vectors)):
+                size += round(count * (db.value(_ROW_BYTES.format(table), totals.key) or 0))
+        return size
 
     # --- writing ---------------------------------------------------------------------------------
 
@@ -255,9 +258,7 @@ class PostgresStore:
             by_source: defaultdict[SourceName, dict[int, Vector]] = defaultdict(dict)
             replaced = []
             for chunk_id, source, has_vector in writes.rows(
-                "SELECT chunks.id, source, has_vector FROM notewell.chunks JOIN notewell.documents"
-                " ON documents.tenant = chunks.tenant AND documents.generation = chunks.generation"
-                " AND documents.id = document"
+                f"SELECT chunks.id, source, has_vector FROM notewell.chunks{TO_DOCUMENT}"
                 " WHERE chunks.tenant = %s AND chunks.generation = %s AND chunks.id = ANY(%s) ORDER BY chunks.id",
                 list(vectors),
             ):
@@ -288,13 +289,23 @@ class PostgresStore:
             if writes.totals.vectors:
                 self._vectors.tidy(writes.db, writes.totals)
             writes.postings.tidy()
-            # A planner that takes the tables for empty reads all chunks of a tenant to find one. The server counts
-            # again by itself, a minute later; whoever is not the owner is refused with a warning.
-            counted = writes.db.value("SELECT max(reltuples) FROM pg_class WHERE oid = 'notewell.chunks'::regclass")
-            written = self._chunks_written
-            if written >= _MANY_ROWS or written * _ANALYZE_SHARE > max(counted, _FEW_ROWS):
-                writes.db.rows("ANALYZE notewell.documents, notewell.chunks, notewell.postings, notewell.vectors")
-        self._chunks_written = 0
+        self._count_rows(at_least=_FEW_CHUNKS // _COUNTED_SHARE)
+
+    def _count_rows(self, *, at_least: int) -> None:
+        """Let the server count its rows once many are new.
+
+        A planner that takes the tables for empty reads all chunks of a tenant to find one, and the server counts by
+        itself a minute later only.
+        """
+        written = self._chunks_written
+        if written - self._looked_at < at_least:
+            return
+        self._looked_at = written
+        with self._tenant.connections.transaction("BEGIN", _COUNTED) as db:
+            if written * _COUNTED_SHARE > max(db.begun[-1][0][0], _FEW_CHUNKS):
+                db.rows("SELECT notewell.count_rows()")
+                db.commit()
+                self._chunks_written = self._looked_at = 0
 
     def erase_deleted(self) -> None:
         """Rewrite what still names removed chunks; the server keeps old bytes until an administrator acts."""
@@ -335,6 +346,7 @@ class PostgresStore:
                     self._chunks_written += writes.totals.last_chunk - before
                 finally:
                     self._writes = None
+            self._count_rows(at_least=_MANY_CHUNKS)
 
 
 @dataclass(slots=True)

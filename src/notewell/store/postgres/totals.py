@@ -15,6 +15,12 @@ TO_DOCUMENTS = (
     " JOIN notewell.documents ON documents.tenant = chunks.tenant AND documents.generation = chunks.generation"
     " AND documents.id = chunks.document"
 )
+# The document of each of a few chunks. The limit keeps the server from beginning with all documents of the tenant, of
+# which it may know nothing, and going through the chunks for each.
+TO_DOCUMENT = (
+    " CROSS JOIN LATERAL (SELECT id, source, path, dated, private FROM notewell.documents WHERE tenant = chunks.tenant"
+    " AND generation = chunks.generation AND id = chunks.document LIMIT 1) documents"
+)
 TOTALS = (
     "tenant, generation, documents, chunks, vectors, skipped, terms, last_document, last_chunk, vector_generation,"
     " postings_generation, dead"
