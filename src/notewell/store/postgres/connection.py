@@ -41,6 +41,7 @@ MOST_CONNECTIONS = 16  # of one process; further threads wait
 _CONNECT_TIMEOUT_S = 5  # unless the URL says otherwise; a host that is down must leave time for the next
 _LOOK_EVERY_S = 0.2  # while waiting for a connection: an error that waiting does not cure is raised at once
 _IDLE_S = 300.0
+_PREPARED_AFTER = 2  # uses on one connection: under row-level security planning takes longer than most statements
 READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 WRITING = f"BEGIN; SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'"
 
@@ -214,6 +215,7 @@ class _Connection(psycopg.Connection[Row]):
             owner.pooled_by_server = True
             connection.prepare_threshold = None
         else:
+            connection.prepare_threshold = _PREPARED_AFTER
             # A plan for any tenant. For one that was not there when rows were counted, the server would make a plan of
             # its own each time, as if it held one row.
             connection.execute("SET plan_cache_mode = force_generic_plan")
@@ -251,7 +253,7 @@ class _Connection(psycopg.Connection[Row]):
     def end(self) -> None:
         """End the transaction that is open, and undo what it wrote."""
         # After a rollback psycopg forgets all prepared statements, so a transaction that reads is committed.
-        if self.execute("COMMIT" if self.only_reads else "ROLLBACK").statusmessage != "COMMIT":
+        if self.execute("COMMIT" if self.only_reads else "ROLLBACK", prepare=False).statusmessage != "COMMIT":
             self.prepared = {}
 
     def run_script(self, script: str) -> list[list[Row]]:
