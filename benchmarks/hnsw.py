@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.contestant import CANDIDATES
@@ -60,7 +61,7 @@ def measure_hnsw(server: Any, ground: Ground) -> dict[str, Any]:
             return [chunk for (chunk,) in connection.execute(_NEAREST, (query, EVERY_SIDE), prepare=True).fetchall()]
 
         exact = [nearest(query)[:CANDIDATES] for query in asked]
-        exact_s = statistics.median(cpu(lambda query=query: nearest(query)) for query in asked[:20])  # type: ignore[misc]
+        exact_s = statistics.median(cpu(partial(nearest, query)) for query in asked[:20])
         build_s = cpu(
             lambda: connection.execute("CREATE INDEX by_nearness ON own USING hnsw (embedding halfvec_ip_ops)")
         )
@@ -71,15 +72,17 @@ def measure_hnsw(server: Any, ground: Ground) -> dict[str, Any]:
             connection.execute(f"SET hnsw.ef_search = {ef_search}".encode())
             found = [nearest(query)[:CANDIDATES] for query in asked]
             shares = [len(set(one) & set(other)) / len(other) for one, other in zip(found, exact, strict=True)]
-            times = [cpu(lambda query=query: nearest(query)) for query in asked]  # type: ignore[misc]
+            times = [cpu(partial(nearest, query)) for query in asked]
             numbers[f"recall_{ef_search}"] = statistics.mean(shares)
             numbers[f"search_cpu_s_{ef_search}"] = statistics.median(times)
-        for table in ("own", "plain"):
+
+        def insert(table: str, number: int) -> None:
             statement = _INSERT.format(table).encode()
-            numbers[f"insert_cpu_s_{table}"] = statistics.median(
-                cpu(lambda n=n: connection.execute(statement, (10**8 + ROWS * n, ROWS, n), prepare=True))  # type: ignore[misc]
-                for n in range(INSERTS)
-            )
+            connection.execute(statement, (10**8 + ROWS * number, ROWS, number), prepare=True)
+
+        for table in ("own", "plain"):
+            times = [cpu(partial(insert, table, number)) for number in range(INSERTS)]
+            numbers[f"insert_cpu_s_{table}"] = statistics.median(times)
         connection.execute("DROP TABLE own, plain")
     return numbers
 
@@ -97,10 +100,9 @@ def hnsw_table(numbers: dict[str, Any], codes: dict[str, Any]) -> str:
     lines = ["| vectors, 200 of them asked for | ms CPU p50 | recall@24 |", "| --- | --: | --: |"]
     lines += [f"| {name} | {ms:.2f} | {recall:.3f} |" for name, ms, recall in rows]
     inserted = [numbers[f"insert_cpu_s_{table}"] * 1e3 for table in ("plain", "own")]
-    lines += [
-        "",
+    told = (
         f"HNSW: built in {numbers['build_cpu_s']:.1f} s CPU, {numbers['index_bytes'] / 1e6:.0f} MB beside"
         f" {numbers['table_bytes'] / 1e6:.0f} MB of rows; ten rows inserted in {inserted[1]:.1f} ms CPU,"
-        f" {inserted[0]:.1f} without it.",
-    ]
-    return "\n".join(lines)
+        f" {inserted[0]:.1f} without it."
+    )
+    return "\n".join([*lines, "", told])

@@ -43,6 +43,11 @@ _LOOK_EVERY_S = 0.2  # while waiting for a connection: an error that waiting doe
 _IDLE_S = 300.0
 _PREPARED_AFTER = 2  # uses on one connection: under row-level security planning takes longer than most statements
 READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# Whether the server is a replica, has applied all it received, and how many seconds ago it last applied anything.
+REPLICA = (
+    "SELECT pg_is_in_recovery(), pg_last_wal_receive_lsn() IS NOT DISTINCT FROM pg_last_wal_replay_lsn(),"
+    " extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8"
+)
 WRITING = f"BEGIN; SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'"
 
 
@@ -90,7 +95,8 @@ class Connections:
             connection = self._connection(until)
             try:
                 reach("database.begin")
-                return connection, connection.run_script("; ".join(map(connection.as_sent, statements)))
+                sent = filter(None, map(connection.as_sent, statements))
+                return connection, connection.run_script("; ".join(sent))
             except psycopg.Error as error:
                 lost = is_lost(error, connection)
                 self._give_back(connection)
@@ -195,6 +201,7 @@ class _Connection(psycopg.Connection[Row]):
 
     lender: ConnectionPool[Any] | None = None
     only_reads = False  # the transaction that is open
+    is_primary = False  # which a server remains while it has connections; a replica can become one
     prepared: dict[str, str]  # the names of prepared statements
     nearness = ""  # the operator of pgvector for the negative inner product, whatever schema it is in
 
@@ -239,6 +246,8 @@ class _Connection(psycopg.Connection[Row]):
 
     def as_sent(self, statement: str | Prepared) -> str:
         """Return the text of a statement of a script; one that is prepared is named, unless a pooler is in between."""
+        if statement is REPLICA and self.is_primary:
+            return ""
         if isinstance(statement, str):
             return statement
         values = [str(int(value)) for value in statement.values]
@@ -284,6 +293,15 @@ class Database:
             raise self._owner.translated(error) from error
         except UnicodeEncodeError as error:
             raise StoreError("a path holds half of a surrogate pair", hint="rename that file") from error
+
+    @property
+    def replica(self) -> Row:
+        """What `REPLICA`, the last statement of those that began the transaction, says of the server."""
+        if self._connection.is_primary:
+            return False, None, None
+        found = self.begun[-1][0]
+        self._connection.is_primary = not (found[0] or self._owner.pooled_by_server)
+        return found
 
     def value(self, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> Any:
         """Return the first column of the first row, or None when there is no row."""

@@ -207,6 +207,7 @@ class PostingBlocks:
             (*self._key, numbers),
         )
         self._add_batch(_Batch(numbers[0], group[-1].last, sum(batch.chunks for batch in group)))
+        self._totals.change_postings()
 
     def rewrite(self) -> None:
         """Leave nothing of removed chunks in any block or bundle."""

@@ -7,14 +7,23 @@ import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from notewell.errors import IndexCorruptError, IndexMismatchError, IndexReadOnlyError, StoreError
 from notewell.store.bm25 import storable
 from notewell.store.chunk_changes import ChunkChanges, StoredRow, place_of, plan_chunks
-from notewell.store.postgres.connection import READING, WRITING, ByteArrays, Connections, Database, Prepared, Texts
+from notewell.store.postgres.connection import (
+    READING,
+    REPLICA,
+    WRITING,
+    ByteArrays,
+    Connections,
+    Database,
+    Prepared,
+    Texts,
+)
 from notewell.store.postgres.posting_blocks import PostingBlocks, UnmergedCache
 from notewell.store.postgres.snapshot import PostgresSnapshot, replica_note, stored_embedder
 from notewell.store.postgres.tenant import FixedId, Tenant, generation_of
@@ -57,10 +66,6 @@ _SEGMENT_BYTES = (
 _TERM_BYTES = 11  # of postings for each word of a text, measured at 10,000 chunks
 _TOTALS = f"SELECT {TOTALS} FROM notewell.generations WHERE tenant = $1 AND"
 _COUNTED = "SELECT reltuples FROM pg_class WHERE oid = 'notewell.chunks'::regclass"
-_REPLICA = (
-    "SELECT pg_is_in_recovery(), pg_last_wal_receive_lsn() IS NOT DISTINCT FROM pg_last_wal_replay_lsn(),"
-    " extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8"
-)
 
 
 class PostgresStore:
@@ -114,10 +119,9 @@ class PostgresStore:
     @contextmanager
     def _reading(self) -> Iterator[tuple[Database, Totals]]:
         self._check_open()
-        with self._tenant.connections.transaction(READING, self._tenant.as_set(), self._totals(), _REPLICA) as db:
-            *_, found, replica = db.begun
-            self._note = replica_note(*replica[0])
-            yield db, self._checked_totals(found)
+        with self._tenant.connections.transaction(READING, self._tenant.as_set(), self._totals(), REPLICA) as db:
+            self._note = replica_note(*db.replica)
+            yield db, self._checked_totals(db.begun[1])
 
     def _totals(self, locked: str = "") -> Prepared:
         """Return the statement that reads the totals of the generation in use."""
@@ -285,7 +289,7 @@ class PostgresStore:
                 )
 
     def optimize(self) -> None:
-        with self._writing() as writes:
+        with self._writing(changes=False) as writes:
             if writes.totals.vectors:
                 self._vectors.tidy(writes.db, writes.totals)
             writes.postings.tidy()
@@ -325,7 +329,8 @@ class PostgresStore:
             raise StoreError("the store is closed", hint="open the index again")
 
     @contextmanager
-    def _writing(self) -> Iterator[_Writes]:
+    def _writing(self, *, changes: bool = True) -> Iterator[_Writes]:
+        """Begin to write, or go on with what is written together; without `changes` perhaps nothing is to be done."""
         self._check_open()
         if self._read_only:
             raise IndexReadOnlyError(
@@ -337,7 +342,7 @@ class PostgresStore:
                     yield self._writes
                 return
             with self._tenant.writing(self._totals(" FOR UPDATE"), begin=WRITING) as db:
-                writes = _Writes(db, self._checked_totals(db.begun[-1]), self._vectors)
+                writes = _Writes(db, self._checked_totals(db.begun[-1]), self._vectors, changes)
                 self._writes = writes
                 before = writes.totals.last_chunk
                 try:
@@ -356,10 +361,15 @@ class _Writes:
     db: Database
     totals: Totals
     vectors: VectorTable
+    changes: bool = True
     waiting: list[ChunkTerms] = field(default_factory=list)  # whose terms are written at the end, all at once
     waiting_terms: int = 0
     dead: list[int] = field(default_factory=list)
     failed: bool = False
+    before: Totals = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.before = replace(self.totals)
 
     @contextmanager
     def joined(self) -> Iterator[None]:
@@ -392,6 +402,8 @@ class _Writes:
             totals.dead += len(self.dead)
             totals.change_postings()
         self._flush()
+        if totals == self.before and not self.changes:
+            return  # there was nothing to tidy up
         self.db.rows(
             "UPDATE notewell.generations SET documents = %s, chunks = %s, vectors = %s, skipped = %s, terms = %s,"
             " last_document = %s, last_chunk = %s, vector_generation = %s, postings_generation = %s, dead = %s,"

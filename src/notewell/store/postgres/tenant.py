@@ -31,7 +31,10 @@ _OF_GENERATIONS = [table for table in TENANT_TABLES if not table.startswith("cac
 _LONGEST_SLEEP_S = 0.5  # between two looks at a lock
 _GENERATION = "generation-"
 _NO_IDLE_TIMEOUT = "SET LOCAL idle_in_transaction_session_timeout = 0"
-_CURRENT = "SELECT generation FROM notewell.tenants WHERE id = $1"
+_CURRENT = (
+    "SELECT t.generation, EXISTS (SELECT FROM notewell.generations g WHERE g.tenant = $1"
+    " AND g.generation IS DISTINCT FROM t.generation) FROM notewell.tenants t WHERE t.id = $1"
+)
 _WRITER = "SELECT writer FROM notewell.tenants WHERE id = $1 FOR SHARE"
 # A clock, too: a standby may have missed that a number was used.
 _NEXT_WRITER = (
@@ -113,6 +116,7 @@ class Tenant:
         self._server: Server | None = None
         self._id: int | None = None
         self._is_ours = False  # the tenant of this number was found to belong to this workspace
+        self._has_others = True  # generations that do not answer, when it was last looked
         self._writer: int | None = None  # the number under which this process writes, while it holds the lock
 
     # --- who and where ---------------------------------------------------------------------------
@@ -249,7 +253,8 @@ class Tenant:
         if not found:
             self.forget_number()
             return None
-        return None if found[0][0] is None else _path(found[0][0])
+        generation, self._has_others = found[0]
+        return None if generation is None else _path(generation)
 
     def next_index_path(self) -> Path:
         """Begin a generation that no reader sees yet, and return its name."""
@@ -261,6 +266,7 @@ class Tenant:
             )
             db.rows("INSERT INTO notewell.generations (tenant, generation) VALUES (%s, %s)", (self._id, number))
             db.commit()
+        self._has_others = True
         return _path(number)
 
     def switch_to(self, path: Path) -> None:
@@ -268,6 +274,7 @@ class Tenant:
         with self.writing() as db:
             db.rows("UPDATE notewell.tenants SET generation = %s WHERE id = %s", (generation_of(path), self._id))
             db.commit()
+        self._has_others = True
 
     def unfinished(self) -> list[Path]:
         """Return the generations newer than the current one, oldest first: interrupted rebuilds."""
@@ -287,11 +294,12 @@ class Tenant:
                 (self._id, generation_of(path)),
             )
             db.commit()
+        self._has_others = True
         return path
 
     def remove_superseded(self) -> None:
         """Delete the generations that do not answer; snapshots that are open keep theirs."""
-        if self.number() is None:
+        if not self._has_others or self.number() is None:
             return
         with self._reading() as db:
             found = db.rows(

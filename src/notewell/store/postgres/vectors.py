@@ -75,6 +75,7 @@ class VectorTable:
         """Drop the codes; the server compares all rows until `tidy` makes new ones."""
         for table in ("vector_codecs", "vector_segments"):
             db.rows(f"DELETE FROM notewell.{table} WHERE tenant = %s AND generation = %s", totals.key)
+        totals.change_vectors()
 
     def tidy(self, db: Database, totals: Totals) -> None:
         """Bring the codes up to date; cheap when there is little to do."""
