@@ -12,8 +12,9 @@ import pytest
 
 from notewell import IndexReadOnlyError, IndexTooNewError, Memory, SettingsError, StoreError
 from notewell.store.postgres import open_store
-from notewell.store.postgres.connection import Connections, Secrets
+from notewell.store.postgres.connection import Connections
 from notewell.store.postgres.schema import MIGRATIONS, Server, _migrate, _missing
+from notewell.store.postgres.server_errors import Secrets
 from notewell.testing.samples import chunks_of, document
 from tests.cli.conftest import notewell  # noqa: F401
 from tests.postgres_server import shared_server
