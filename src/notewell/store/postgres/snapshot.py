@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +12,8 @@ from notewell.errors import IndexCorruptError, StoreError
 from notewell.store import postings, scopes
 from notewell.store.postgres.keyword import KeywordIndex
 from notewell.store.postgres.totals import POSTGRES, TO_DOCUMENT, TO_DOCUMENTS, ScopeFilter, Totals
-from notewell.store.scopes import META_FOR_ALL, without_hidden
-from notewell.store.stored_values import day_of, embedder_of, label_of
+from notewell.store.scopes import without_hidden
+from notewell.store.snapshots import META_FOR_ALL, day_of, embedder_of, first_of_turns, label_of, seen_terms, without
 from notewell.types import (
     EVERYTHING,
     ChunkPlace,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from notewell.store.postgres.vectors import VectorTable
     from notewell.store.postings import Ids
 
-LEAST_TERMS = 200  # looked at for a group, because some may be of hidden documents only
 _CHECKED_AT_ONCE = 4  # times the limit: chunks whose scope is looked up, best first, until enough are in it
 _LEAST_CHECKED = 256
 _LEAST_STALE_S = 0.5  # below it, a replica is as fresh as a question takes to be asked
@@ -105,7 +104,7 @@ class PostgresSnapshot:
         condition, values = self._seen_condition
         if not condition:
             return whole
-        files, chunks, vectors, pending = self._rows(
+        hidden = self._rows(
             "SELECT count(DISTINCT documents.id), count(chunks.id), count(*) FILTER (WHERE has_vector = 1),"
             " count(*) FILTER (WHERE has_vector = 0) FROM notewell.documents LEFT JOIN notewell.chunks"
             " ON chunks.tenant = documents.tenant AND chunks.generation = documents.generation"
@@ -113,12 +112,7 @@ class PostgresSnapshot:
             f" WHERE documents.tenant = %s AND documents.generation = %s AND NOT ({condition})",
             *values,
         )[0]
-        return Counts(
-            files=whole.files - files,
-            chunks=whole.chunks - chunks,
-            pending=whole.pending - pending,
-            embedded=whole.embedded - vectors,
-        )
+        return without(whole, hidden)
 
     def source_counts(self) -> Sequence[SourceCounts]:
         condition, values = self._seen_condition
@@ -221,9 +215,11 @@ class PostgresSnapshot:
     def terms_beginning(self, prefix: str, *, lengths: range, limit: int) -> Sequence[str]:
         if not self._within.public_only:
             return self._keywords.terms_beginning(prefix, lengths=lengths, limit=limit)
-        found = self._keywords.terms_beginning(prefix, lengths=lengths, limit=max(limit, LEAST_TERMS))
-        used = self.document_frequencies([Term((term,)) for term in found], at_most=1)
-        return [term for term, count in zip(found, used, strict=True) if count][:limit]
+        return seen_terms(
+            lambda most: self._keywords.terms_beginning(prefix, lengths=lengths, limit=most),
+            partial(self.document_frequencies, at_most=1),
+            limit,
+        )
 
     def keyword_matches(
         self,
@@ -375,10 +371,7 @@ class PostgresSnapshot:
             list(turns),
             *values,
         )
-        messages: dict[int, SpokenLine] = {}
-        for line, text, turn in found:
-            messages.setdefault(turn, SpokenLine(line, text, turn))
-        return list(messages.values())
+        return first_of_turns(found)
 
     def newest_chunks(self, *, limit: int, scope: Scope) -> Sequence[int]:
         condition, values = scopes.scope_condition(self._narrowed(scope), POSTGRES)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from notewell.errors import IndexCorruptError, IndexMismatchError, IndexReadOnlyError, StoreError
-from notewell.store.chunk_changes import plan_chunks
+from notewell.store.chunk_changes import EMBEDDED, SKIPPED, plan_chunks
 from notewell.store.postgres.connection import (
     READING,
     REPLICA,
@@ -27,7 +27,8 @@ from notewell.store.postgres.tenant import FixedId, Tenant, generation_of
 from notewell.store.postgres.totals import TO_DOCUMENT, TOTALS, Totals
 from notewell.store.postgres.vectors import VectorTable
 from notewell.store.postgres.verification import find_faults
-from notewell.store.postgres.writes import EMBEDDED, META, SKIPPED, PostgresRewrite, Writes, put_meta
+from notewell.store.postgres.writes import META, PostgresRewrite, Writes, put_meta
+from notewell.store.snapshots import pending_chunk
 from notewell.types import (
     EVERYTHING,
     EmbedderIdentity,
@@ -140,10 +141,7 @@ class PostgresStore:
                 " WHERE tenant = %s AND generation = %s AND has_vector = 0 AND id > %s ORDER BY id LIMIT %s",
                 (*totals.key, after, max(limit, 0)),
             )
-        return [
-            PendingChunk(chunk_id, digest.hex(), f"{context}\n{text}" if context else text)
-            for chunk_id, digest, context, text in found
-        ]
+        return [pending_chunk(*row) for row in found]
 
     def embedded_hashes(self) -> set[str]:
         with self._reading() as (db, totals):

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from notewell.errors import StoreError
 from notewell.store.bm25 import storable
-from notewell.store.chunk_changes import ChunkChanges, StoredRow, place_of, plan_chunks
+from notewell.store.chunk_changes import (
+    EMBEDDED,
+    SKIPPED,
+    STORED_ROW,
+    ChunkChanges,
+    StoredRow,
+    changeable,
+    place_of,
+    plan_chunks,
+)
 from notewell.store.postgres.connection import ByteArrays, Database, Texts
 from notewell.store.postgres.posting_blocks import PostingBlocks
 from notewell.store.postgres.snapshot import stored_embedder
@@ -22,10 +31,7 @@ from notewell.types import FileStamp, PreparedChunk, SourceName, StoredDocument
 if TYPE_CHECKING:
     from notewell.protocols import Vector
 
-PENDING, EMBEDDED, SKIPPED = 0, 1, 2  # states of `chunks.has_vector`
 _FLUSHED_TERMS = 1_000_000  # in memory at once: some 100 MB
-_PLACE = "first_line, last_line, turn, parts, entry, category, importance"
-_STORED_ROW = f"id, embedded_hash, context_length, {_PLACE}"  # in the order of `StoredRow`
 META = "SELECT value FROM notewell.meta WHERE tenant = %s AND generation = %s AND key = %s"
 
 
@@ -101,7 +107,7 @@ class Writes:
             "UPDATE notewell.documents SET size = %s, mtime_ns = %s, ctime_ns = %s, inode = %s, content_hash = %s,"
             " dated = %s, private = %s"
             " WHERE tenant = %s AND generation = %s AND source = %s AND path = %s RETURNING id",
-            (*_changeable(document), *self.totals.key, stamp.source, stamp.path),
+            (*changeable(document), *self.totals.key, stamp.source, stamp.path),
         )
         if found:
             return found[0][0], False
@@ -113,13 +119,13 @@ class Writes:
             self.totals.last_document,
             stamp.source,
             stamp.path,
-            *_changeable(document),
+            *changeable(document),
         )
         return self.totals.last_document, True
 
     def touch_document_rows(self, documents: Sequence[StoredDocument]) -> None:
         """Update the stamps of documents that are already there."""
-        columns = list(zip(*map(_changeable, documents), strict=True))
+        columns = list(zip(*map(changeable, documents), strict=True))
         self.rows(
             "UPDATE notewell.documents d SET size = t.size, mtime_ns = t.mtime_ns, ctime_ns = t.ctime_ns,"
             " inode = t.inode, content_hash = t.content_hash, dated = t.dated, private = t.private"
@@ -146,7 +152,7 @@ class Writes:
         among = "" if hashes is None else " AND embedded_hash = ANY(%s)"
         values = () if hashes is None else ([bytes.fromhex(digest) for digest in hashes],)
         found = self.rows(
-            f"SELECT {_STORED_ROW} FROM notewell.chunks"
+            f"SELECT {STORED_ROW} FROM notewell.chunks"
             f" WHERE tenant = %s AND generation = %s AND document = %s{among} ORDER BY id",
             document_id,
             *values,
@@ -303,9 +309,3 @@ def put_meta(writes: Writes, values: Mapping[str, str]) -> None:
         list(values),
         list(values.values()),
     )
-
-
-def _changeable(document: StoredDocument) -> tuple[int | str | None, ...]:
-    dated = None if document.dated is None else document.dated.toordinal()
-    _, _, size, mtime_ns, ctime_ns, inode = document.stamp
-    return size, mtime_ns, ctime_ns, inode, document.content_hash, dated, int(document.private)
