@@ -213,9 +213,10 @@ class Postings:
 
     def alive(self, dead: Ids) -> Postings:
         """Return those of chunks that are still there."""
-        if not len(dead) or not len(self.ids):
-            return self
-        kept = ~np.isin(self.ids, dead)
+        return self.among(~np.isin(self.ids, dead)) if len(dead) and len(self.ids) else self
+
+    def among(self, kept: NDArray[np.bool_]) -> Postings:
+        """Return those of the chunks that are to be kept."""
         if kept.all():
             return self
         positions = self.raw_positions

@@ -27,6 +27,9 @@ class KeywordIndex:
         self._db = db
         self._key = key
         self._recent, self._dead = unmerged
+        # By chunk id, and one more for all that are newer: looking each up in a list takes longer than scoring it.
+        self._is_dead = np.zeros(int(self._dead[-1]) + 2 if len(self._dead) else 1, np.bool_)
+        self._is_dead[self._dead] = True
         self._plain: dict[str, Postings] = {}
         self._placed: dict[str, Postings] = {}  # with positions
         self._counts: dict[str, int] = {}  # of very common terms, whose blocks were not read: with the dead
@@ -87,10 +90,14 @@ class KeywordIndex:
             else:
                 blocks[term].append(Block(term, block, count, data, packed))
         for term, of_term in blocks.items():
-            found = postings.unpack([*of_term, *self._recent_blocks(term, positions)]).alive(self._dead)
+            found = self._alive([*of_term, *self._recent_blocks(term, positions)])
             known[term] = found
             if positions:
                 self._plain.setdefault(term, found)
+
+    def _alive(self, blocks: Sequence[Block]) -> Postings:
+        found = postings.unpack(blocks)
+        return found.among(~self._is_dead[np.minimum(found.ids, len(self._is_dead) - 1)]) if len(self._dead) else found
 
     def _recent_blocks(self, term: str, positions: bool) -> list[Block]:
         found = (bundle.block(term, positions=positions) for bundle in self._recent)
@@ -111,7 +118,7 @@ class KeywordIndex:
             blocks.setdefault(row[0], []).append(Block(*row))
         for term in {term for bundle in self._recent for term in bundle.beginning(prefix)}:
             blocks.setdefault(term, []).extend(self._recent_blocks(term, positions))
-        merged = postings.any_of([postings.unpack(of_term).alive(self._dead) for of_term in blocks.values()])
+        merged = postings.any_of([self._alive(of_term) for of_term in blocks.values()])
         self._beginning[prefix, positions] = merged
         return merged
 
