@@ -326,3 +326,10 @@ def test_a_standby_cannot_be_written(url, name, monkeypatch):
         db.rows("CREATE TABLE notewell.x (y int)")
     assert "primary" in caught.value.hint
     connections.close()
+
+
+def test_the_size_of_an_index_is_said_to_be_an_estimate(notewell, workspace, url):  # noqa: F811
+    assert notewell("index", "-w", workspace, "--set", f"store.url={url}").code == 0
+    lines = notewell("status", "-w", workspace, "--set", f"store.url={url}").out.splitlines()
+    (line,) = [line for line in lines if line.startswith("index ")]
+    assert ", about 0." in line

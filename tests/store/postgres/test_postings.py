@@ -195,3 +195,16 @@ def test_a_phrase_does_not_cross_from_text_to_heading():
     ids, values = ranked([unpack(blocks["wifi"])], Collection(10, 3.0))
     assert ids.tolist() == [5, 6]
     assert values[1] > values[0]
+
+
+def test_erasing_leaves_nothing_in_what_the_server_knows_of_its_rows(server, name):
+    store = open_store(server.create_database(name), "a")
+    put(store, 0, chunks=300)
+    store.put_document(document("memory/b.md"), chunks_of("zanzibarquux harbour", *("harbour" for _ in range(299))), {})
+    known = "SELECT string_agg(concat(most_common_vals::text, histogram_bounds::text), ' ') FROM pg_stats"
+    server.execute("ANALYZE", database=name)
+    assert "zanzibarquux" in server.execute(known, database=name)[0][0]
+    store.remove_documents("memory", ["memory/b.md"])
+    store.erase_deleted()
+    assert "zanzibarquux" not in server.execute(known, database=name)[0][0]
+    store.close()
