@@ -80,7 +80,7 @@ class PostgresStore:
         self.is_gone = False  # no generation was found: who opened the store should look again
         self._note = ""  # of the latest snapshot, where it was a replica's
         self._chunks_written = 0  # since the server last counted
-        self._looked_at = 0  # how many that were when the server was last asked
+        self._counted = -1.0  # chunks that it counted then, as far as this process knows
         self._unmerged = UnmergedCache()
         self._vectors = vectors or VectorTable()
         self._lock = threading.RLock()
@@ -282,23 +282,22 @@ class PostgresStore:
             if writes.totals.vectors:
                 self._vectors.tidy(writes.db, writes.totals)
             writes.postings.tidy()
-        self._count_rows(at_least=_FEW_CHUNKS // _COUNTED_SHARE)
+        self._count_rows()
 
-    def _count_rows(self, *, at_least: int) -> None:
+    def _count_rows(self) -> None:
         """Let the server count its rows once many are new.
 
         A planner that takes the tables for empty reads all chunks of a tenant to find one, and the server counts by
         itself a minute later only.
         """
-        written = self._chunks_written
-        if written - self._looked_at < at_least:
+        if self._chunks_written * _COUNTED_SHARE <= max(self._counted, _FEW_CHUNKS):
             return
-        self._looked_at = written
         with self._tenant.connections.transaction("BEGIN", _COUNTED) as db:
-            if written * _COUNTED_SHARE > max(db.begun[-1][0][0], _FEW_CHUNKS):
+            self._counted = db.begun[-1][0][0]
+            if self._chunks_written * _COUNTED_SHARE > max(self._counted, _FEW_CHUNKS):
                 db.rows("SELECT notewell.count_rows()")
                 db.commit()
-                self._chunks_written = self._looked_at = 0
+                self._chunks_written = 0
 
     def erase_deleted(self) -> None:
         """Rewrite what still names removed chunks; the server keeps old bytes until an administrator acts."""
@@ -343,7 +342,8 @@ class PostgresStore:
                     self._chunks_written += writes.totals.last_chunk - before
                 finally:
                     self._writes = None
-            self._count_rows(at_least=_MANY_CHUNKS)
+            if self._chunks_written >= _MANY_CHUNKS:
+                self._count_rows()
 
 
 class TenantIndex:

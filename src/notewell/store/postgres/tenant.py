@@ -20,7 +20,7 @@ from notewell.errors import (
     store_error,
 )
 from notewell.files.atomic import write_atomically
-from notewell.store.postgres.connection import Connections, Prepared
+from notewell.store.postgres.connection import WRITING, Connections, Prepared
 from notewell.store.postgres.schema import LOCK_CLASS, TENANT_TABLES, Server, prepare_schema
 from notewell.types import Check
 
@@ -39,7 +39,7 @@ _WRITER = "SELECT writer FROM notewell.tenants WHERE id = $1 FOR SHARE"
 # A clock, too: a standby may have missed that a number was used.
 _NEXT_WRITER = (
     "UPDATE notewell.tenants SET writer = greatest(writer + 1, (extract(epoch FROM clock_timestamp()) * 1e6)::bigint)"
-    " WHERE id = %s RETURNING writer"
+    " WHERE id = $1 RETURNING writer"
 )
 _PROGRESS = (
     "SELECT max(vector_generation + last_chunk + postings_generation)::text || max(changed_at)::text"
@@ -248,7 +248,7 @@ class Tenant:
         number = self.number()
         if number is None:
             return None
-        with self._reading(Prepared(_CURRENT, (number,))) as db:
+        with self.connections.transaction("BEGIN", self.as_set(), Prepared(_CURRENT, (number,)), "COMMIT") as db:
             found = db.begun[-1]
         if not found:
             self.forget_number()
@@ -353,7 +353,7 @@ class Tenant:
             # Who waits holds no connection: behind a pooler there may be few, and the writer needs a second one.
             with self.connections.transaction("BEGIN", self.as_set(), _NO_IDLE_TIMEOUT) as db:
                 if db.value("SELECT pg_try_advisory_xact_lock(%s, %s)", (LOCK_CLASS, number)):
-                    self._writer = self._next_writer()
+                    self._writer = self._next_writer(number)
                     try:
                         yield
                     finally:
@@ -369,12 +369,13 @@ class Tenant:
             time.sleep(sleep_s)
             sleep_s = min(2 * sleep_s, _LONGEST_SLEEP_S)
 
-    def _next_writer(self) -> int | None:
+    def _next_writer(self, tenant: int | None) -> int | None:
         """Count up; waits for what the holder before is just writing."""
-        with self.connections.transaction("BEGIN", self.as_set()) as db:
-            number: int | None = db.value(_NEXT_WRITER, (self._id,))
-            db.commit()
-        return number
+        if tenant is None:
+            return None
+        with self.connections.transaction(WRITING, self.as_set(), Prepared(_NEXT_WRITER, (tenant,)), "COMMIT") as db:
+            found = db.begun[-1]
+        return found[0][0] if found else None
 
     # --- transactions ----------------------------------------------------------------------------
 
