@@ -198,11 +198,12 @@ def _nearest(
 ) -> list[int]:
     """Return the chunks that the server finds nearest, all of them or those after a chunk."""
     joined, condition, values = ScopeFilter.of(scope).on("vectors.chunk")
-    later, bound = (" AND vectors.chunk > %s", [after]) if after is not None else ("", [])
+    # As a number in the statement: the plan for any number would be to read all vectors, as if a third were newer.
+    later = f" AND vectors.chunk > {int(after)}" if after is not None else ""
     found = db.rows(
         f"SELECT vectors.chunk FROM notewell.vectors{joined} WHERE vectors.tenant = %s AND vectors.generation = %s"
         f"{later}{condition} ORDER BY embedding {db.nearness} %s, vectors.chunk LIMIT %s",
-        (*totals.key, *bound, *values, HalfVector(query), wanted),
+        (*totals.key, *values, HalfVector(query), wanted),
     )
     return [chunk_id for (chunk_id,) in found]
 
@@ -281,8 +282,9 @@ def _newer(db: Database, totals: Totals, fitted: _Fitted | None) -> int:
     if fitted is None:
         return totals.vectors
     count: int = db.value(
-        "SELECT count(*) FROM notewell.vectors WHERE tenant = %s AND generation = %s AND chunk > %s",
-        (*totals.key, fitted.last_chunk),
+        "SELECT count(*) FROM notewell.vectors WHERE tenant = %s AND generation = %s"
+        f" AND chunk > {int(fitted.last_chunk)}",  # see `_nearest`
+        totals.key,
     )
     return count
 
