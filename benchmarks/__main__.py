@@ -55,6 +55,8 @@ def main() -> None:
 
 def _measure_postgres(options: argparse.Namespace) -> None:
     """Measure notewell in SQLite and in PostgreSQL, side by side, then one tenant among many."""
+    from benchmarks.contestant import Ground
+    from benchmarks.hnsw import hnsw_table, measure_hnsw
     from benchmarks.postgres import measure_tenants, running_server, tenants_table, use_database
 
     results: dict[str, Any] = {"machine": _machine(), "sizes": {}}
@@ -65,6 +67,10 @@ def _measure_postgres(options: argparse.Namespace) -> None:
                 use_database(server, f"chunks{size}")
                 results["sizes"][size] = _measure_size(size, ["notewell", POSTGRES], folder / str(size))
                 print(size_table(size, results["sizes"][size]), end="\n\n", flush=True)
+                if options.hnsw:
+                    numbers = measure_hnsw(server, Ground(folder / str(size)))
+                    results["sizes"][size]["hnsw"] = numbers
+                    print(hnsw_table(numbers, results["sizes"][size][POSTGRES]), end="\n\n", flush=True)
                 shutil.rmtree(folder / str(size))
                 server.execute(f"DROP DATABASE chunks{size} WITH (FORCE)")
             if options.tenants:
@@ -83,6 +89,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--skip", default="", help=f"contestants to leave out, separated by commas: {', '.join(NAMES)}")
     parser.add_argument("--store", choices=["postgres"], help="measure this store beside SQLite, and nothing else")
     parser.add_argument("--tenants", type=int, default=1_000, help="tenants of 1,000 chunks, with --store; 0: none")
+    parser.add_argument("--hnsw", action="store_true", help="also pgvector's HNSW index, with --store")
     parser.add_argument("--json", default="", metavar="FILE", help="write every number there")
     parser.add_argument("--folder", default=None, help="where to work; default: the system's temporary folder")
     return parser.parse_args()

@@ -26,8 +26,8 @@ REPEATS = 3  # processes that ask the questions, alone and among the others; the
 # As on a small server: the tests' own settings keep next to nothing in memory.
 SERVER = ("shared_buffers=1GB", "max_wal_size=4GB", "checkpoint_timeout=15min", "work_mem=16MB")
 _COPIED = (
-    *("generations", "meta", "documents", "chunks", "postings", "dead_chunks", "vectors", "vector_codecs"),
-    "vector_segments",
+    *("generations", "meta", "documents", "chunks", "postings", "posting_batches", "dead_chunks", "vectors"),
+    *("vector_codecs", "vector_segments"),
 )
 NANO = 1e-9
 

@@ -96,18 +96,19 @@ class PostgresServer:
         settings: tuple[str, ...] = (),
         data: Path | None = None,
         largest_file: int | None = None,  # bytes: a disk that is full, without being root
+        disk: Path | None = None,  # where its folder is made
     ) -> None:
-        self._largest_file = largest_file
+        self.largest_file = largest_file
         self.version = version
         self.port = free_port()
         self.settings = settings
         self._user = _system_user()
-        self.folder = data or self._copied_template()
+        self.folder = data or self._copied_template(disk)
         self.process: subprocess.Popen[bytes] | None = None
         self._guard = subprocess.Popen([sys.executable, "-c", _GUARD, self.folder], stdin=subprocess.PIPE, cwd="/")
 
-    def _copied_template(self) -> Path:
-        parent = Path(tempfile.mkdtemp(prefix=f"notewell-pg{self.version}-"))
+    def _copied_template(self, disk: Path | None) -> Path:
+        parent = Path(tempfile.mkdtemp(prefix=f"notewell-pg{self.version}-", dir=disk))
         folder = parent / "data"
         shutil.copytree(_template(self.version), folder)
         if self._user:
@@ -134,7 +135,7 @@ class PostgresServer:
                         stderr=log,
                         user=self._user,
                         cwd="/",
-                        preexec_fn=self._limit_files if self._largest_file else None,  # noqa: PLW1509
+                        preexec_fn=self._limit_files if self.largest_file else None,  # noqa: PLW1509
                     )
                 if self._answers():
                     return
@@ -145,9 +146,9 @@ class PostgresServer:
         """Limit the size of files; the signal that comes with it must not end the server."""
         import resource
 
-        assert self._largest_file is not None
+        assert self.largest_file is not None
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (self._largest_file, self._largest_file))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self.largest_file, self.largest_file))
 
     def _answers(self) -> bool:
         import psycopg
@@ -251,10 +252,14 @@ def standby_of(primary: PostgresServer, *, settings: tuple[str, ...] = ()) -> It
 
 @contextlib.contextmanager
 def own_server(
-    version: int = 18, *, settings: tuple[str, ...] = (), largest_file: int | None = None
+    version: int = 18,
+    *,
+    settings: tuple[str, ...] = (),
+    largest_file: int | None = None,
+    disk: Path | None = None,
 ) -> Iterator[PostgresServer]:
     """Start a server for one test, which may kill it."""
-    server = PostgresServer(version, settings=settings, largest_file=largest_file)
+    server = PostgresServer(version, settings=settings, largest_file=largest_file, disk=disk)
     try:
         server.start()
         yield server

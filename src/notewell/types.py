@@ -688,7 +688,7 @@ class Status:
     embedder_reason: str  # why this one, or why none
     index_embedder: str | None  # the identity the stored vectors belong to
     sources: Sequence[SourceName]
-    index_bytes: int
+    index_bytes: int  # in a database an estimate, by a few rows
     cache: CacheState
     vector: VectorState
     fts: FtsState

@@ -288,7 +288,8 @@ def status_lines(status: Status) -> Iterator[str]:
         + (f", {status.pending:,} without a vector" if status.pending else ""),
         "search": status.mode,
         "embedder": f"{embedder} ({status.embedder_reason})",
-        "index": f"{_place(status)}, {status.index_bytes / 2**20:.1f} MB" + (", read-only" if status.read_only else ""),
+        "index": f"{_place(status)}, {_about(status)}{status.index_bytes / 2**20:.1f} MB"
+        + (", read-only" if status.read_only else ""),
         "cache": f"{status.cache.entries:,} vectors, {status.cache.bytes / 2**20:.1f} MB",
         "fresh": "no: notes changed; run `notewell index`" if status.stale else "yes, by size, times and inode",
     }
@@ -308,6 +309,11 @@ def status_lines(status: Status) -> Iterator[str]:
 def _place(status: Status) -> str:
     """Return the folder of the index, or the database that holds it."""
     return status.db_path if status.db_path and "://" in status.db_path else status.state_folder
+
+
+def _about(status: Status) -> str:
+    """Return what comes before the size of the index where it is an estimate."""
+    return "about " if "://" in _place(status) else ""
 
 
 def check_lines(checks: Iterable[Check], *, good: Style = _plain, bad: Style = _plain) -> Iterator[str]:

@@ -237,7 +237,7 @@ class Sync:
             as_store_errors(self.folder.path),
             self.indexes.write_lock(lock_wait_s, give_up=lambda: policy.deadline.passed),
         ):
-            current = self.indexes.current()
+            current = self.indexes.current() if corrupt else None
             if corrupt and current is not None and corrupt.path in {None, current}:
                 notes.append(self._set_aside(corrupt, current))
             for can_retry in (True, False):

@@ -6,16 +6,18 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from notewell.types import PreparedChunk
+from notewell.types import PreparedChunk, StoredDocument
 
 # First line, last line, turn, parts, and the id, category and importance of an entry.
 Place = tuple[int, int, int, int, str | None, str | None, int | None]
 _NO_ENTRY = (None, None, None)
+STORED_ROW = "id, embedded_hash, context_length, first_line, last_line, turn, parts, entry, category, importance"
+PENDING, EMBEDDED, SKIPPED = 0, 1, 2  # states of `chunks.has_vector`
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """What is needed of a stored chunk to see whether a new one is the same."""
+    """What is needed of a stored chunk to see whether a new one is the same; the columns are `STORED_ROW`."""
 
     id: int
     embedded_hash: str
@@ -70,3 +72,10 @@ def place_of(prepared: PreparedChunk) -> Place:
     """Return what changes when a chunk moves."""
     chunk = prepared.chunk
     return chunk.first_line, chunk.last_line, chunk.turn, prepared.parts, *(chunk.label or _NO_ENTRY)
+
+
+def changeable(document: StoredDocument) -> tuple[int | str | None, ...]:
+    """Return what changes of a document: size, mtime, ctime, inode, content hash, day and whether it is private."""
+    dated = None if document.dated is None else document.dated.toordinal()
+    _, _, size, mtime_ns, ctime_ns, inode = document.stamp
+    return size, mtime_ns, ctime_ns, inode, document.content_hash, dated, int(document.private)

@@ -2,15 +2,16 @@
 
 A block holds the postings of one term in the chunks that were written together: for each chunk its id, how often it
 holds the term and how long it is, and apart from that at which positions. Blocks of neighbouring chunks, joined end to
-end, are one block.
+end, are one block. A bundle holds all blocks of a few chunks as one value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.float64]
 
 FULL_BLOCK = 8192  # chunks: of a term in each of them 64 KB, and few searches read more than 13 of these
+BEHIND_ALL = "\U0010ffff"  # terms compare by their characters, and none sorts behind this one
 POSTING = np.dtype([("id", "<u4"), ("frequency", "<u2"), ("length", "<u2")])
 _LARGEST = 0xFFFF
 # A position takes 14 bits; the others say that it is in the heading trail, and that it is the last of its chunk.
@@ -79,46 +81,122 @@ def pack(chunks: Sequence[ChunkTerms]) -> list[Block]:
     in_context = np.repeat(np.tile([False, True], len(chunks)), sizes)
     position = np.minimum(np.concatenate(places), _POSITION) | np.where(in_context, _IN_CONTEXT, 0)
 
-    names = sorted(vocabulary)
-    rank = np.empty(len(names), np.int64)
-    rank[[vocabulary[name] for name in names]] = np.arange(len(names))
-    term = rank[np.array(numbers, np.int64)]
+    names, term = _in_order(vocabulary, numbers)
     order = np.lexsort((owner, term))  # stable: positions stay in order
     term, owner, position, in_context = term[order], owner[order], position[order], in_context[order]
 
     first = np.flatnonzero(np.r_[True, (term[1:] != term[:-1]) | (owner[1:] != owner[:-1])])
-    last = np.r_[first[1:], len(term)] - 1
-    position[last] |= _LAST
+    cuts = np.r_[first, len(term)]
+    position[cuts[1:] - 1] |= _LAST
     frequency = np.add.reduceat(np.where(in_context, 1, _TEXT_SHARE), first)
-    ids = np.array([chunk.chunk_id for chunk in chunks], np.int64)[owner[first]]
     rows = np.empty(len(first), POSTING)
-    rows["id"] = ids
+    rows["id"] = np.array([chunk.chunk_id for chunk in chunks], np.int64)[owner[first]]
     rows["frequency"] = np.minimum(frequency, _LARGEST)
     rows["length"] = np.minimum(lengths[owner[first]], _LARGEST)
-    starts = np.flatnonzero(np.r_[True, term[first][1:] != term[first][:-1]])
-    ends = np.r_[starts[1:], len(first)]
-    data, packed = rows.tobytes(), position.astype("<u2").tobytes()
-    cuts = np.r_[first, len(term)]
-    return [
-        Block(names[term[first[start]]], chunks[0].chunk_id, int(end - start), data[start * 8 : end * 8],
-              packed[cuts[start] * 2 : cuts[end] * 2])
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
-    ]  # fmt: skip
+    return _Sorted(term[first], rows, position, cuts).blocks(chunks[0].chunk_id, names)
 
 
-def without(block: Block, dead: Ids) -> Block | None:
-    """Return the block without chunks that are gone; None when nothing is left of it."""
-    rows = np.frombuffer(block.data, POSTING)
-    kept = ~np.isin(rows["id"], dead)
-    if kept.all():
-        return block
-    if not kept.any():
-        return None
-    places = np.frombuffer(block.positions, "<u2")
-    counts = np.diff(np.flatnonzero(places & _LAST), prepend=-1)
-    return block._replace(
-        held_by=int(kept.sum()), data=rows[kept].tobytes(), positions=places[np.repeat(kept, counts)].tobytes()
-    )
+def _in_order(vocabulary: Mapping[str, int], numbers: Sequence[int] | Ids) -> tuple[list[str], Ids]:
+    """Return the terms in order, and the place of each numbered term among them."""
+    names = sorted(vocabulary)
+    rank = np.empty(len(names), np.int64)
+    rank[[vocabulary[name] for name in names]] = np.arange(len(names))
+    return names, rank[np.asarray(numbers, np.int64)]
+
+
+class _Sorted(NamedTuple):
+    """Postings sorted by term, and where the positions of each begin."""
+
+    term: Ids  # by its place among the names
+    rows: NDArray[np.void]
+    positions: NDArray[Any]
+    cuts: Ids
+
+    def blocks(self, first: int, names: Sequence[str]) -> list[Block]:
+        """Return one block a term."""
+        term, cuts = self.term, self.cuts
+        starts = np.flatnonzero(np.r_[True, term[1:] != term[:-1]])
+        ends = np.r_[starts[1:], len(term)]
+        data, packed = self.rows.tobytes(), self.positions.astype("<u2").tobytes()
+        return [
+            Block(names[term[start]], first, end - start, data[start * 8 : end * 8],
+                  packed[cuts[start] * 2 : cuts[end] * 2])
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+        ]  # fmt: skip
+
+
+def bundle(blocks: Sequence[Block]) -> bytes:
+    """Return the blocks of one batch, which are in order of terms, as one value."""
+    terms = "\n".join([block.term for block in blocks]).encode()
+    sizes = np.array([(block.held_by, len(block.positions)) for block in blocks], "<u4")
+    head = np.array([len(blocks), len(terms)], "<u4")
+    data, positions = ([block.data for block in blocks], [block.positions for block in blocks])
+    return b"".join([head.tobytes(), sizes.tobytes(), terms, *data, *positions])
+
+
+class Bundle:
+    """A bundle, ready to be asked for terms."""
+
+    def __init__(self, first: int, packed: bytes) -> None:
+        self.first = first
+        self._packed = packed
+        count, length = np.frombuffer(packed, "<u4", 2).tolist()
+        self.sizes = np.frombuffer(packed, "<u4", 2 * count, 8).reshape(count, 2).astype(np.int64)
+        start = 8 + self.sizes.size * 4
+        self.terms = packed[start : start + length].decode().split("\n")
+        self._numbers = dict(zip(self.terms, range(count), strict=True))
+        data = np.cumsum([start + length, *(self.sizes[:, 0] * POSTING.itemsize)])
+        self._data = data.tolist()
+        self._positions = np.cumsum([data[-1], *self.sizes[:, 1]]).tolist()
+
+    def block(self, term: str, *, positions: bool = True) -> Block | None:
+        """Return the block of a term, perhaps without positions; None where no chunk holds it."""
+        number = self._numbers.get(term)
+        if number is None:
+            return None
+        start, end = self._data[number : number + 2]
+        places = self._packed[slice(*self._positions[number : number + 2])] if positions else b""
+        return Block(term, self.first, (end - start) // POSTING.itemsize, self._packed[start:end], places)
+
+    def beginning(self, prefix: str) -> list[str]:
+        """Return the terms that begin with `prefix`, in order."""
+        return self.terms[bisect_left(self.terms, prefix) : bisect_left(self.terms, prefix + BEHIND_ALL)]
+
+    def blocks(self) -> list[Block]:
+        """Return all blocks, in order of terms."""
+        return [block for term in self.terms if (block := self.block(term)) is not None]
+
+    @property
+    def rows(self) -> NDArray[np.void]:
+        """The postings of all blocks, one after the other."""
+        return np.frombuffer(self._packed, POSTING, int(self.sizes[:, 0].sum()), self._data[0])
+
+    @property
+    def positions(self) -> NDArray[np.uint16]:
+        """The positions of all blocks, one after the other."""
+        return np.frombuffer(self._packed, "<u2", offset=self._positions[0])
+
+
+def joined(bundles: Sequence[Bundle], dead: Ids) -> list[Block]:
+    """Return one block a term, in order of terms, of bundles that follow one another, without chunks that are gone."""
+    vocabulary: dict[str, int] = {}
+    numbers = [
+        np.repeat([vocabulary.setdefault(term, len(vocabulary)) for term in each.terms], each.sizes[:, 0])
+        for each in bundles
+    ]
+    names, term = _in_order(vocabulary, np.concatenate(numbers))
+    rows = np.concatenate([each.rows for each in bundles])
+    positions = np.concatenate([each.positions for each in bundles])
+    ends = np.flatnonzero(positions & _LAST) + 1
+    starts = np.r_[0, ends[:-1]]
+    kept = np.flatnonzero(~np.isin(rows["id"], dead))
+    order = kept[np.argsort(term[kept], kind="stable")]
+    if not len(order):
+        return []
+    counts = (ends - starts)[order]
+    cuts = np.r_[0, np.cumsum(counts)]
+    places = np.repeat(starts[order] - cuts[:-1], counts) + np.arange(cuts[-1])
+    return _Sorted(term[order], rows[order], positions[places], cuts).blocks(bundles[0].first, names)
 
 
 # --- read ----------------------------------------------------------------------------------------
@@ -135,9 +213,10 @@ class Postings:
 
     def alive(self, dead: Ids) -> Postings:
         """Return those of chunks that are still there."""
-        if not len(dead) or not len(self.ids):
-            return self
-        kept = ~np.isin(self.ids, dead)
+        return self.among(~np.isin(self.ids, dead)) if len(dead) and len(self.ids) else self
+
+    def among(self, kept: NDArray[np.bool_]) -> Postings:
+        """Return those of the chunks that are to be kept."""
         if kept.all():
             return self
         positions = self.raw_positions

@@ -10,7 +10,6 @@ from typing import Any, get_args
 from notewell.types import Scope, SourceName
 
 ALL_SOURCES: frozenset[str] = frozenset(get_args(SourceName))
-META_FOR_ALL = frozenset({"profile", "building", "workspace"})  # the rest may say how much is private
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ import pytest
 
 from notewell import IndexReadOnlyError, IndexTooNewError, Memory, SettingsError, StoreError
 from notewell.store.postgres import open_store
-from notewell.store.postgres.connection import Connections, Secrets
-from notewell.store.postgres.schema import MIGRATIONS, Server, _missing
+from notewell.store.postgres.connection import Connections
+from notewell.store.postgres.schema import MIGRATIONS, Server, _migrate, _missing
+from notewell.store.postgres.server_errors import Secrets
 from notewell.testing.samples import chunks_of, document
 from tests.cli.conftest import notewell  # noqa: F401
 from tests.postgres_server import shared_server
@@ -107,7 +108,7 @@ def test_what_is_missing_is_said_at_once_with_the_sql_that_fixes_it(notewell, wo
 
 
 def test_servers_that_are_too_old():
-    row = [150004, "0.7.4", "public", None, False, False, "db", "me", True, False, 0, False, None]
+    row = [150004, "0.7.4", "public", None, False, False, "db", "me", True, False, 0, False, None, None]
     found = _missing(Server(row))
     assert [fix for _, fix in found] == ["upgrade it.", "ALTER EXTENSION vector UPDATE;"]
 
@@ -133,6 +134,57 @@ def test_a_schema_of_a_newer_release(workspace, server, name):
     server.execute(f"UPDATE notewell.schema_version SET version = {len(MIGRATIONS)}", database=name)
     with Memory.open(workspace, provider="none", store__url=url) as memory:
         assert memory.search("printer", sync=False).hits
+
+
+@pytest.fixture
+def older(server, name):
+    """A database whose tables, and the index in them, were made by the release before."""
+    url = server.create_database(name)
+    connections = Connections(url)
+    _migrate(connections, MIGRATIONS[:1])
+    connections.close()
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("SELECT set_config('notewell.tenant', '1', false)")
+        owner.execute("INSERT INTO notewell.tenants (name, agent, workspace, generation) VALUES ('t', 'main', 'w', 1)")
+        owner.execute(
+            "INSERT INTO notewell.generations (tenant, generation, documents, last_document) VALUES (1, 1, 1, 1)"
+        )
+        owner.execute(
+            "INSERT INTO notewell.documents (tenant, generation, id, source, path, size, mtime_ns, ctime_ns, inode,"
+            " content_hash, private) VALUES (1, 1, 1, 'memory', 'memory/kept.md', 1, 1, 1, 1, '', 0)"
+        )
+    return url
+
+
+def test_an_older_schema_is_upgraded_and_keeps_what_it_holds(older, server, name):
+    server.execute(f"CREATE ROLE {name}_bound LOGIN")
+    server.execute(f"GRANT USAGE ON SCHEMA notewell TO {name}_bound", database=name)
+    server.execute(
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA notewell TO {name}_bound", database=name
+    )
+    server.execute(f"REVOKE UPDATE ON notewell.tenants FROM {name}_bound", database=name)
+    server.execute(f"GRANT UPDATE (workspace, generation) ON notewell.tenants TO {name}_bound", database=name)
+    server.execute(f"INSERT INTO notewell.role_tenants VALUES ('{name}_bound', 1)", database=name)
+    assert server.execute("SELECT version FROM notewell.schema_version", database=name) == [(1,)]
+    bound = server.url(name, f"{name}_bound")
+    with pytest.raises(StoreError, match="older release") as caught:
+        open_store(bound, "t", workspace_id="w")
+    assert "owns the schema" in caught.value.hint
+    for url in (older, bound):
+        store = open_store(url, "t", workspace_id="w")
+        with store._tenant.write_lock(5):
+            store.put_document(document("memory/new.md"), chunks_of("a new one"), {})
+        with store.reading() as snapshot:
+            assert sorted(path for _, path in snapshot.documents()) == ["memory/kept.md", "memory/new.md"]
+        assert store.verify() == []
+        store.close()
+    assert server.execute("SELECT version FROM notewell.schema_version", database=name) == [(len(MIGRATIONS),)]
+
+
+def test_who_only_reads_is_told_of_an_older_schema(older, tmp_path):
+    options = {"provider": "none", "store__url": older, "store__follow": True, "store__tenant": "t"}
+    with Memory.open(tmp_path, **options) as memory, pytest.raises(StoreError, match="older release"):
+        memory.search("anything")
 
 
 def test_tables_of_somebody_else_are_left_alone(notewell, workspace, server, name):  # noqa: F811
@@ -274,3 +326,10 @@ def test_a_standby_cannot_be_written(url, name, monkeypatch):
         db.rows("CREATE TABLE notewell.x (y int)")
     assert "primary" in caught.value.hint
     connections.close()
+
+
+def test_the_size_of_an_index_is_said_to_be_an_estimate(notewell, workspace, url):  # noqa: F811
+    assert notewell("index", "-w", workspace, "--set", f"store.url={url}").code == 0
+    lines = notewell("status", "-w", workspace, "--set", f"store.url={url}").out.splitlines()
+    (line,) = [line for line in lines if line.startswith("index ")]
+    assert ", about 0." in line

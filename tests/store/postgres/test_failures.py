@@ -14,12 +14,19 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from notewell import DiskFullError, IndexBusyError, Memory, StoreUnavailableError
+from notewell import DiskFullError, Memory, StoreError, StoreUnavailableError
 from notewell.store.postgres import open_store
 from notewell.testing.samples import chunks_of, document
 from tests.postgres_server import free_port, own_server, shared_server, standby_of
 
 pytestmark = pytest.mark.slow
+
+
+def wait_for(condition, seconds=20.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)
 
 
 def cut_all(server, database="memory"):
@@ -142,117 +149,93 @@ def test_a_statement_timeout_says_so(workspace, server, name):
     store.close()
 
 
-def test_a_full_disk_loses_nothing(workspace):
+# --- full disks -----------------------------------------------------------------------------------------
+
+LONG = " ".join(f"word{n} {'x' * 40}{n}" for n in range(3000))
+
+
+def fill(store):
+    """Write documents until one fails, and return its number and the error."""
+    for number in range(2000):
+        try:
+            with store.together():
+                store.put_document(document(f"memory/{number}.md"), chunks_of("first", f"{LONG} {number}"), {})
+                store.put_document(document(f"memory/{number}-more.md"), chunks_of(f"{LONG} {number}"), {})
+        except StoreError as error:
+            return number, error
+    raise AssertionError("the disk is not full")
+
+
+def check_whole(store, written):
+    """Raise unless exactly the documents that were confirmed are there."""
+    expected = {f"memory/{number}{more}.md" for number in range(written) for more in ("", "-more")}
+    with store.reading() as snapshot:
+        assert {path for _, path in snapshot.documents()} == expected
+    assert store.verify() == []
+
+
+def go_on(store, written):
+    """Write what could not be written, and more."""
+    for number in range(written, written + 3):
+        for more in ("", "-more"):
+            store.put_document(document(f"memory/{number}{more}.md"), chunks_of(f"{LONG} {number}"), {})
+    check_whole(store, written + 3)
+
+
+def test_a_full_disk_loses_nothing():
     with own_server(settings=("max_wal_size=64MB", "wal_recycle=off"), largest_file=17 * 2**20) as server:
-        url = server.create_database("memory")
-        store = open_store(url, "a")
-        store.put_document(document("memory/small.md"), chunks_of("small"), {})
-        long = " ".join(f"word{n} {'x' * 40}{n}" for n in range(3000))
-
-        def fill():
-            for number in range(400):
-                store.put_document(document(f"memory/{number}.md"), chunks_of(f"{long} {number}"), {})
-
-        with pytest.raises((DiskFullError, StoreUnavailableError)) as caught:
-            fill()
-        assert isinstance(caught.value, DiskFullError), caught.value
-        assert "no room" in caught.value.hint
-        with store.reading() as snapshot:
-            assert snapshot.counts().files >= 1
-        assert store.verify() == []
+        store = open_store(server.create_database("memory"), "a")
+        written, error = fill(store)
+        assert written
+        assert isinstance(error, DiskFullError), error
+        assert "no room" in error.hint
+        check_whole(store, written)
+        server.stop()
+        server.largest_file = None  # there is room again
+        server.start()
+        go_on(store, written)
         store.close()
 
 
-# --- one writer --------------------------------------------------------------------------------------
+@pytest.fixture
+def small_disk():
+    """Mount a small disk of its own, and return it with what makes it larger."""
+    if not sys.platform.startswith("linux") or os.geteuid() != 0:
+        pytest.skip("only root on Linux can mount a small disk")
+    folder = Path(tempfile.mkdtemp(prefix="notewell-disk-"))
+    mount = ["mount", "-t", "tmpfs", "-o", "size=120m,mode=755", "tmpfs", folder]
+    done = subprocess.run(mount, check=False, capture_output=True, text=True)
+    if done.returncode:
+        folder.rmdir()
+        pytest.skip(f"no disk can be mounted here: {done.stderr.strip()}")
+    folder.chmod(0o755)  # the server runs as another user
 
-HOLD = """
-import sys, time
-from notewell.store.postgres import Connections, FixedId, Tenant
-tenant = Tenant(Connections(sys.argv[1]), name=sys.argv[2], agent="main", workspace_id=FixedId("library"))
-with tenant.write_lock(5):
-    print("locked", flush=True)
-    time.sleep(60)
-"""
-
-
-def test_one_process_writes_and_its_death_releases_the_lock(url, name):
-    store = open_store(url, name)
-    tenant = store._tenant
-    with subprocess.Popen([sys.executable, "-c", HOLD, url, name], stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout.readline() == "locked\n"
-        with pytest.raises(IndexBusyError, match="another process is indexing"), tenant.write_lock(0.2):
-            pass
-        other = open_store(url, f"{name}-other")
-        with other._tenant.write_lock(1):
-            pass  # another tenant has a lock of its own
-        other.close()
-        holder.kill()
-    with tenant.write_lock(5):
-        pass
-    store.close()
+    yield folder, lambda: subprocess.run(["mount", "-o", "remount,size=400m", folder], check=True)
+    subprocess.run(["umount", "-l", folder], check=True)
+    folder.rmdir()
 
 
-def test_several_processes_index_one_workspace_at_once(example, url):
-    script = (
-        "import sys; from notewell import Memory;"
-        "memory = Memory.open(sys.argv[1], provider='hashing', store__url=sys.argv[2]);"
-        "report = memory.index(); print(report.complete, len(report.problems)); memory.close()"
-    )
-    command = [sys.executable, "-c", script, str(example), url]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
-    for process in started:
-        out, err = process.communicate(timeout=120)
-        assert out.split() == ["True", "0"], err
-    with Memory.open(example, provider="hashing", store__url=url) as memory:
-        assert memory.status().files == 47
-        assert memory.verify().findings == ()
-
-
-def test_a_rebuild_fills_a_generation_beside_the_one_that_answers(example, url):
-    with Memory.open(example, provider="hashing", store__url=url) as memory:
-        memory.index()
-        expected = memory.search("boiler", sync=False).hits
-        problems, answers, done = [], [], threading.Event()
-
-        def search():
-            try:
-                while not done.is_set():
-                    answers.append(memory.search("boiler", sync=False).hits)
-            except Exception as error:  # noqa: BLE001
-                problems.append(error)
-
-        reader = threading.Thread(target=search)
-        reader.start()
-        before = memory._components.indexes.current()
-        assert memory.index(force=True).rebuilt
-        done.set()
-        reader.join()
-        assert problems == []
-        assert all(hits == expected for hits in answers)
-        assert memory._components.indexes.current() != before
-        assert len(memory._components.indexes._generations()) == 1
-        assert memory.verify().findings == ()
-
-
-def test_an_interrupted_rebuild_is_continued(example, url, monkeypatch):
-    from notewell.files import faults
-
-    with Memory.open(example, provider="hashing", store__url=url) as memory:
-        memory.index()
-
-        def stop(point):
-            if point == "rebuild.verify":
-                raise OSError(5, "the machine stops")
-
-        monkeypatch.setattr(faults, "_planted", stop)
-        with pytest.raises(Exception, match="machine stops"):
-            memory.index(force=True)
-        monkeypatch.setattr(faults, "_planted", None)
-        assert len(memory._components.indexes.unfinished()) == 1
-        assert memory.search("boiler", sync=False).hits
-        begun = memory._components.indexes.unfinished()[0]
-        assert memory.index(force=True).rebuilt
-        assert memory._components.indexes.current() == begun
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(("max_wal_size=32MB", "min_wal_size=32MB"), id="a short log"),
+        pytest.param(("max_wal_size=4GB", "checkpoint_timeout=1h"), id="a long log"),
+    ],
+)
+def test_a_small_disk_that_fills_up_loses_nothing(small_disk, settings):
+    folder, enlarge = small_disk
+    with own_server(settings=settings, disk=folder) as server:
+        store = open_store(server.create_database("memory"), "a")
+        written, error = fill(store)
+        assert written
+        # A server without room for its log ends itself: then all that a client sees is a connection that was cut.
+        assert isinstance(error, (DiskFullError, StoreUnavailableError)), error
+        assert error.hint
+        enlarge()
+        server.start()
+        check_whole(store, written)
+        go_on(store, written)
+        store.close()
 
 
 # --- replicas ------------------------------------------------------------------------------------------
@@ -293,22 +276,45 @@ def test_a_replica_answers_and_says_how_stale_it_may_be(workspace, monkeypatch):
                 assert [note for note in answer.notes if "new notes are not indexed" in note]
 
 
-def test_a_query_that_a_replica_cancels_is_tried_again(workspace, monkeypatch, url):
+@pytest.mark.parametrize(
+    ("on_primary", "reason"),
+    [
+        pytest.param(
+            ["UPDATE notewell.generations SET changed_at = now()", "VACUUM notewell.generations"],
+            "confl_snapshot",
+            id="rows that are vacuumed away",
+        ),
+        pytest.param(["VACUUM FULL notewell.generations"], "confl_lock", id="a table that is locked"),
+    ],
+)
+def test_a_query_that_a_replica_cancels_is_tried_again(workspace, monkeypatch, on_primary, reason):
     from notewell.store.postgres import snapshot
 
-    with Memory.open(workspace, provider="none", store__url=url) as memory:
-        memory.index()
-        expected = memory.search("printer").hits
-        failures = iter([True, True, False])
-        ask = snapshot.PostgresSnapshot.keyword_matches
+    conflicts = f"SELECT {reason} FROM pg_stat_database_conflicts WHERE datname = 'memory'"
+    with own_server() as primary:
+        url = primary.create_database("memory")
+        with standby_of(primary, settings=("max_standby_streaming_delay=0",)) as replica:
+            options = {"provider": "none", "store__url": url, "store__read_url": replica.url("memory", "keeper")}
+            with Memory.open(workspace, **options) as memory:
+                memory.index()
+                primary.execute("CHECKPOINT")
+                wait_for(lambda: memory.search("printer", sync=False).hits)
+                expected = memory.search("printer", sync=False).hits
+                cancelled = []
+                ask = snapshot.PostgresSnapshot.keyword_matches
 
-        def cancelled(self, *args, **options):
-            if next(failures, False):
-                self._db.rows("DO $$ BEGIN RAISE EXCEPTION 'canceling statement' USING ERRCODE = '40001'; END $$")
-            return ask(self, *args, **options)
+                def ask_a_little_later(self, *args, **options):
+                    """Let the primary do what the snapshot on the replica stands in the way of."""
+                    if len(cancelled) < 2:
+                        for statement in on_primary:
+                            primary.execute(statement, database="memory")
+                        wait_for(lambda: replica.execute(conflicts) > [(len(cancelled),)])
+                        cancelled.append(statement)
+                    return ask(self, *args, **options)
 
-        monkeypatch.setattr(snapshot.PostgresSnapshot, "keyword_matches", cancelled)
-        assert memory.search("printer").hits == expected
+                monkeypatch.setattr(snapshot.PostgresSnapshot, "keyword_matches", ask_a_little_later)
+                assert memory.search("printer", sync=False).hits == expected
+                assert len(cancelled) == 2
 
 
 # --- poolers ----------------------------------------------------------------------------------------------

@@ -154,7 +154,7 @@ def test_indexes_are_used_under_row_level_security(url, two, server):
             "SELECT data FROM notewell.postings WHERE tenant = %s AND generation = 1 AND term = ANY(ARRAY['a', 'b'])",
             "SELECT term FROM notewell.postings WHERE tenant = %s AND generation = 1 AND term >= 'a' AND term < 'b'",
             "SELECT text FROM notewell.chunks WHERE tenant = %s AND generation = 1 AND id = ANY(ARRAY[1, 2])",
-            "SELECT id FROM notewell.documents WHERE tenant = %s AND generation = 1 AND source = 'memory'",
+            "SELECT id FROM notewell.documents WHERE tenant = %s AND generation = 1 AND source = 'a' AND path = 'b'",
         ):
             plan = "\n".join(line for (line,) in connection.execute(f"EXPLAIN {statement}", (number,)))
             conditions = [line for line in plan.split("\n") if "Index Cond" in line]

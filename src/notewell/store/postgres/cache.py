@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from notewell.errors import IndexReadOnlyError, StoreError
+from notewell.store.cache_use import DAY_S, CacheUse, space_of
 from notewell.store.vectors import checked_matrix, pack
 from notewell.types import CacheStats, EmbedderIdentity
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from notewell.store.postgres.connection import Database
     from notewell.store.postgres.tenant import Tenant
 
-_DAY_S = 86_400  # a use is noted once a day, so that reading hardly ever writes
 _FOUND = (
     " FROM notewell.cache_entries e JOIN notewell.cache_spaces s ON s.tenant = e.tenant AND s.id = e.space"
     " WHERE e.tenant = %s AND provider = %s AND model = %s AND key = %s AND dimensions = %s AND text_hash = ANY(%s)"
@@ -39,22 +38,17 @@ class PostgresEmbeddingCache:
     ) -> None:
         self._tenant = tenant
         self.max_entries = max_entries
-        self._max_age_s = max_age_days * _DAY_S
-        self._prune_at = 0.0  # by the clock
-        self._clock = clock
+        self._use = CacheUse(max_entries, max_age_days * DAY_S, clock)
         self.notes: tuple[str, ...] = ()
-        self._hits = 0
-        self._misses = 0
-        self._most_now: int | None = None  # entries there may be, as far as this process knows; None before a count
 
     def get_many(self, identity: EmbedderIdentity, hashes: Collection[str]) -> Mapping[str, Vector]:
         stale, vectors = self._vectors(identity, hashes)
-        self._hits += len(vectors)
+        self._use.hits += len(vectors)
         if stale and self._tenant.writable():
             with self._writing() as db:
                 db.rows(
                     "UPDATE notewell.cache_entries SET used_at = %s WHERE tenant = %s AND text_hash = ANY(%s)",
-                    (int(self._clock()), self._tenant.number(), stale),
+                    (self._use.now(), self._tenant.number(), stale),
                 )
         return vectors
 
@@ -64,18 +58,18 @@ class PostgresEmbeddingCache:
 
     def known(self, identity: EmbedderIdentity, hashes: Collection[str]) -> set[str]:
         """Return which of these texts have a vector here, without counting as use."""
-        found = self._rows(f"SELECT text_hash{_FOUND}", *_space(identity), _digests(hashes)) if hashes else []
+        found = self._rows(f"SELECT text_hash{_FOUND}", *space_of(identity), _digests(hashes)) if hashes else []
         return {digest.hex() for (digest,) in found}
 
     def put_many(self, identity: EmbedderIdentity, vectors: Mapping[str, Vector]) -> None:
         if not vectors:
             return
         blobs = pack(checked_matrix(vectors.values(), identity.dimensions))
-        self._misses += len(blobs)
+        self._use.misses += len(blobs)
         if not self._tenant.writable():
             return
         with self._writing() as db:
-            tenant, space = self._tenant.number(), _space(identity)
+            tenant, space = self._tenant.number(), space_of(identity)
             db.rows(
                 "INSERT INTO notewell.cache_spaces (tenant, provider, model, key, dimensions)"
                 " VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
@@ -89,7 +83,7 @@ class PostgresEmbeddingCache:
                 " WHERE s.tenant = %s AND provider = %s AND model = %s AND key = %s AND dimensions = %s"
                 " ON CONFLICT (tenant, space, text_hash)"
                 " DO UPDATE SET vector = excluded.vector, used_at = excluded.used_at",
-                (tenant, int(self._clock()), *map(list, zip(*entries, strict=True)), tenant, *space),
+                (tenant, self._use.now(), *map(list, zip(*entries, strict=True)), tenant, *space),
             )
             self._add_counts(db)
             self._drop_old(db)
@@ -97,12 +91,12 @@ class PostgresEmbeddingCache:
 
     def prune(self, *, older_than_days: float) -> int:
         """Delete entries that were not used for that long; return how many."""
-        return self._delete("used_at < %s", int(self._clock() - older_than_days * _DAY_S))
+        return self._delete("used_at < %s", int(self._use.clock() - older_than_days * DAY_S))
 
     def clear(self) -> int:
         """Delete every entry and all counts; return how many entries there were."""
         gone = self._delete("used_at > %s", -1)
-        self._hits = self._misses = 0
+        self._use.hits = self._use.misses = 0
         if self._tenant.number() is not None:
             with self._writing() as db:
                 db.rows("DELETE FROM notewell.cache_counters WHERE tenant = %s", (self._tenant.number(),))
@@ -123,17 +117,10 @@ class PostgresEmbeddingCache:
             str(name): int(value)
             for name, value in self._rows("SELECT name, value FROM notewell.cache_counters WHERE tenant = %s")
         }
-        return CacheStats(
-            entries=entries,
-            bytes=size,
-            max_entries=self.max_entries,
-            oldest_use=None if oldest is None else datetime.fromtimestamp(oldest, UTC),
-            hits=counters.get("hits", 0) + self._hits,
-            misses=counters.get("misses", 0) + self._misses,
-        )
+        return self._use.stats(entries=entries, size=size, oldest=oldest, stored=counters)
 
     def close(self) -> None:
-        if (self._hits or self._misses) and self._tenant.writable():
+        if (self._use.hits or self._use.misses) and self._tenant.writable():
             with suppress(StoreError), self._writing() as db:  # a busy or absent database: only counts are lost
                 self._add_counts(db)
 
@@ -142,50 +129,41 @@ class PostgresEmbeddingCache:
     def _vectors(self, identity: EmbedderIdentity, hashes: Collection[str]) -> tuple[list[bytes], dict[str, Vector]]:
         """Return the texts whose use must be recorded, and the vectors found."""
         asked = _digests(set(hashes))
-        found = self._rows(f"SELECT text_hash, vector, used_at{_FOUND}", *_space(identity), asked) if asked else []
-        recent = self._clock() - _DAY_S
+        found = self._rows(f"SELECT text_hash, vector, used_at{_FOUND}", *space_of(identity), asked) if asked else []
+        recent = self._use.noted_since()
         stale = [digest for digest, _, used_at in found if used_at < recent]
         rows = np.frombuffer(b"".join(blob for _, blob, _ in found), "<f2").astype(np.float32)
         matrix = rows.reshape(len(found), identity.dimensions)
         return stale, {digest.hex(): row for (digest, _, _), row in zip(found, matrix, strict=True)}
 
     def _evict(self, db: Database, *, added: int) -> None:
-        """Delete the least recently used entries where there are too many; counting takes a scan, so it is rare."""
-        if self._most_now is not None and self._most_now + added <= self.max_entries:
-            self._most_now += added
-            return
+        """Delete the least recently used entries where there are too many."""
         tenant = self._tenant.number()
-        count: int = db.value("SELECT count(*) FROM notewell.cache_entries WHERE tenant = %s", (tenant,))
-        if count > self.max_entries:
+        count = "SELECT count(*) FROM notewell.cache_entries WHERE tenant = %s"
+        if excess := self._use.excess(added, lambda: db.value(count, (tenant,))):
             db.rows(
                 "DELETE FROM notewell.cache_entries e USING (SELECT space, text_hash FROM notewell.cache_entries"
                 " WHERE tenant = %s ORDER BY used_at, space, text_hash LIMIT %s) old"
                 " WHERE e.tenant = %s AND e.space = old.space AND e.text_hash = old.text_hash",
-                (tenant, count - self.max_entries, tenant),
+                (tenant, excess, tenant),
             )
-        self._most_now = min(count, self.max_entries)
 
     def _drop_old(self, db: Database) -> None:
         """Delete what was not used for too long, as often as once a day."""
-        now = self._clock()
-        if self._max_age_s and now >= self._prune_at:
-            self._prune_at = now + _DAY_S
+        before = self._use.too_old()
+        if before is not None:
             db.rows(
-                "DELETE FROM notewell.cache_entries WHERE tenant = %s AND used_at < %s",
-                (self._tenant.number(), int(now - self._max_age_s)),
+                "DELETE FROM notewell.cache_entries WHERE tenant = %s AND used_at < %s", (self._tenant.number(), before)
             )
 
     def _add_counts(self, db: Database) -> None:
         """Store what was counted since the last time."""
-        counts = [("hits", self._hits), ("misses", self._misses)]
-        self._hits = self._misses = 0
-        for name, count in counts:
-            if count:
-                db.rows(
-                    "INSERT INTO notewell.cache_counters AS c VALUES (%s, %s, %s)"
-                    " ON CONFLICT (tenant, name) DO UPDATE SET value = c.value + excluded.value",
-                    (self._tenant.number(), name, count),
-                )
+        for name, count in self._use.uncounted():
+            db.rows(
+                "INSERT INTO notewell.cache_counters AS c VALUES (%s, %s, %s)"
+                " ON CONFLICT (tenant, name) DO UPDATE SET value = c.value + excluded.value",
+                (self._tenant.number(), name, count),
+            )
 
     def _delete(self, condition: str, value: Any) -> int:
         if not self._tenant.writable():
@@ -195,7 +173,7 @@ class PostgresEmbeddingCache:
             )
         if self._tenant.number() is None:
             return 0
-        self._most_now = None
+        self._use.most_now = None
         with self._writing() as db:
             return db.count(
                 f"DELETE FROM notewell.cache_entries WHERE tenant = %s AND {condition}", (self._tenant.number(), value)
@@ -219,7 +197,3 @@ class PostgresEmbeddingCache:
 
 def _digests(hashes: Collection[str]) -> list[bytes]:
     return [bytes.fromhex(digest) for digest in hashes]
-
-
-def _space(identity: EmbedderIdentity) -> tuple[str, str, str, int]:
-    return identity.provider, identity.model, identity.key, identity.dimensions

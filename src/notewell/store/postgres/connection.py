@@ -9,7 +9,8 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from itertools import count
+from typing import Any, NamedTuple
 
 import numpy as np
 import psycopg
@@ -19,15 +20,9 @@ from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from notewell.errors import (
-    DiskFullError,
-    IndexBusyError,
-    IndexCorruptError,
-    IndexReadOnlyError,
-    StoreError,
-    StoreUnavailableError,
-)
+from notewell.errors import IndexBusyError, StoreError
 from notewell.files.faults import reach
+from notewell.store.postgres.server_errors import Secrets, connect_error, is_lost, may_pass, translated
 
 logging.getLogger("psycopg").addHandler(logging.NullHandler())  # else its warnings go to standard error
 
@@ -40,7 +35,13 @@ MOST_CONNECTIONS = 16  # of one process; further threads wait
 _CONNECT_TIMEOUT_S = 5  # unless the URL says otherwise; a host that is down must leave time for the next
 _LOOK_EVERY_S = 0.2  # while waiting for a connection: an error that waiting does not cure is raised at once
 _IDLE_S = 300.0
+_PREPARED_AFTER = 2  # uses on one connection: under row-level security planning takes longer than most statements
 READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# Whether the server is a replica, has applied all it received, and how many seconds ago it last applied anything.
+REPLICA = (
+    "SELECT pg_is_in_recovery(), pg_last_wal_receive_lsn() IS NOT DISTINCT FROM pg_last_wal_replay_lsn(),"
+    " extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8"
+)
 WRITING = f"BEGIN; SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'"
 
 
@@ -69,26 +70,27 @@ class Connections:
         return f"Connections({self.secrets.shown!r})"
 
     @contextmanager
-    def transaction(self, begin: str, *statements: str) -> Iterator[Database]:
+    def transaction(self, begin: str, *statements: str | Prepared) -> Iterator[Database]:
         """Lend a connection in a transaction of its own, which is undone unless `commit` is called.
 
         The statements that begin it, all in one message, are tried again with another connection while the database
         cannot be reached: nothing is lost with them.
         """
-        connection, results = self._begun("; ".join((begin, *statements)))
-        database = Database(connection, self, results)
+        connection, results = self._begun((begin, *statements))
+        connection.only_reads = "READ ONLY" in begin
         try:
-            yield database
+            yield Database(connection, self, results)
         finally:
             self._give_back(connection)
 
-    def _begun(self, script: str) -> tuple[_Connection, list[list[Row]]]:
+    def _begun(self, statements: Sequence[str | Prepared]) -> tuple[_Connection, list[list[Row]]]:
         until = time.monotonic() + REACH_LIMIT_S
         while True:
             connection = self._connection(until)
             try:
                 reach("database.begin")
-                return connection, connection.run_script(script)
+                sent = filter(None, map(connection.as_sent, statements))
+                return connection, connection.run_script("; ".join(sent))
             except psycopg.Error as error:
                 lost = is_lost(error, connection)
                 self._give_back(connection)
@@ -113,7 +115,7 @@ class Connections:
                 continue  # by another thread: the next pool is open
             except PoolTimeout:
                 failure = self._failure
-                if failure is not None and (left_s <= 0 or not _may_pass(str(failure))):
+                if failure is not None and (left_s <= 0 or not may_pass(str(failure))):
                     raise connect_error(failure, self.secrets) from None
                 if left_s <= 0:
                     raise IndexBusyError(
@@ -133,7 +135,7 @@ class Connections:
             return  # forked inside the `with` block: the connection is the parent's
         if not connection.closed and connection.info.transaction_status != pq.TransactionStatus.IDLE:
             try:
-                connection.execute("ROLLBACK")
+                connection.end()
             except psycopg.Error:
                 connection.close()
         lender = connection.lender
@@ -178,12 +180,23 @@ class Connections:
 
 
 _inherited: list[Any] = []
+_names = count()  # of prepared statements
+
+
+class Prepared(NamedTuple):
+    """A statement that is planned once a connection: under row-level security that takes longer than running it."""
+
+    sql: str  # with $1, $2 for the values
+    values: tuple[int, ...]
 
 
 class _Connection(psycopg.Connection[Row]):
     """A connection that knows what is needed to speak of vectors, and whether the server is behind a pooler."""
 
     lender: ConnectionPool[Any] | None = None
+    only_reads = False  # the transaction that is open
+    is_primary = False  # which a server remains while it has connections; a replica can become one
+    prepared: dict[str, str]  # the names of prepared statements
     nearness = ""  # the operator of pgvector for the negative inner product, whatever schema it is in
 
     @classmethod
@@ -195,12 +208,18 @@ class _Connection(psycopg.Connection[Row]):
             owner.connected(error)
             raise
         owner.connected(None)
+        connection.prepared = {}
         connection.adapters.register_dumper(ByteArrays, _array_dumper(_BYTEA_ARRAY, _BYTEA))
         connection.adapters.register_dumper(Texts, _array_dumper(_TEXT_ARRAY, _TEXT))
         # A pooler hands out one server connection after the other: what is prepared on one is missing on the next.
         if connection.execute("SELECT pg_backend_pid()").fetchone() != (connection.info.backend_pid,):
             owner.pooled_by_server = True
             connection.prepare_threshold = None
+        else:
+            connection.prepare_threshold = _PREPARED_AFTER
+            # A plan for any tenant. For one that was not there when rows were counted, the server would make a plan of
+            # its own each time, as if it held one row.
+            connection.execute("SET plan_cache_mode = force_generic_plan")
         return connection
 
     def learn_vectors(self) -> None:
@@ -218,6 +237,27 @@ class _Connection(psycopg.Connection[Row]):
         self.adapters.register_dumper(HalfVector, _dumper(oid))
         self.adapters.register_dumper(HalfVectors, _dumper(array_oid, element=oid))
         self.nearness = f"OPERATOR({schema}.<#>)"
+
+    def as_sent(self, statement: str | Prepared) -> str:
+        """Return the text of a statement of a script; one that is prepared is named, unless a pooler is in between."""
+        if statement is REPLICA and self.is_primary:
+            return ""
+        if isinstance(statement, str):
+            return statement
+        values = [str(int(value)) for value in statement.values]
+        if self.prepare_threshold is None:
+            return re.sub(r"\$(\d)", lambda found: values[int(found[1]) - 1], statement.sql)
+        if statement.sql not in self.prepared:
+            name = f"notewell_{next(_names)}"
+            self.execute(f"PREPARE {name} ({', '.join(['int'] * len(values))}) AS {statement.sql}", prepare=False)
+            self.prepared[statement.sql] = name
+        return f"EXECUTE {self.prepared[statement.sql]}({', '.join(values)})"
+
+    def end(self) -> None:
+        """End the transaction that is open, and undo what it wrote."""
+        # After a rollback psycopg forgets all prepared statements, so a transaction that reads is committed.
+        if self.execute("COMMIT" if self.only_reads else "ROLLBACK", prepare=False).statusmessage != "COMMIT":
+            self.prepared = {}
 
     def run_script(self, script: str) -> list[list[Row]]:
         """Run several statements in one message and return the rows of each that has any."""
@@ -247,6 +287,15 @@ class Database:
             raise self._owner.translated(error) from error
         except UnicodeEncodeError as error:
             raise StoreError("a path holds half of a surrogate pair", hint="rename that file") from error
+
+    @property
+    def replica(self) -> Row:
+        """What `REPLICA`, the last statement of those that began the transaction, says of the server."""
+        if self._connection.is_primary:
+            return False, None, None
+        found = self.begun[-1][0]
+        self._connection.is_primary = not (found[0] or self._owner.pooled_by_server)
+        return found
 
     def value(self, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> Any:
         """Return the first column of the first row, or None when there is no row."""
@@ -283,11 +332,6 @@ class Database:
         """Keep what was written."""
         reach("database.commit")
         self.rows("COMMIT")
-
-    def rollback(self) -> None:
-        """Undo what was written; also where the connection is gone, and the server does it."""
-        if not self._connection.closed:
-            self.rows("ROLLBACK")
 
 
 # --- vectors as values ---------------------------------------------------------------------------
@@ -369,107 +413,3 @@ def half_rows(values: Sequence[Bytes]) -> np.ndarray[Any, np.dtype[np.float32]]:
         return np.empty((0, 0), np.float32)
     wire = np.frombuffer(b"".join(values), np.uint8).reshape(len(values), -1)
     return np.ascontiguousarray(wire[:, 4:]).view(">f2").astype(np.float32)
-
-
-# --- errors --------------------------------------------------------------------------------------
-
-
-class Secrets:
-    """What of a URL may be shown, and what must not be."""
-
-    def __init__(self, url: str) -> None:
-        found = re.match(
-            r"(?P<scheme>\w+://)(?:(?P<user>[^:@/]*)(?::(?P<password>.*))?@)?(?P<rest>[^@]*)$", url, re.DOTALL
-        )
-        passwords = re.findall(r"(?:password|sslpassword|passfile)\s*=\s*'?([^&'\s]+)", url)
-        if found and found["password"]:
-            from urllib.parse import unquote
-
-            passwords += [found["password"], unquote(found["password"])]
-        self._passwords = sorted(filter(None, set(passwords)), key=len, reverse=True)
-        where = re.split(r"[?#]", found["rest"])[0] if found else ""
-        user = f"{found['user']}@" if found and found["user"] else ""
-        self.shown = f"postgresql://{user}{where}" if found else "the database in store.url"
-
-    def hide(self, text: str) -> str:
-        """Return the text without passwords."""
-        for password in self._passwords:
-            text = text.replace(password, "***")
-        return text
-
-
-_NO_TRANSACTIONS = "statement pooling|transaction blocks not allowed"  # a pooler that lends for one statement only
-
-
-def is_lost(error: psycopg.Error, connection: psycopg.Connection[Any] | None = None) -> bool:
-    """Return whether the connection is gone or the server is not ready: the same may work on another connection."""
-    if re.search(_NO_TRANSACTIONS, str(error)):
-        return False
-    if connection is not None and connection.closed:
-        return True
-    state = error.sqlstate or ""
-    return isinstance(error, psycopg.OperationalError) and (state[:2] == "08" or state[:3] == "57P")
-
-
-# What waiting does not cure; the server's own words, since libpq tells no code for a refused connection.
-_REFUSED: tuple[tuple[str, str], ...] = (
-    ("password authentication failed", "check the password in store.url, or set PGPASSWORD or a passfile"),
-    ("no password supplied", "put a password into store.url, or set PGPASSWORD or a passfile"),
-    (r"database \".*\" does not exist", "create it: CREATE DATABASE name;"),
-    (r"role \".*\" does not exist", "create it: CREATE ROLE name LOGIN PASSWORD '...';"),
-    (r"permission denied for database", "run as its owner: GRANT CONNECT ON DATABASE name TO role;"),
-    (r"no pg_hba\.conf entry", "allow this host and user in pg_hba.conf, or use sslmode=require"),
-    (r"is not permitted to log in", "run: ALTER ROLE name LOGIN;"),
-    (r"no such user|no such database", "add it to the pooler's configuration"),
-    (r"server does not support SSL|SSL error|certificate", "check sslmode and the certificates in store.url"),
-    (r"could not translate host name|Name or service not known|failed to resolve", "check the host in store.url"),
-    (r"invalid (port|integer|connection option|sslmode)|invalid .* value", "check store.url"),
-    (r"unsupported startup parameter", "set ignore_startup_parameters in the pooler, or leave the option out"),
-)
-
-
-def _may_pass(message: str) -> bool:
-    return not any(re.search(pattern, message, re.IGNORECASE) for pattern, _ in _REFUSED)
-
-
-def connect_error(error: psycopg.Error, secrets: Secrets) -> StoreError:
-    """Return our error for a connection that could not be made."""
-    message = secrets.hide(" ".join(str(error).split()))
-    hint = next((hint for pattern, hint in _REFUSED if re.search(pattern, message, re.IGNORECASE)), "")
-    if hint:
-        return StoreError(f"cannot connect to {secrets.shown}: {message}", hint=hint)
-    return StoreUnavailableError(
-        f"cannot reach {secrets.shown}: {message}",
-        hint="check that the server runs and accepts connections from here",
-        unreached=True,
-    )
-
-
-_FULL = "the database server has no room left; what was written before is intact"
-_AGAIN = "try again; raise statement_timeout for this role if it happens often"
-# What a failed statement means: by the beginning of its code, or by the server's words. The first that fits counts.
-_MEANINGS: tuple[tuple[str, str, type[StoreError], str], ...] = (
-    ("53300", "", StoreUnavailableError, "raise max_connections, or put a pooler in front of the server"),
-    ("53", "", DiskFullError, _FULL),
-    ("", "File too large|No space left", DiskFullError, _FULL),  # XX000 where a limit of the system ends a file
-    ("55P03", "", IndexBusyError, "another process is writing the index; try again when it has finished"),
-    ("25006", "", IndexReadOnlyError, "store.url must name the primary server, not a standby"),
-    ("57014", "", StoreUnavailableError, _AGAIN),
-    ("40", "", StoreUnavailableError, _AGAIN),  # a deadlock, or a replica that had to give up the snapshot
-    ("42501", "", StoreError, "run as the owner of the schema: SELECT notewell.bind_role('ROLE', 'TENANT');"),
-    ("42P01", "", IndexCorruptError, "a table is missing: drop the schema notewell, then run `notewell index`"),
-    ("42703", "", IndexCorruptError, "a column is missing: drop the schema notewell, then run `notewell index`"),
-    ("", _NO_TRANSACTIONS, StoreError, "set pool_mode = transaction in the pooler"),
-)
-
-
-def translated(error: psycopg.Error, secrets: Secrets) -> StoreError:
-    """Return our error for a statement that failed."""
-    message = secrets.hide(" ".join((error.diag.message_primary or str(error)).split()))
-    what, state = f"{secrets.shown}: {message}", error.sqlstate or ""
-    for code, words, meaning, hint in _MEANINGS:
-        if state.startswith(code) and re.search(words, message):
-            return meaning(what, hint=hint)
-    if isinstance(error, psycopg.OperationalError):
-        return StoreUnavailableError(what, hint="try again: the connection to the database was lost")
-    return StoreError(what, hint="check the log of the database server")

@@ -1,202 +1,35 @@
-"""Reads and writes the posting blocks of a generation, and finds and scores chunks by their terms."""
+"""Finds the chunks that hold a term, a phrase or a beginning in the postings of a snapshot."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from notewell.store import postings
 from notewell.store.bm25 import storable, tokens_of_term
-from notewell.store.postgres.connection import ByteArrays, Texts
-from notewell.store.postings import FULL_BLOCK, NOTHING, Block, ChunkTerms, Postings
+from notewell.store.postings import BEHIND_ALL, NOTHING, Block, Postings
 
 if TYPE_CHECKING:
     from notewell.store.postgres.connection import Database
-    from notewell.store.postgres.totals import Totals
+    from notewell.store.postgres.posting_blocks import Unmerged
     from notewell.store.postings import Ids
     from notewell.types import Term
 
-_DEAD_SHARE = 10  # rewrite all blocks with dead chunks once a tenth of the chunks is
-_DEAD_IDS = 8192  # ids that share a row of the dead
-_SMALL_BATCHES = 8  # that are left alone: each is one more row of every term in it
-_SIZE_RATIO = 4  # a batch is merged with newer ones that are a quarter of it together, so rarely with single notes
-_REWRITTEN_AT_ONCE = 5_000  # blocks; of a large index some 20 MB
-_BEHIND_ALL = "\U0010ffff"  # terms compare by their bytes in UTF-8, and no character sorts behind this
 _NO_IDS = np.empty(0, np.int64)
-
-
-class DeadChunks:
-    """The removed chunks that posting blocks still hold; all snapshots of a process share what it has read."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._known: tuple[tuple[int, int], Ids] | None = None
-
-    def ids(self, db: Database, totals: Totals) -> Ids:
-        """Return their ids, ascending, as the snapshot of `db` sees them."""
-        if not totals.dead:
-            return _NO_IDS
-        version = (totals.generation, totals.dead_generation)
-        with self._lock:
-            if self._known is not None and self._known[0] == version:
-                return self._known[1]
-        found = db.rows(
-            "SELECT ids FROM notewell.dead_chunks WHERE tenant = %s AND generation = %s ORDER BY block", totals.key
-        )
-        ids = np.unique(np.frombuffer(b"".join(blob for (blob,) in found), "<i4")).astype(np.int64)
-        with self._lock:
-            self._known = (version, ids)
-        return ids
-
-
-class _Batch(NamedTuple):
-    """The chunks that were written together: all blocks of one batch begin with the same chunk."""
-
-    first: int
-    last: int
-    chunks: int
-
-
-class PostingBlocks:
-    """Writes posting blocks, in the caller's transaction.
-
-    Every transaction adds a batch; batches of about one size are merged, so that a search finds few of them, and a
-    chunk is written again only a few times.
-    """
-
-    def __init__(self, db: Database, key: tuple[int, int]) -> None:
-        self._db = db
-        self._key = key
-
-    def append(self, chunks: Sequence[ChunkTerms]) -> None:
-        """Add the terms of new chunks, whose ids are above all others."""
-        if blocks := postings.pack(chunks):
-            self._insert(blocks)
-            self._add_batch(_Batch(chunks[0].chunk_id, chunks[-1].chunk_id, len(chunks)))
-
-    def _insert(self, blocks: Iterable[Block]) -> None:
-        terms, first, counts, data, positions = zip(*blocks, strict=True)
-        self._db.rows(
-            "INSERT INTO notewell.postings (tenant, generation, block, term, count, data, positions)"
-            " SELECT %s, %s, %s, * FROM unnest(%s, %s::int[], %s, %s)",
-            (*self._key, first[0], Texts(terms), list(counts), ByteArrays(data), ByteArrays(positions)),
-        )
-
-    def _add_batch(self, batch: _Batch) -> None:
-        self._db.rows("INSERT INTO notewell.posting_batches VALUES (%s, %s, %s, %s, %s)", (*self._key, *batch))
-
-    def _batches(self) -> list[_Batch]:
-        found = self._db.rows(
-            "SELECT first, last, chunks FROM notewell.posting_batches WHERE tenant = %s AND generation = %s"
-            " ORDER BY first",
-            self._key,
-        )
-        return [_Batch(*row) for row in found]
-
-    def bury(self, chunk_ids: Sequence[int]) -> None:
-        """Record chunks as removed; their postings stay until the blocks are rewritten."""
-        ids = np.sort(np.array(chunk_ids, np.int64))
-        numbers, starts = np.unique(ids // _DEAD_IDS, return_index=True)
-        parts = [part.astype("<i4").tobytes() for part in np.split(ids, starts[1:])]
-        self._db.rows(
-            "INSERT INTO notewell.dead_chunks AS d (tenant, generation, block, ids)"
-            " SELECT %s, %s, * FROM unnest(%s::int[], %s::bytea[])"
-            " ON CONFLICT (tenant, generation, block) DO UPDATE SET ids = d.ids || excluded.ids",
-            (*self._key, numbers.tolist(), parts),
-        )
-
-    def tidy(self, totals: Totals, dead: DeadChunks) -> None:
-        """Merge small batches, and rewrite all of which a good part is dead; cheap when there is little to do."""
-        if totals.dead * _DEAD_SHARE > totals.chunks + totals.dead:
-            self.rewrite(totals, dead)
-        batches = self._batches()
-        if len(batches) > _SMALL_BATCHES + 2 * (totals.chunks // FULL_BLOCK):
-            for group in _groups(batches):
-                if len(group) > 1:
-                    self._merge(group)
-
-    def _merge(self, group: Sequence[_Batch]) -> None:
-        """Put one batch in place of neighbours."""
-        numbers = [batch.first for batch in group]
-        self._db.rows(
-            "WITH gone AS (DELETE FROM notewell.postings WHERE tenant = %s AND generation = %s AND block = ANY(%s)"
-            " AND block <> %s RETURNING term, block, count, data, positions)"
-            " INSERT INTO notewell.postings AS p (tenant, generation, block, term, count, data, positions)"
-            " SELECT %s, %s, %s, term, sum(count), string_agg(data, '' ORDER BY block),"
-            " string_agg(positions, '' ORDER BY block) FROM gone GROUP BY term"
-            " ON CONFLICT (tenant, generation, term, block) DO UPDATE SET count = p.count + excluded.count,"
-            " data = p.data || excluded.data, positions = p.positions || excluded.positions",
-            (*self._key, numbers, numbers[0], *self._key, numbers[0]),
-        )
-        self._db.rows(
-            "DELETE FROM notewell.posting_batches WHERE tenant = %s AND generation = %s AND first = ANY(%s)",
-            (*self._key, numbers),
-        )
-        self._add_batch(_Batch(numbers[0], group[-1].last, sum(batch.chunks for batch in group)))
-
-    def rewrite(self, totals: Totals, dead: DeadChunks) -> None:
-        """Leave nothing of removed chunks in any block."""
-        gone = dead.ids(self._db, totals)
-        if not len(gone):
-            return
-        for batch in self._batches():
-            of_batch = gone[(gone >= batch.first) & (gone <= batch.last)]
-            if len(of_batch):
-                self._rewrite(batch, of_batch)
-        self._db.rows("DELETE FROM notewell.dead_chunks WHERE tenant = %s AND generation = %s", self._key)
-        totals.dead = 0
-        totals.dead_generation += 1
-
-    def _rewrite(self, batch: _Batch, gone: Ids) -> None:
-        """Rewrite the blocks of one batch that hold removed chunks, a few thousand at a time."""
-        after = ""
-        while found := self._db.rows(
-            "SELECT term, block, count, data, positions FROM notewell.postings"
-            " WHERE tenant = %s AND generation = %s AND block = %s AND term > %s ORDER BY term LIMIT %s",
-            (*self._key, batch.first, after, _REWRITTEN_AT_ONCE),
-        ):
-            after = found[-1][0]
-            pairs = [(block := Block(*row), postings.without(block, gone)) for row in found]
-            changed = [(block.term, kept) for block, kept in pairs if kept is not block]
-            if changed:
-                self._db.rows(
-                    "DELETE FROM notewell.postings WHERE tenant = %s AND generation = %s AND block = %s"
-                    " AND term = ANY(%s)",
-                    (*self._key, batch.first, Texts([term for term, _ in changed])),
-                )
-            if left := [kept for _, kept in changed if kept is not None]:
-                self._insert(left)
-        self._db.rows(
-            "UPDATE notewell.posting_batches SET chunks = chunks - %s"
-            " WHERE tenant = %s AND generation = %s AND first = %s",
-            (len(gone), *self._key, batch.first),
-        )
-
-
-def _groups(batches: Sequence[_Batch]) -> list[list[_Batch]]:
-    """Return neighbours to be merged: of about one size, and together no larger than a full block."""
-    groups: list[list[_Batch]] = []
-    for batch in reversed(batches):  # the newest are the smallest
-        group = groups[-1] if groups else []
-        total = sum(member.chunks for member in group)
-        fits = group and total + batch.chunks <= FULL_BLOCK
-        if fits and batch.chunks <= _SIZE_RATIO * total:
-            group.append(batch)
-        else:
-            groups.append([batch])
-    return [group[::-1] for group in groups]
 
 
 class KeywordIndex:
     """The terms of one snapshot; what it has read of a term it keeps until the snapshot ends."""
 
-    def __init__(self, db: Database, key: tuple[int, int], dead: Ids) -> None:
+    def __init__(self, db: Database, key: tuple[int, int], unmerged: Unmerged) -> None:
         self._db = db
         self._key = key
-        self._dead = dead
+        self._recent, self._dead = unmerged
+        # By chunk id, and one more for all that are newer: looking each up in a list takes longer than scoring it.
+        self._is_dead = np.zeros(int(self._dead[-1]) + 2 if len(self._dead) else 1, np.bool_)
+        self._is_dead[self._dead] = True
         self._plain: dict[str, Postings] = {}
         self._placed: dict[str, Postings] = {}  # with positions
         self._counts: dict[str, int] = {}  # of very common terms, whose blocks were not read: with the dead
@@ -257,10 +90,18 @@ class KeywordIndex:
             else:
                 blocks[term].append(Block(term, block, count, data, packed))
         for term, of_term in blocks.items():
-            found = postings.unpack(of_term).alive(self._dead)
+            found = self._alive([*of_term, *self._recent_blocks(term, positions)])
             known[term] = found
             if positions:
                 self._plain.setdefault(term, found)
+
+    def _alive(self, blocks: Sequence[Block]) -> Postings:
+        found = postings.unpack(blocks)
+        return found.among(~self._is_dead[np.minimum(found.ids, len(self._is_dead) - 1)]) if len(self._dead) else found
+
+    def _recent_blocks(self, term: str, positions: bool) -> list[Block]:
+        found = (bundle.block(term, positions=positions) for bundle in self._recent)
+        return [block for block in found if block is not None]
 
     def _any_beginning(self, prefix: str, *, positions: bool) -> Postings:
         known = self._beginning.get((prefix, positions))
@@ -270,12 +111,14 @@ class KeywordIndex:
         found = self._db.rows(
             f"SELECT term, block, count, data, {places} FROM notewell.postings"
             " WHERE tenant = %s AND generation = %s AND term >= %s AND term < %s ORDER BY term, block",
-            (*self._key, prefix, prefix + _BEHIND_ALL),
+            (*self._key, prefix, prefix + BEHIND_ALL),
         )
         blocks: dict[str, list[Block]] = {}
         for row in found:
             blocks.setdefault(row[0], []).append(Block(*row))
-        merged = postings.any_of([postings.unpack(of_term).alive(self._dead) for of_term in blocks.values()])
+        for term in {term for bundle in self._recent for term in bundle.beginning(prefix)}:
+            blocks.setdefault(term, []).extend(self._recent_blocks(term, positions))
+        merged = postings.any_of([self._alive(of_term) for of_term in blocks.values()])
         self._beginning[prefix, positions] = merged
         return merged
 
@@ -287,6 +130,9 @@ class KeywordIndex:
         found = self._db.rows(
             "SELECT DISTINCT term FROM notewell.postings WHERE tenant = %s AND generation = %s AND term >= %s"
             " AND term < %s AND char_length(term) BETWEEN %s AND %s ORDER BY term LIMIT %s",
-            (*self._key, prefix, prefix + _BEHIND_ALL, lengths.start, lengths.stop - 1, limit),
+            (*self._key, prefix, prefix + BEHIND_ALL, lengths.start, lengths.stop - 1, limit),
         )
-        return [term for (term,) in found]
+        terms = {term for (term,) in found}
+        for bundle in self._recent:
+            terms.update(term for term in bundle.beginning(prefix) if len(term) in lengths)
+        return sorted(terms)[:limit]

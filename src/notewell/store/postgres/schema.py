@@ -114,6 +114,34 @@ CREATE TABLE notewell.cache_counters (
   tenant int NOT NULL, name text NOT NULL, value bigint NOT NULL, PRIMARY KEY (tenant, name)
 );
 """
+# Recent chunks have their terms in one value of a batch, and whoever takes the lock of the only writer counts up.
+SECOND_SCHEMA = """
+ALTER TABLE notewell.posting_batches ADD version bigint NOT NULL DEFAULT 0, ADD packed bytea,
+  ALTER packed SET STORAGE EXTERNAL;
+-- Only the primary key begins with the tenant: while the server has not counted the rows of a tenant, it takes them for
+-- one, and any index that begins with it for as good as any other. It would read all that a tenant holds to find a row.
+DROP INDEX notewell.postings_by_block, notewell.chunks_of_document, notewell.chunks_by_hash,
+  notewell.cache_entries_by_use;
+ALTER TABLE notewell.documents DROP CONSTRAINT documents_tenant_generation_source_path_key,
+  ADD UNIQUE (path, source, tenant, generation);
+CREATE INDEX postings_by_block ON notewell.postings (block, tenant, generation);
+CREATE INDEX chunks_of_document ON notewell.chunks (document, tenant, generation, turn);
+CREATE INDEX chunks_by_hash ON notewell.chunks (embedded_hash, tenant, generation);
+-- What nobody searches by is not looked at when rows are counted.
+ALTER TABLE notewell.chunks ALTER text SET STATISTICS 0, ALTER context SET STATISTICS 0;
+ALTER TABLE notewell.postings ALTER data SET STATISTICS 0, ALTER positions SET STATISTICS 0;
+ALTER TABLE notewell.vectors ALTER embedding SET STATISTICS 0;
+ALTER TABLE notewell.cache_entries ALTER vector SET STATISTICS 0;
+ALTER TABLE notewell.generations RENAME dead_generation TO postings_generation;
+ALTER TABLE notewell.tenants ADD writer bigint NOT NULL DEFAULT 0;
+DO $$
+DECLARE bound text;
+BEGIN
+  FOR bound IN SELECT DISTINCT role FROM notewell.role_tenants JOIN pg_roles ON rolname = role
+    WHERE has_column_privilege(role::name, 'notewell.tenants', 'generation', 'UPDATE')
+  LOOP EXECUTE format('GRANT UPDATE (writer) ON notewell.tenants TO %I', bound); END LOOP;
+END $$;
+"""
 TENANT_TABLES = (
     *("generations", "meta", "documents", "chunks", "postings", "posting_batches", "dead_chunks"),
     *("vectors", "vector_codecs", "vector_segments", "cache_spaces", "cache_entries", "cache_counters"),
@@ -136,8 +164,9 @@ _SET_ID = "nullif(current_setting('notewell.tenant', true), '')::int"
 _SET_NAME = "name = current_setting('notewell.tenant_name', true)"
 # For administrators: they need no knowledge of the tables.
 FUNCTIONS = """
-CREATE FUNCTION notewell.bind_role(role text, tenant text, agent text DEFAULT 'main', read_only bool DEFAULT false)
-RETURNS void
+CREATE OR REPLACE FUNCTION notewell.bind_role(
+  role text, tenant text, agent text DEFAULT 'main', read_only bool DEFAULT false
+) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 DECLARE number int;
 BEGIN
@@ -152,12 +181,13 @@ BEGIN
   EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA notewell TO %I', bind_role.role);
   IF NOT bind_role.read_only THEN
     EXECUTE format('GRANT INSERT, UPDATE, DELETE ON @TABLES TO %I', bind_role.role);
-    EXECUTE format('GRANT UPDATE (workspace, generation, last_generation) ON notewell.tenants TO %I', bind_role.role);
+    EXECUTE format('GRANT UPDATE (workspace, generation, last_generation, writer) ON notewell.tenants TO %I',
+      bind_role.role);
   END IF;
   INSERT INTO notewell.role_tenants VALUES (bind_role.role, number) ON CONFLICT DO NOTHING;
   PERFORM set_config('notewell.tenant_name', '', true);
 END $$;
-CREATE FUNCTION notewell.drop_tenant(tenant text, agent text DEFAULT 'main') RETURNS void
+CREATE OR REPLACE FUNCTION notewell.drop_tenant(tenant text, agent text DEFAULT 'main') RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 DECLARE number int; name text;
 BEGIN
@@ -172,18 +202,27 @@ BEGIN
   DELETE FROM notewell.tenants t WHERE t.id = number;
 END $$;
 REVOKE ALL ON FUNCTION notewell.bind_role, notewell.drop_tenant FROM PUBLIC;
+CREATE OR REPLACE FUNCTION notewell.count_rows() RETURNS void  -- which only the owner may, for whoever writes
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+  ANALYZE (SKIP_LOCKED) @COUNTED;
+END $$;
 """
 
 
 def _first_migration() -> str:
     policies = [_policies(table, f"tenant = ({_SET_ID})", "tenant") for table in TENANT_TABLES]
     by_name_or_id = f"{_SET_NAME} OR id = ({_SET_ID})"
-    functions = (
+    return "".join((FIRST_SCHEMA, *policies, _policies("tenants", by_name_or_id, "id")))
+
+
+def _functions() -> str:
+    return (
         FUNCTIONS.replace("@TABLES", ", ".join(f"notewell.{table}" for table in TENANT_TABLES))
         .replace("@NAMES", ", ".join(f"'{table}'" for table in TENANT_TABLES))
+        .replace("@COUNTED", ", ".join(f"notewell.{table}" for table in ("tenants", *TENANT_TABLES)))
         .replace("@LOCK", str(LOCK_CLASS))
     )
-    return "".join((FIRST_SCHEMA, *policies, _policies("tenants", by_name_or_id, "id"), functions))
 
 
 def _policies(table: str, is_set: str, column: str) -> str:
@@ -192,7 +231,7 @@ def _policies(table: str, is_set: str, column: str) -> str:
 
 
 # The script at position n makes version n + 1 of version n.
-MIGRATIONS: tuple[str, ...] = (_first_migration(),)
+MIGRATIONS: tuple[str, ...] = (_first_migration(), SECOND_SCHEMA)
 
 _LOOK = """
 SELECT current_setting('server_version_num')::int,
@@ -204,7 +243,8 @@ SELECT current_setting('server_version_num')::int,
   EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace('notewell') AND relname = 'schema_version'),
   (SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace('notewell') AND relkind = 'r'),
   (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user),
-  has_schema_privilege(to_regnamespace('notewell')::oid, 'USAGE')
+  has_schema_privilege(to_regnamespace('notewell')::oid, 'USAGE'),
+  (SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'notewell')
 """
 
 
@@ -214,7 +254,7 @@ class Server:
     def __init__(self, row: Sequence[object]) -> None:
         (version, self.pgvector, self.vector_schema, self.mark, self.has_schema, self.is_standby, self.database,
          self.role, self.may_create, self.has_version, self.tables, self.bypasses,
-         self.may_use) = row  # fmt: skip
+         self.may_use, self.owns) = row  # fmt: skip
         self.version = int(str(version))
 
 
@@ -225,9 +265,16 @@ def prepare_schema(connections: Connections, *, create: bool) -> Server:
         server, version = _looked(connections)
     if not _is_ready(server, version, connections):
         if server.is_standby or not create:
+            found = "holds no tables of notewell yet" if version is None else "has tables of an older release"
             raise StoreError(
-                f"{connections.secrets.shown} holds no tables of notewell yet",
+                f"{connections.secrets.shown} {found}",
                 hint="run `notewell index` where the notes are, with store.url naming the primary server",
+            )
+        if version is not None and not server.owns:
+            raise StoreError(
+                f"{connections.secrets.shown} has tables of an older release, and the role {server.role} may not change"
+                " them",
+                hint="run `notewell index` once as the role that owns the schema notewell",
             )
         _migrate(connections)
         server, _ = _looked(connections)
@@ -319,4 +366,5 @@ def _migrate(connections: Connections, migrations: Sequence[str] = MIGRATIONS) -
         for number, script in enumerate(migrations[version:], start=version + 1):
             db.script(script.replace("@VECTOR", vector_schema))
             db.rows("UPDATE notewell.schema_version SET version = %s", (number,))
+        db.script(_functions())
         db.commit()

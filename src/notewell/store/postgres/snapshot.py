@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from notewell.errors import IndexCorruptError, StoreError
 from notewell.store import postings, scopes
-from notewell.store.postgres.connection import half_rows
 from notewell.store.postgres.keyword import KeywordIndex
-from notewell.store.postgres.totals import POSTGRES, TO_DOCUMENTS, ScopeFilter, Totals
-from notewell.store.scopes import META_FOR_ALL, without_hidden
-from notewell.store.stored_values import day_of, embedder_of, label_of
+from notewell.store.postgres.totals import POSTGRES, TO_DOCUMENT, TO_DOCUMENTS, ScopeFilter, Totals
+from notewell.store.scopes import without_hidden
+from notewell.store.snapshots import META_FOR_ALL, day_of, embedder_of, first_of_turns, label_of, seen_terms, without
 from notewell.types import (
     EVERYTHING,
     ChunkPlace,
@@ -35,15 +34,15 @@ from notewell.types import (
 if TYPE_CHECKING:
     from notewell.protocols import Vector
     from notewell.store.postgres.connection import Database
-    from notewell.store.postgres.keyword import DeadChunks
+    from notewell.store.postgres.posting_blocks import UnmergedCache
     from notewell.store.postgres.vectors import VectorTable
     from notewell.store.postings import Ids
 
-LEAST_TERMS = 200  # looked at for a group, because some may be of hidden documents only
 _CHECKED_AT_ONCE = 4  # times the limit: chunks whose scope is looked up, best first, until enough are in it
 _LEAST_CHECKED = 256
 _LEAST_STALE_S = 0.5  # below it, a replica is as fresh as a question takes to be asked
 _HERE = "tenant = %s AND generation = %s"
+_OF_DOCUMENT = f"chunks.document = (SELECT id FROM notewell.documents WHERE {_HERE} AND source = %s AND path = %s)"
 
 
 class PostgresSnapshot:
@@ -53,11 +52,11 @@ class PostgresSnapshot:
     """
 
     def __init__(
-        self, db: Database, totals: Totals, dead: DeadChunks, vectors: VectorTable, within: Scope = EVERYTHING
+        self, db: Database, totals: Totals, unmerged: UnmergedCache, vectors: VectorTable, within: Scope = EVERYTHING
     ) -> None:
         self._open_db: Database | None = db
         self._totals = totals
-        self._dead = dead
+        self._unmerged = unmerged
         self._vectors = vectors
         self._within = within
 
@@ -105,7 +104,7 @@ class PostgresSnapshot:
         condition, values = self._seen_condition
         if not condition:
             return whole
-        files, chunks, vectors, pending = self._rows(
+        hidden = self._rows(
             "SELECT count(DISTINCT documents.id), count(chunks.id), count(*) FILTER (WHERE has_vector = 1),"
             " count(*) FILTER (WHERE has_vector = 0) FROM notewell.documents LEFT JOIN notewell.chunks"
             " ON chunks.tenant = documents.tenant AND chunks.generation = documents.generation"
@@ -113,12 +112,7 @@ class PostgresSnapshot:
             f" WHERE documents.tenant = %s AND documents.generation = %s AND NOT ({condition})",
             *values,
         )[0]
-        return Counts(
-            files=whole.files - files,
-            chunks=whole.chunks - chunks,
-            pending=whole.pending - pending,
-            embedded=whole.embedded - vectors,
-        )
+        return without(whole, hidden)
 
     def source_counts(self) -> Sequence[SourceCounts]:
         condition, values = self._seen_condition
@@ -207,7 +201,7 @@ class PostgresSnapshot:
 
     @cached_property
     def _keywords(self) -> KeywordIndex:
-        return KeywordIndex(self._db, self._totals.key, self._dead.ids(self._db, self._totals))
+        return KeywordIndex(self._db, self._totals.key, self._unmerged.of(self._db, self._totals))
 
     @cached_property
     def _collection(self) -> postings.Collection:
@@ -221,9 +215,11 @@ class PostgresSnapshot:
     def terms_beginning(self, prefix: str, *, lengths: range, limit: int) -> Sequence[str]:
         if not self._within.public_only:
             return self._keywords.terms_beginning(prefix, lengths=lengths, limit=limit)
-        found = self._keywords.terms_beginning(prefix, lengths=lengths, limit=max(limit, LEAST_TERMS))
-        used = self.document_frequencies([Term((term,)) for term in found], at_most=1)
-        return [term for term, count in zip(found, used, strict=True) if count][:limit]
+        return seen_terms(
+            lambda most: self._keywords.terms_beginning(prefix, lengths=lengths, limit=most),
+            partial(self.document_frequencies, at_most=1),
+            limit,
+        )
 
     def keyword_matches(
         self,
@@ -276,7 +272,7 @@ class PostgresSnapshot:
 
     def _permitted(self, ids: Ids, scope: ScopeFilter) -> Ids:
         found = self._rows(
-            f"SELECT chunks.id FROM notewell.chunks{TO_DOCUMENTS}"
+            f"SELECT chunks.id FROM notewell.chunks{TO_DOCUMENT}"
             f" WHERE chunks.tenant = %s AND chunks.generation = %s AND chunks.id = ANY(%s) AND {scope.condition}",
             ids.tolist(),
             *scope.values,
@@ -320,14 +316,13 @@ class PostgresSnapshot:
         if not embedded_hashes or self._dimensions() is None or self._within.public_only:
             return {}  # to a group the vector of a text would tell that the text is somewhere
         found = self._rows(
-            "SELECT DISTINCT ON (embedded_hash) embedded_hash, embedding FROM notewell.chunks JOIN notewell.vectors"
-            " ON vectors.tenant = chunks.tenant AND vectors.generation = chunks.generation"
-            " AND vectors.chunk = chunks.id"
-            " WHERE chunks.tenant = %s AND chunks.generation = %s AND embedded_hash = ANY(%s)",
+            f"SELECT DISTINCT ON (embedded_hash) id, embedded_hash FROM notewell.chunks WHERE {_HERE}"
+            " AND embedded_hash = ANY(%s) AND has_vector = 1",
             [bytes.fromhex(digest) for digest in embedded_hashes],
         )
-        rows = half_rows([row for _, row in found])
-        return {digest.hex(): row for (digest, _), row in zip(found, rows, strict=True)}
+        digests = {chunk_id: digest.hex() for chunk_id, digest in found}
+        vectors = self._vectors.of_chunks(self._db, self._totals, list(digests)) if digests else {}
+        return {digests[chunk_id]: row for chunk_id, row in vectors.items()}
 
     # --- chunks ----------------------------------------------------------------------------------
 
@@ -335,14 +330,14 @@ class PostgresSnapshot:
         return {chunk.id: chunk for chunk in self._chunks("chunks.id = ANY(%s)", list(chunk_ids))}
 
     def chunks_of(self, source: SourceName, path: str) -> Sequence[StoredChunk]:
-        found = self._chunks("source = %s AND path = %s", source, path)
+        found = self._chunks(_OF_DOCUMENT, *self._totals.key, source, path)
         return sorted(found, key=lambda chunk: (chunk.first_line, chunk.last_line, chunk.id))
 
     def _chunks(self, asked: str, *asked_values: Any) -> list[StoredChunk]:
         condition, values = self._seen_condition
         found = self._rows(
             "SELECT chunks.id, source, path, dated, first_line, last_line, text, context, turn, parts, entry, category,"
-            f" importance FROM notewell.chunks{TO_DOCUMENTS}"
+            f" importance FROM notewell.chunks{TO_DOCUMENT}"
             f" WHERE chunks.tenant = %s AND chunks.generation = %s AND {asked}{_and(condition)}",
             *asked_values,
             *values,
@@ -356,7 +351,7 @@ class PostgresSnapshot:
         among = "" if ids is None else " AND entry = ANY(%s)"
         condition, values = self._seen_condition
         found = self._rows(
-            f"SELECT entry, path, chunks.id FROM notewell.chunks{TO_DOCUMENTS} WHERE chunks.tenant = %s"
+            f"SELECT entry, path, chunks.id FROM notewell.chunks{TO_DOCUMENT} WHERE chunks.tenant = %s"
             f" AND chunks.generation = %s AND category IS NOT NULL{among}{_and(condition)}"
             ' ORDER BY path COLLATE "C", first_line, chunks.id',
             *(() if ids is None else (list(ids),)),
@@ -367,17 +362,16 @@ class PostgresSnapshot:
     def messages(self, path: str, turns: Collection[int]) -> Sequence[SpokenLine]:
         condition, values = self._seen_condition
         found = self._rows(
-            f"SELECT first_line, text, turn FROM notewell.chunks{TO_DOCUMENTS}"
-            " WHERE chunks.tenant = %s AND chunks.generation = %s AND source = 'sessions' AND path = %s AND turn > 0"
+            f"SELECT first_line, text, turn FROM notewell.chunks{TO_DOCUMENT}"
+            f" WHERE chunks.tenant = %s AND chunks.generation = %s AND {_OF_DOCUMENT} AND turn > 0"
             f" AND turn = ANY(%s){_and(condition)} ORDER BY turn, chunks.id",
+            *self._totals.key,
+            "sessions",
             path,
             list(turns),
             *values,
         )
-        messages: dict[int, SpokenLine] = {}
-        for line, text, turn in found:
-            messages.setdefault(turn, SpokenLine(line, text, turn))
-        return list(messages.values())
+        return first_of_turns(found)
 
     def newest_chunks(self, *, limit: int, scope: Scope) -> Sequence[int]:
         condition, values = scopes.scope_condition(self._narrowed(scope), POSTGRES)

@@ -14,12 +14,13 @@ from notewell.errors import (
     IndexBusyError,
     IndexReadOnlyError,
     StoreError,
+    StoreUnavailableError,
     TenantClaimedError,
     as_store_errors,
     store_error,
 )
 from notewell.files.atomic import write_atomically
-from notewell.store.postgres.connection import Connections
+from notewell.store.postgres.connection import WRITING, Connections, Prepared
 from notewell.store.postgres.schema import LOCK_CLASS, TENANT_TABLES, Server, prepare_schema
 from notewell.types import Check
 
@@ -30,8 +31,18 @@ _OF_GENERATIONS = [table for table in TENANT_TABLES if not table.startswith("cac
 _LONGEST_SLEEP_S = 0.5  # between two looks at a lock
 _GENERATION = "generation-"
 _NO_IDLE_TIMEOUT = "SET LOCAL idle_in_transaction_session_timeout = 0"
+_CURRENT = (
+    "SELECT t.generation, EXISTS (SELECT FROM notewell.generations g WHERE g.tenant = $1"
+    " AND g.generation IS DISTINCT FROM t.generation) FROM notewell.tenants t WHERE t.id = $1"
+)
+_WRITER = "SELECT writer FROM notewell.tenants WHERE id = $1 FOR SHARE"
+# A clock, too: a standby may have missed that a number was used.
+_NEXT_WRITER = (
+    "UPDATE notewell.tenants SET writer = greatest(writer + 1, (extract(epoch FROM clock_timestamp()) * 1e6)::bigint)"
+    " WHERE id = $1 RETURNING writer"
+)
 _PROGRESS = (
-    "SELECT max(vector_generation + last_chunk + dead_generation)::text || max(changed_at)::text"
+    "SELECT max(vector_generation + last_chunk + postings_generation)::text || max(changed_at)::text"
     " FROM notewell.generations WHERE tenant = %s"
 )
 LEFTOVERS = (
@@ -104,6 +115,9 @@ class Tenant:
         self._workspace_id = workspace_id
         self._server: Server | None = None
         self._id: int | None = None
+        self._is_ours = False  # the tenant of this number was found to belong to this workspace
+        self._has_others = True  # generations that do not answer, when it was last looked
+        self._writer: int | None = None  # the number under which this process writes, while it holds the lock
 
     # --- who and where ---------------------------------------------------------------------------
 
@@ -170,7 +184,7 @@ class Tenant:
 
     def forget_number(self) -> None:
         """Look the tenant up again at its next use: it was dropped."""
-        self._id = None
+        self._id, self._is_ours = None, False
 
     def as_set(self) -> str:
         """Return the statement that makes a transaction one of this tenant's."""
@@ -202,6 +216,8 @@ class Tenant:
         """Create the tables and the tenant where they are missing; raises when another workspace has the tenant."""
         if self.follow:
             raise self.read_only_error()
+        if self._is_ours:
+            return
         owner_id = self._workspace_id.created()
         self.server(create=True)
         with self.connections.transaction("BEGIN") as db:
@@ -223,24 +239,26 @@ class Tenant:
             elif owner != owner_id:
                 raise TenantClaimedError(self.name, owner)
             db.commit()
-        self._id = number
+        self._id, self._is_ours = number, True
 
     # --- generations -----------------------------------------------------------------------------
 
     def current(self) -> Path | None:
         """Return the generation that answers, or None when nothing has been indexed."""
-        if self.number() is None:
+        number = self.number()
+        if number is None:
             return None
-        with self._reading("SELECT generation FROM notewell.tenants WHERE id = " + str(self._id)) as db:
+        with self.connections.transaction("BEGIN", self.as_set(), Prepared(_CURRENT, (number,)), "COMMIT") as db:
             found = db.begun[-1]
         if not found:
             self.forget_number()
             return None
-        return None if found[0][0] is None else _path(found[0][0])
+        generation, self._has_others = found[0]
+        return None if generation is None else _path(generation)
 
     def next_index_path(self) -> Path:
         """Begin a generation that no reader sees yet, and return its name."""
-        with self._writing() as db:
+        with self.writing() as db:
             number: int = db.value(
                 "UPDATE notewell.tenants SET last_generation = last_generation + 1 WHERE id = %s"
                 " RETURNING last_generation",
@@ -248,13 +266,15 @@ class Tenant:
             )
             db.rows("INSERT INTO notewell.generations (tenant, generation) VALUES (%s, %s)", (self._id, number))
             db.commit()
+        self._has_others = True
         return _path(number)
 
     def switch_to(self, path: Path) -> None:
         """Let this generation answer from the next snapshot on."""
-        with self._writing() as db:
+        with self.writing() as db:
             db.rows("UPDATE notewell.tenants SET generation = %s WHERE id = %s", (generation_of(path), self._id))
             db.commit()
+        self._has_others = True
 
     def unfinished(self) -> list[Path]:
         """Return the generations newer than the current one, oldest first: interrupted rebuilds."""
@@ -268,23 +288,30 @@ class Tenant:
 
     def set_aside(self, path: Path) -> Path:
         """Let a generation that is out of step answer no longer; it is deleted with the next that are superseded."""
-        with self._writing() as db:
+        with self.writing() as db:
             db.rows(
                 "UPDATE notewell.tenants SET generation = NULL WHERE id = %s AND generation = %s",
                 (self._id, generation_of(path)),
             )
             db.commit()
+        self._has_others = True
         return path
 
     def remove_superseded(self) -> None:
         """Delete the generations that do not answer; snapshots that are open keep theirs."""
-        current = self.current()
-        for number in self._generations():
-            if current is None or number != generation_of(current):
-                self._delete(number)
+        if not self._has_others or self.number() is None:
+            return
+        with self._reading() as db:
+            found = db.rows(
+                "SELECT generation FROM notewell.generations WHERE tenant = %s AND generation IS DISTINCT FROM"
+                " (SELECT generation FROM notewell.tenants WHERE id = %s)",
+                (self._id, self._id),
+            )
+        for (number,) in found:
+            self._delete(number)
 
     def _delete(self, generation: int) -> None:
-        with self._writing() as db:
+        with self.writing() as db:
             for table in _OF_GENERATIONS:
                 db.rows(
                     f"DELETE FROM notewell.{table} WHERE tenant = %s AND generation = %s",
@@ -313,6 +340,9 @@ class Tenant:
         Raises IndexBusyError once nothing was written for `timeout_s`, or when `give_up` says so. The lock is that of a
         transaction on a connection of its own, so it works behind a pooler, too, and ends when its holder dies. The
         transaction holds no snapshot: it keeps nothing from being vacuumed.
+
+        Who loses that connection does not know it. So every holder has a number, and writes nothing once another
+        process has the next one.
         """
         number = self.number()
         if number is None:
@@ -323,7 +353,11 @@ class Tenant:
             # Who waits holds no connection: behind a pooler there may be few, and the writer needs a second one.
             with self.connections.transaction("BEGIN", self.as_set(), _NO_IDLE_TIMEOUT) as db:
                 if db.value("SELECT pg_try_advisory_xact_lock(%s, %s)", (LOCK_CLASS, number)):
-                    yield
+                    self._writer = self._next_writer(number)
+                    try:
+                        yield
+                    finally:
+                        self._writer = None
                     return
                 progress = str(db.value(_PROGRESS, (number,)))
             if progress != seen:
@@ -335,18 +369,36 @@ class Tenant:
             time.sleep(sleep_s)
             sleep_s = min(2 * sleep_s, _LONGEST_SLEEP_S)
 
+    def _next_writer(self, tenant: int | None) -> int | None:
+        """Count up; waits for what the holder before is just writing."""
+        if tenant is None:
+            return None
+        with self.connections.transaction(WRITING, self.as_set(), Prepared(_NEXT_WRITER, (tenant,)), "COMMIT") as db:
+            found = db.begun[-1]
+        return found[0][0] if found else None
+
     # --- transactions ----------------------------------------------------------------------------
 
     @contextmanager
-    def _reading(self, *statements: str) -> Iterator[Database]:
+    def _reading(self, *statements: Prepared) -> Iterator[Database]:
         with self.connections.transaction("BEGIN READ ONLY", self.as_set(), *statements) as db:
             yield db
 
     @contextmanager
-    def _writing(self) -> Iterator[Database]:
-        if self.number() is None:
+    def writing(self, *statements: Prepared, begin: str = "BEGIN") -> Iterator[Database]:
+        """Begin to write; raises when the lock was lost, and another process has it."""
+        number = self.number()
+        if number is None:
             self.ensure()
-        with self.connections.transaction("BEGIN", self.as_set()) as db:
+            number = self.number()
+        assert number is not None
+        writer = [] if self._writer is None else [Prepared(_WRITER, (number,))]
+        with self.connections.transaction(begin, self.as_set(), *writer, *statements) as db:
+            if writer and db.begun[1] != [(self._writer,)]:
+                raise StoreUnavailableError(
+                    f"{self.shown}: the connection that held the write lock was lost, and another process writes now",
+                    hint="try again: nothing of this transaction was written",
+                )
             yield db
 
 

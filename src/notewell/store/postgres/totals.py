@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,9 +15,15 @@ TO_DOCUMENTS = (
     " JOIN notewell.documents ON documents.tenant = chunks.tenant AND documents.generation = chunks.generation"
     " AND documents.id = chunks.document"
 )
+# The document of each of a few chunks. The limit keeps the server from beginning with all documents of the tenant, of
+# which it may know nothing, and going through the chunks for each.
+TO_DOCUMENT = (
+    " CROSS JOIN LATERAL (SELECT id, source, path, dated, private FROM notewell.documents WHERE tenant = chunks.tenant"
+    " AND generation = chunks.generation AND id = chunks.document LIMIT 1) documents"
+)
 TOTALS = (
     "tenant, generation, documents, chunks, vectors, skipped, terms, last_document, last_chunk, vector_generation,"
-    " dead_generation, dead"
+    " postings_generation, dead"
 )
 
 
@@ -34,7 +41,7 @@ class Totals:
     last_document: int
     last_chunk: int
     vector_generation: int
-    dead_generation: int
+    postings_generation: int
     dead: int
 
     @property
@@ -45,13 +52,26 @@ class Totals:
     def changeable(self) -> tuple[int, ...]:
         return (
             *(self.documents, self.chunks, self.vectors, self.skipped, self.terms, self.last_document),
-            *(self.last_chunk, self.vector_generation, self.dead_generation, self.dead),
+            *(self.last_chunk, self.vector_generation, self.postings_generation, self.dead),
         )
 
     @property
     def cache_version(self) -> int:
         """A number that grows with every change of vectors, also across generations."""
-        return (self.generation << 40) + self.vector_generation
+        return (self.generation << 64) + self.vector_generation
+
+    def change_vectors(self) -> None:
+        """Let nobody take vectors that were read before for those that are there now."""
+        self.vector_generation = _after(self.vector_generation)
+
+    def change_postings(self) -> None:
+        """Let nobody take removed chunks and recent terms that were read before for those that are there now."""
+        self.postings_generation = _after(self.postings_generation)
+
+
+def _after(version: int) -> int:
+    """Return a higher number that was never used: a standby may have missed the transactions that used the next."""
+    return max(version + 1, time.time_ns() // 1_000)
 
 
 class ScopeFilter(NamedTuple):

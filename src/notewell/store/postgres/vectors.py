@@ -61,7 +61,7 @@ class VectorTable:
             (*totals.key, source, list(chunk_ids), HalfVectors(matrix)),
         )
         totals.vectors += len(chunk_ids)
-        totals.vector_generation += 1
+        totals.change_vectors()
 
     def remove(self, db: Database, totals: Totals, chunk_ids: Collection[int]) -> None:
         """Delete the vectors of chunks; their codes stay and find no row."""
@@ -69,12 +69,13 @@ class VectorTable:
             "DELETE FROM notewell.vectors WHERE tenant = %s AND generation = %s AND chunk = ANY(%s)",
             (*totals.key, list(chunk_ids)),
         )
-        totals.vector_generation += 1
+        totals.change_vectors()
 
     def drop_segments(self, db: Database, totals: Totals) -> None:
         """Drop the codes; the server compares all rows until `tidy` makes new ones."""
         for table in ("vector_codecs", "vector_segments"):
             db.rows(f"DELETE FROM notewell.{table} WHERE tenant = %s AND generation = %s", totals.key)
+        totals.change_vectors()
 
     def tidy(self, db: Database, totals: Totals) -> None:
         """Bring the codes up to date; cheap when there is little to do."""
@@ -197,11 +198,12 @@ def _nearest(
 ) -> list[int]:
     """Return the chunks that the server finds nearest, all of them or those after a chunk."""
     joined, condition, values = ScopeFilter.of(scope).on("vectors.chunk")
-    later, bound = (" AND vectors.chunk > %s", [after]) if after is not None else ("", [])
+    # As a number in the statement: the plan for any number would be to read all vectors, as if a third were newer.
+    later = f" AND vectors.chunk > {int(after)}" if after is not None else ""
     found = db.rows(
         f"SELECT vectors.chunk FROM notewell.vectors{joined} WHERE vectors.tenant = %s AND vectors.generation = %s"
         f"{later}{condition} ORDER BY embedding {db.nearness} %s, vectors.chunk LIMIT %s",
-        (*totals.key, *bound, *values, HalfVector(query), wanted),
+        (*totals.key, *values, HalfVector(query), wanted),
     )
     return [chunk_id for (chunk_id,) in found]
 
@@ -280,8 +282,9 @@ def _newer(db: Database, totals: Totals, fitted: _Fitted | None) -> int:
     if fitted is None:
         return totals.vectors
     count: int = db.value(
-        "SELECT count(*) FROM notewell.vectors WHERE tenant = %s AND generation = %s AND chunk > %s",
-        (*totals.key, fitted.last_chunk),
+        "SELECT count(*) FROM notewell.vectors WHERE tenant = %s AND generation = %s"
+        f" AND chunk > {int(fitted.last_chunk)}",  # see `_nearest`
+        totals.key,
     )
     return count
 
@@ -303,7 +306,7 @@ def _extend(db: Database, totals: Totals, fitted: _Fitted) -> None:
                 "DELETE FROM notewell.vector_segments WHERE tenant = %s AND generation = %s AND segment = %s",
                 (*totals.key, segment),
             )
-    totals.vector_generation += 1
+    totals.change_vectors()
     waiting: list[tuple[NDArray[np.int64], NDArray[np.uint8], Matrix]] = []
     last = fitted.last_chunk
 

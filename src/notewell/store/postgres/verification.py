@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from notewell.store.postgres.connection import Database
-    from notewell.store.postgres.keyword import DeadChunks
+    from notewell.store.postgres.posting_blocks import Unmerged
     from notewell.store.postgres.totals import Totals
 
 _HERE = "tenant = %(tenant)s AND generation = %(generation)s"
@@ -47,17 +48,17 @@ _FAULTS: tuple[tuple[str, str], ...] = (
 _READ_AT_ONCE = 5_000
 
 
-def find_faults(db: Database, totals: Totals, dead: DeadChunks) -> Iterator[str]:
+def find_faults(db: Database, totals: Totals, unmerged: Unmerged) -> Iterator[str]:
     """Yield which rows are out of step."""
     key = {"tenant": totals.tenant, "generation": totals.generation}
     for sentence, query in _FAULTS:
         count = db.value(query, key)
         if count:
             yield sentence.format(count)
-    yield from _posting_faults(db, totals, dead)
+    yield from _posting_faults(db, totals, unmerged)
 
 
-def _posting_faults(db: Database, totals: Totals, dead: DeadChunks) -> Iterator[str]:
+def _posting_faults(db: Database, totals: Totals, unmerged: Unmerged) -> Iterator[str]:
     """Compare the lengths of chunks with those in their postings, and the terms that each has."""
     chunks = db.rows("SELECT id, terms FROM notewell.chunks WHERE tenant = %s AND generation = %s", totals.key)
     lengths = np.zeros(totals.last_chunk + 1, np.int64)
@@ -65,21 +66,14 @@ def _posting_faults(db: Database, totals: Totals, dead: DeadChunks) -> Iterator[
     for chunk_id, terms in chunks:
         lengths[chunk_id] = min(terms, 0xFFFF)
     wrong = unsorted = 0
-    after = ("", -1)
-    while found := db.rows(
-        "SELECT term, block, count, data FROM notewell.postings WHERE tenant = %s AND generation = %s"
-        " AND (term, block) > (%s, %s) ORDER BY term, block LIMIT %s",
-        (*totals.key, *after, _READ_AT_ONCE),
-    ):
-        after = found[-1][:2]
-        for _, block, count, data in found:
-            rows = np.frombuffer(data, POSTING)
-            ids = rows["id"].astype(np.int64)
-            unsorted += len(rows) != count or bool((np.diff(ids) <= 0).any()) or bool((ids < block).any())
-            known = ids <= totals.last_chunk
-            held[ids[known]] = rows["length"][known]
-            wrong += int((~known).sum())
-    gone = dead.ids(db, totals)
+    for _, block, count, data in chain(_stored_blocks(db, totals), _recent_blocks(unmerged)):
+        rows = np.frombuffer(data, POSTING)
+        ids = rows["id"].astype(np.int64)
+        unsorted += len(rows) != count or bool((np.diff(ids) <= 0).any()) or bool((ids < block).any())
+        known = ids <= totals.last_chunk
+        held[ids[known]] = rows["length"][known]
+        wrong += int((~known).sum())
+    gone = unmerged.dead
     held[gone[gone <= totals.last_chunk]] = 0
     if wrong := wrong + int(((lengths == 0) & (held > 0)).sum()):
         yield f"{wrong} keyword entries belong to no chunk"
@@ -89,3 +83,20 @@ def _posting_faults(db: Database, totals: Totals, dead: DeadChunks) -> Iterator[
         yield f"{differing} chunks have keyword entries of another length"
     if unsorted:
         yield f"{unsorted} posting blocks are out of order"
+
+
+def _stored_blocks(db: Database, totals: Totals) -> Iterator[tuple[Any, ...]]:
+    after = ("", -1)
+    while found := db.rows(
+        "SELECT term, block, count, data FROM notewell.postings WHERE tenant = %s AND generation = %s"
+        " AND (term, block) > (%s, %s) ORDER BY term, block LIMIT %s",
+        (*totals.key, *after, _READ_AT_ONCE),
+    ):
+        after = found[-1][:2]
+        yield from found
+
+
+def _recent_blocks(unmerged: Unmerged) -> Iterator[tuple[Any, ...]]:
+    for bundle in unmerged.recent:
+        for term, block, count, data, _ in bundle.blocks():
+            yield term, block, count, data

@@ -7,11 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from notewell.errors import IndexCorruptError, IndexReadOnlyError, StoreError
+from notewell.store.cache_use import DAY_S, CacheUse, space_of
 from notewell.store.sqlite.connection import Database, Row, as_json, create_empty, open_for_reading, open_for_writing
 from notewell.store.sqlite.pool import ConnectionPool
 from notewell.store.state_folder import StateFolder, set_aside_database
@@ -45,7 +45,6 @@ _FOUND = (
     "FROM entries JOIN spaces ON spaces.id = space_id WHERE provider = ? AND model = ? AND key = ? AND dimensions = ?"
     " AND text_hash IN (SELECT unhex(value) FROM json_each(?))"
 )
-_DAY_S = 86_400  # a use is noted once a day, so that reading hardly ever writes
 
 
 class SqliteEmbeddingCache:
@@ -61,25 +60,20 @@ class SqliteEmbeddingCache:
     ) -> None:
         self.path = path
         self.max_entries = max_entries
-        self._max_age_s = max_age_days * _DAY_S
-        self._prune_at = 0.0  # by the clock
+        self._use = CacheUse(max_entries, max_age_days * DAY_S, clock)
         self.notes: tuple[str, ...] = ()
-        self._clock = clock
         self._lock = threading.RLock()  # for opening and replacing the file; the pool handles the rest
         self._pool: ConnectionPool | None = None
         self._read_only = False
-        self._hits = 0
-        self._misses = 0
-        self._most_now: int | None = None  # entries there may be, as far as this process knows; None before a count
 
     def get_many(self, identity: EmbedderIdentity, hashes: Collection[str]) -> Mapping[str, Vector]:
         stale, vectors = self._vectors(identity, hashes)
-        self._hits += len(vectors)
+        self._use.hits += len(vectors)
         if stale and not self._read_only:
             self._write(
                 lambda db: db.rows(
                     "UPDATE entries SET used_at = ? WHERE id IN (SELECT value FROM json_each(?))",
-                    (int(self._clock()), as_json(stale)),
+                    (self._use.now(), as_json(stale)),
                 )
             )
         return vectors
@@ -92,7 +86,7 @@ class SqliteEmbeddingCache:
         """Return which of these texts have a vector here, without counting as use."""
         if not hashes:
             return set()
-        asked = (*_space(identity), as_json(hashes))
+        asked = (*space_of(identity), as_json(hashes))
         found: list[Row] = self._read(lambda db: db.rows(f"SELECT text_hash {_FOUND}", asked), [])
         return {digest.hex() for (digest,) in found}
 
@@ -103,17 +97,17 @@ class SqliteEmbeddingCache:
 
         blobs = pack(checked_matrix(vectors.values(), identity.dimensions))
         entries = [(bytes.fromhex(digest), blob) for digest, blob in zip(vectors, blobs, strict=True)]
-        self._misses += len(entries)
+        self._use.misses += len(entries)
         self._write(lambda db: self._put(db, identity, entries))
 
     def prune(self, *, older_than_days: float) -> int:
         """Delete entries that were not used for that long; return how many."""
-        return self._delete("used_at < ?", int(self._clock() - older_than_days * _DAY_S))
+        return self._delete("used_at < ?", int(self._use.clock() - older_than_days * DAY_S))
 
     def clear(self) -> int:
         """Delete every entry and all counts; return how many entries there were."""
         gone = self._delete("id > ?", 0)
-        self._hits = self._misses = 0
+        self._use.hits = self._use.misses = 0
         if self.path.exists():
             self._write(lambda db: db.rows("DELETE FROM counters"))
         return gone
@@ -126,19 +120,12 @@ class SqliteEmbeddingCache:
         """Return how much the cache holds now."""
         entries, oldest = self._read(lambda db: db.rows("SELECT count(*), min(used_at) FROM entries")[0], (0, None))
         counters: dict[str, int] = self._read(_counters, {})
-        return CacheStats(
-            entries=entries,
-            bytes=StateFolder.bytes_of(self.path),
-            max_entries=self.max_entries,
-            oldest_use=None if oldest is None else datetime.fromtimestamp(oldest, UTC),
-            hits=counters.get("hits", 0) + self._hits,
-            misses=counters.get("misses", 0) + self._misses,
-        )
+        return self._use.stats(entries=entries, size=StateFolder.bytes_of(self.path), oldest=oldest, stored=counters)
 
     def close(self) -> None:
         if self._pool is None:
             return
-        if (self._hits or self._misses) and not self._read_only:
+        if (self._use.hits or self._use.misses) and not self._read_only:
             with suppress(StoreError), self._writing() as db:  # a full disk or a busy file: only counts are lost
                 self._add_counts(db)
         self._drop_pool()
@@ -150,14 +137,14 @@ class SqliteEmbeddingCache:
 
         def read(db: Database) -> tuple[list[int], dict[str, Vector]]:
             found = db.rows(
-                f"SELECT entries.id, text_hash, vector, used_at {_FOUND}", (*_space(identity), as_json(set(hashes)))
+                f"SELECT entries.id, text_hash, vector, used_at {_FOUND}", (*space_of(identity), as_json(set(hashes)))
             )
             if not found:
                 return [], {}
             from notewell.store.vectors import unpack  # imports NumPy
 
             matrix = unpack(self.path, [blob for _, _, blob, _ in found])
-            recent = self._clock() - _DAY_S
+            recent = self._use.noted_since()
             stale = [key for key, _, _, used_at in found if used_at < recent]
             return stale, {digest.hex(): row for (_, digest, _, _), row in zip(found, matrix, strict=True)}
 
@@ -165,10 +152,12 @@ class SqliteEmbeddingCache:
         return self._read(read, nothing) if hashes else nothing
 
     def _put(self, db: Database, identity: EmbedderIdentity, entries: Sequence[tuple[bytes, bytes]]) -> None:
-        now = int(self._clock())
-        db.rows("INSERT OR IGNORE INTO spaces (provider, model, key, dimensions) VALUES (?, ?, ?, ?)", _space(identity))
+        now = self._use.now()
+        db.rows(
+            "INSERT OR IGNORE INTO spaces (provider, model, key, dimensions) VALUES (?, ?, ?, ?)", space_of(identity)
+        )
         space = db.value(
-            "SELECT id FROM spaces WHERE provider = ? AND model = ? AND key = ? AND dimensions = ?", _space(identity)
+            "SELECT id FROM spaces WHERE provider = ? AND model = ? AND key = ? AND dimensions = ?", space_of(identity)
         )
         db.run_many(
             "INSERT INTO entries (space_id, text_hash, vector, used_at) VALUES (?, ?, ?, ?)"
@@ -180,30 +169,22 @@ class SqliteEmbeddingCache:
         self._evict(db, added=len(entries))
 
     def _evict(self, db: Database, *, added: int) -> None:
-        """Delete the least recently used entries where there are too many; counting takes a scan, so it is rare."""
-        if self._most_now is not None and self._most_now + added <= self.max_entries:
-            self._most_now += added
-            return
-        count: int = db.value("SELECT count(*) FROM entries")
-        excess = count - self.max_entries
-        if excess > 0:
+        """Delete the least recently used entries where there are too many."""
+        excess = self._use.excess(added, lambda: db.value("SELECT count(*) FROM entries"))
+        if excess:
             db.rows("DELETE FROM entries WHERE id IN (SELECT id FROM entries ORDER BY used_at, id LIMIT ?)", (excess,))
-        self._most_now = min(count, self.max_entries)
 
     def _drop_old(self, db: Database) -> None:
         """Delete what was not used for too long, as often as once a day; the pages are used again."""
-        now = self._clock()
-        if self._max_age_s and now >= self._prune_at:
-            self._prune_at = now + _DAY_S
-            db.rows("DELETE FROM entries WHERE used_at < ?", (int(now - self._max_age_s),))
+        before = self._use.too_old()
+        if before is not None:
+            db.rows("DELETE FROM entries WHERE used_at < ?", (before,))
 
     def _add_counts(self, db: Database) -> None:
         """Store what was counted since the last time."""
-        counts = [("hits", self._hits), ("misses", self._misses)]
-        self._hits = self._misses = 0
         db.run_many(
             "INSERT INTO counters (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = value + excluded.value",
-            ((name, count) for name, count in counts if count),
+            self._use.uncounted(),
         )
 
     def _delete(self, condition: str, value: int | str, *, erase: bool = False) -> int:
@@ -290,7 +271,7 @@ class SqliteEmbeddingCache:
         first = self._open(read_only=self._read_only)
         try:
             _prepare_tables(first)
-            if self._max_age_s and not self._read_only:
+            if self._use.max_age_s and not self._read_only:
                 with first.transaction():
                     self._drop_old(first)
         except BaseException:
@@ -305,14 +286,10 @@ class SqliteEmbeddingCache:
         return open_for_reading(self.path) if read_only else open_for_writing(self.path)
 
     def _drop_pool(self) -> None:
-        self._most_now = None
+        self._use.most_now = None
         if self._pool is not None:
             self._pool.close()
             self._pool = None
-
-
-def _space(identity: EmbedderIdentity) -> tuple[str, str, str, int]:
-    return identity.provider, identity.model, identity.key, identity.dimensions
 
 
 def _counters(db: Database) -> dict[str, int]:

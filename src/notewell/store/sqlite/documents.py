@@ -6,7 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from notewell.store import scopes
-from notewell.store.chunk_changes import ChunkChanges, StoredRow, place_of, plan_chunks
+from notewell.store.chunk_changes import (
+    STORED_ROW,
+    ChunkChanges,
+    StoredRow,
+    changeable,
+    place_of,
+    plan_chunks,
+)
 from notewell.store.scopes import Dialect
 from notewell.store.sqlite.connection import Database, as_json
 from notewell.types import FileStamp, PreparedChunk, Scope, SourceName, StoredDocument
@@ -18,8 +25,6 @@ if TYPE_CHECKING:
     RemoveChunks = Callable[[Database, Sequence[int]], None]
 
 _LISTED = "IN (SELECT value FROM json_each(?))"
-# In the order of `StoredRow`.
-_STORED_ROW = "id, embedded_hash, context_length, first_line, last_line, turn, parts, entry, category, importance"
 
 
 # --- documents -----------------------------------------------------------------------------------
@@ -35,7 +40,7 @@ def put_document_row(db: Database, document: StoredDocument) -> tuple[int, bool]
     key = db.insert(
         "INSERT INTO documents (source, path, size, mtime_ns, ctime_ns, inode, content_hash, dated, private) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (stamp.source, stamp.path, *_changeable(document)),
+        (stamp.source, stamp.path, *changeable(document)),
     )
     return key, True
 
@@ -45,7 +50,7 @@ def touch_document_rows(db: Database, documents: Iterable[StoredDocument]) -> No
     db.run_many(
         "UPDATE documents SET size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?, content_hash = ?, dated = ?, private = ?"
         " WHERE source = ? AND path = ?",
-        ((*_changeable(document), document.stamp.source, document.stamp.path) for document in documents),
+        ((*changeable(document), document.stamp.source, document.stamp.path) for document in documents),
     )
 
 
@@ -67,18 +72,12 @@ def put_cursor(db: Database, document_id: int, cursor: str) -> None:
     db.rows("INSERT OR REPLACE INTO cursors (document_id, cursor) VALUES (?, ?)", (document_id, cursor))
 
 
-def _changeable(document: StoredDocument) -> tuple[int | str | None, ...]:
-    dated = None if document.dated is None else document.dated.toordinal()
-    _, _, size, mtime_ns, ctime_ns, inode = document.stamp
-    return size, mtime_ns, ctime_ns, inode, document.content_hash, dated, int(document.private)
-
-
 # --- chunks --------------------------------------------------------------------------------------
 
 
 def stored_rows(db: Database, document_id: int) -> list[StoredRow]:
     """Return the chunks of a document, oldest first."""
-    sql = f"SELECT {_STORED_ROW} FROM chunks WHERE document_id = ? ORDER BY id"  # noqa: S608
+    sql = f"SELECT {STORED_ROW} FROM chunks WHERE document_id = ? ORDER BY id"  # noqa: S608
     return [StoredRow(chunk_id, digest.hex(), *rest) for chunk_id, digest, *rest in db.rows(sql, (document_id,))]
 
 
@@ -173,7 +172,7 @@ class SqliteRewrite:
     def _rows(self, hashes: Collection[str]) -> list[StoredRow]:
         # The plus keeps SQLite from going through all chunks of the document instead of those with these hashes.
         found = self._db.rows(
-            f"SELECT {_STORED_ROW} FROM chunks"  # noqa: S608
+            f"SELECT {STORED_ROW} FROM chunks"  # noqa: S608
             " WHERE +document_id = ? AND embedded_hash IN (SELECT unhex(value) FROM json_each(?)) ORDER BY id",
             (self._key, as_json(hashes)),
         )

@@ -13,7 +13,6 @@ from notewell.store.sqlite.vector_index import VECTOR_DRIVERS, VectorDriver, loa
 APPLICATION_ID = 0x72636C74  # "rclt" in ASCII, so that no foreign database is taken for an index
 
 # States of `chunks.has_vector`; a skipped chunk is in a script that the embedder does not know.
-PENDING, EMBEDDED, SKIPPED = 0, 1, 2
 
 # Callers hand over finished terms separated by blanks, so nothing but blanks may split: every printable ASCII
 # punctuation mark is declared part of a token; non-ASCII characters are for the `ascii` tokenizer anyway.

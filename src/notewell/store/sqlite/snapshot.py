@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from notewell.errors import StoreError
 from notewell.store import bm25
-from notewell.store.scopes import META_FOR_ALL, without_hidden
+from notewell.store.scopes import without_hidden
+from notewell.store.snapshots import (
+    META_FOR_ALL,
+    best_first,
+    day_of,
+    embedder_of,
+    first_of_turns,
+    label_of,
+    seen_terms,
+    without,
+)
 from notewell.store.sqlite import keyword
 from notewell.store.sqlite.connection import Database, as_json
 from notewell.store.sqlite.documents import scope_condition, without_idle_filters
-from notewell.store.stored_values import best_first, day_of, embedder_of, label_of
 from notewell.types import (
     EVERYTHING,
     ChunkPlace,
@@ -35,7 +44,6 @@ if TYPE_CHECKING:
     from notewell.store.sqlite.vector_search import VectorSearch
 
 MOST_RESCORED = 2_000  # chunks found by a keyword search for a group: their scores are computed again
-LEAST_TERMS = 200  # looked at for a group, because some may be of hidden documents only
 
 
 class SqliteSnapshot:
@@ -105,18 +113,13 @@ class SqliteSnapshot:
         if not condition:
             return whole
         # Counting what is hidden is faster than counting the rest: it is usually less.
-        files, chunks, vectors, pending = self._db.rows(
+        hidden = self._db.rows(
             "SELECT count(DISTINCT documents.id), count(chunks.id), ifnull(sum(has_vector = 1), 0),"  # noqa: S608
             " ifnull(sum(has_vector = 0), 0) FROM documents LEFT JOIN chunks ON document_id = documents.id"
             f" WHERE NOT ({condition})",
             values,
         )[0]
-        return Counts(
-            files=whole.files - files,
-            chunks=whole.chunks - chunks,
-            pending=whole.pending - pending,
-            embedded=whole.embedded - vectors,
-        )
+        return without(whole, hidden)
 
     def _seen(self, joined_by: str) -> tuple[str, list[Any]]:
         """Return the SQL condition that hides documents, and its values; both empty when none is hidden."""
@@ -183,9 +186,11 @@ class SqliteSnapshot:
     def terms_beginning(self, prefix: str, *, lengths: range, limit: int) -> Sequence[str]:
         if not self._within.public_only:
             return keyword.terms_beginning(self._db, prefix, lengths=lengths, limit=limit)
-        found = keyword.terms_beginning(self._db, prefix, lengths=lengths, limit=max(limit, LEAST_TERMS))
-        used = self.document_frequencies([Term((term,)) for term in found], at_most=1)
-        return [term for term, count in zip(found, used, strict=True) if count][:limit]
+        return seen_terms(
+            lambda most: keyword.terms_beginning(self._db, prefix, lengths=lengths, limit=most),
+            partial(self.document_frequencies, at_most=1),
+            limit,
+        )
 
     def keyword_matches(
         self,
@@ -294,12 +299,9 @@ class SqliteSnapshot:
             f" AND turn IN (SELECT value FROM json_each(?)){seen} ORDER BY turn, chunks.id",
             (path, as_json(turns), *values),
         )
-        messages: dict[int, SpokenLine] = {}
-        for line, text, turn in found:
-            if type(text) is not str or type(line) is not int:
-                raise self._db.corrupt("the record of a chunk")
-            messages.setdefault(turn, SpokenLine(line, text, turn))
-        return list(messages.values())
+        if not all(type(text) is str and type(line) is int for line, text, _ in found):
+            raise self._db.corrupt("the record of a chunk")
+        return first_of_turns(found)
 
     def newest_chunks(self, *, limit: int, scope: Scope) -> Sequence[int]:
         condition, values = scope_condition(self._narrowed(scope))

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
 from notewell.errors import IndexMismatchError, IndexReadOnlyError, StoreError
-from notewell.store.chunk_changes import plan_chunks
+from notewell.store.chunk_changes import EMBEDDED, PENDING, SKIPPED, plan_chunks
+from notewell.store.snapshots import pending_chunk
 from notewell.store.sqlite import documents as rows
 from notewell.store.sqlite.connection import (
     BUSY_TIMEOUT_S,
@@ -26,9 +27,6 @@ from notewell.store.sqlite.connection import (
 )
 from notewell.store.sqlite.pool import ConnectionPool
 from notewell.store.sqlite.schema import (
-    EMBEDDED,
-    PENDING,
-    SKIPPED,
     find_corruption,
     find_faults,
     prepare_tables,
@@ -254,10 +252,7 @@ class SqliteStore:
                 " WHERE has_vector = 0 AND id > ? ORDER BY id LIMIT ?",  # a bound 0 would not use the partial index
                 (after, max(limit, 0)),
             )
-        return [
-            PendingChunk(chunk_id, digest.hex(), f"{context}\n{text}" if context else text)
-            for chunk_id, digest, context, text in found
-        ]
+        return [pending_chunk(*row) for row in found]
 
     def put_vectors(self, vectors: Mapping[int, Vector]) -> None:
         if not vectors:

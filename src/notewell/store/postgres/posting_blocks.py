@@ -1,0 +1,265 @@
+"""Writes the posting blocks of a generation, and knows what searches add to them and take away."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from notewell.store import postings
+from notewell.store.postgres.connection import ByteArrays, Texts
+from notewell.store.postings import FULL_BLOCK, Block, Bundle, ChunkTerms
+
+if TYPE_CHECKING:
+    from notewell.store.postgres.connection import Database
+    from notewell.store.postgres.totals import Totals
+    from notewell.store.postings import Ids
+
+RECENT_CHUNKS = 256  # a search reads some 2 KB of each that is not known yet
+_DEAD_SHARE = 4  # rewrite all blocks with dead chunks once a quarter of the chunks is: at a tenth, it cost 19 ms a note
+_DEAD_IDS = 8192  # ids that share a row of the dead
+_SMALL_BATCHES = 8  # that are left alone: each is one more row of every term in it
+_SIZE_RATIO = 4  # a batch is merged with newer ones that are a quarter of it together
+_REWRITTEN_AT_ONCE = 5_000  # blocks; of a large index some 20 MB
+_NO_IDS = np.empty(0, np.int64)
+
+
+class Unmerged(NamedTuple):
+    """What a search adds to the posting blocks, and what it takes away."""
+
+    recent: tuple[Bundle, ...] = ()  # of chunks newer than those in blocks, in order
+    dead: Ids = _NO_IDS  # removed chunks that are in blocks and bundles, ascending
+
+
+class UnmergedCache:
+    """The latest that was read of a generation; all snapshots of a process share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._version = (-1, -1)
+        self._known = Unmerged()
+        self._bundles: dict[int, Bundle] = {}  # by the version that wrote them
+
+    def of(self, db: Database, totals: Totals) -> Unmerged:
+        """Return what the snapshot of `db` sees."""
+        version = (totals.generation, totals.postings_generation)
+        with self._lock:
+            if self._version == version:
+                return self._known
+            bundles = dict(self._bundles) if self._version[0] == totals.generation else {}
+        found = db.rows(
+            "SELECT first, version, CASE WHEN version <> ALL(%s::bigint[]) THEN packed END"
+            " FROM notewell.posting_batches"
+            " WHERE tenant = %s AND generation = %s AND packed IS NOT NULL ORDER BY first",
+            (list(bundles), *totals.key),
+        )
+        bundles = {
+            written: bundles[written] if packed is None else Bundle(first, packed) for first, written, packed in found
+        }
+        known = Unmerged(tuple(bundles.values()), _dead(db, totals))
+        with self._lock:
+            self._version, self._known, self._bundles = version, known, bundles
+        return known
+
+
+def _dead(db: Database, totals: Totals) -> Ids:
+    if not totals.dead:
+        return _NO_IDS
+    found = db.rows(
+        "SELECT ids FROM notewell.dead_chunks WHERE tenant = %s AND generation = %s ORDER BY block", totals.key
+    )
+    return np.unique(np.frombuffer(b"".join(blob for (blob,) in found), "<i4")).astype(np.int64)
+
+
+class _Batch(NamedTuple):
+    """Chunks that were written together: all blocks of one batch begin with the same chunk."""
+
+    first: int
+    last: int
+    chunks: int
+    is_recent: bool = False  # they are one bundle, and in no block yet
+
+
+class PostingBlocks:
+    """Writes posting blocks, in the caller's transaction.
+
+    A transaction that adds a few chunks writes one bundle instead of a row for every term. Once there are a few hundred
+    recent chunks, they become a batch of blocks, and batches of about one size are merged: a search finds few rows of
+    a term, and a chunk is written again only a few times.
+    """
+
+    def __init__(self, db: Database, totals: Totals) -> None:
+        self._db = db
+        self._totals = totals
+        self._key = totals.key
+
+    def append(self, chunks: Sequence[ChunkTerms]) -> None:
+        """Add the terms of new chunks, whose ids are above all others."""
+        blocks = postings.pack(chunks)
+        if not blocks:
+            return
+        batch = _Batch(chunks[0].chunk_id, chunks[-1].chunk_id, len(chunks), is_recent=True)
+        recent = self._recent()
+        if sum(each.chunks for each in recent) + batch.chunks < RECENT_CHUNKS:
+            self._totals.change_postings()
+            self._add_batch(batch, postings.bundle(blocks))
+        else:
+            self._fold([*recent, batch], blocks)
+
+    def _recent(self) -> list[_Batch]:
+        return [batch for batch in self._batches() if batch.is_recent]
+
+    def _fold(self, recent: Sequence[_Batch], newest: Sequence[Block] = ()) -> None:
+        """Put blocks in place of the bundles of recent chunks and the newest blocks, without removed chunks."""
+        if not recent:
+            return
+        totals, first, last = self._totals, recent[0].first, recent[-1].last
+        found = self._db.rows(
+            "DELETE FROM notewell.posting_batches WHERE tenant = %s AND generation = %s AND packed IS NOT NULL"
+            " RETURNING first, packed",
+            self._key,
+        )
+        dead = _dead(self._db, totals)
+        gone = dead[dead >= first]
+        blocks = list(newest)
+        if found:
+            bundles = [Bundle(*row) for row in sorted(found)]
+            if newest:
+                bundles.append(Bundle(newest[0].block, postings.bundle(newest)))
+            blocks = postings.joined(bundles, gone)
+        if blocks:
+            self._insert(blocks)
+            self._add_batch(_Batch(first, last, sum(batch.chunks for batch in recent) - len(gone)))
+        if len(gone):
+            self._db.rows(
+                "DELETE FROM notewell.dead_chunks WHERE tenant = %s AND generation = %s AND block >= %s",
+                (*self._key, first // _DEAD_IDS),
+            )
+            self.bury(dead[(dead < first) & (dead // _DEAD_IDS >= first // _DEAD_IDS)])
+            totals.dead -= len(gone)
+        totals.change_postings()
+
+    def _insert(self, blocks: Iterable[Block]) -> None:
+        terms, first, counts, data, positions = zip(*blocks, strict=True)
+        self._db.rows(
+            "INSERT INTO notewell.postings (tenant, generation, block, term, count, data, positions)"
+            " SELECT %s, %s, %s, * FROM unnest(%s, %s::int[], %s, %s)",
+            (*self._key, first[0], Texts(terms), list(counts), ByteArrays(data), ByteArrays(positions)),
+        )
+
+    def _add_batch(self, batch: _Batch, packed: bytes | None = None) -> None:
+        self._db.rows(
+            "INSERT INTO notewell.posting_batches (tenant, generation, first, last, chunks, version, packed)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s)",
+            (*self._key, batch.first, batch.last, batch.chunks, self._totals.postings_generation, packed),
+        )
+
+    def _batches(self) -> list[_Batch]:
+        found = self._db.rows(
+            "SELECT first, last, chunks, packed IS NOT NULL FROM notewell.posting_batches"
+            " WHERE tenant = %s AND generation = %s ORDER BY first",
+            self._key,
+        )
+        return [_Batch(*row) for row in found]
+
+    def bury(self, chunk_ids: Sequence[int] | Ids) -> None:
+        """Record chunks as removed; their postings stay until the blocks are rewritten."""
+        if not len(chunk_ids):
+            return
+        ids = np.sort(np.array(chunk_ids, np.int64))
+        numbers, starts = np.unique(ids // _DEAD_IDS, return_index=True)
+        parts = [part.astype("<i4").tobytes() for part in np.split(ids, starts[1:])]
+        self._db.rows(
+            "INSERT INTO notewell.dead_chunks AS d (tenant, generation, block, ids)"
+            " SELECT %s, %s, * FROM unnest(%s::int[], %s::bytea[])"
+            " ON CONFLICT (tenant, generation, block) DO UPDATE SET ids = d.ids || excluded.ids",
+            (*self._key, numbers.tolist(), parts),
+        )
+
+    def tidy(self) -> None:
+        """Merge small batches, and rewrite all of which a good part is dead; cheap when there is little to do."""
+        totals = self._totals
+        if totals.dead * _DEAD_SHARE > totals.chunks + totals.dead:
+            self.rewrite()
+        batches = [batch for batch in self._batches() if not batch.is_recent]
+        if len(batches) > _SMALL_BATCHES + 2 * (totals.chunks // FULL_BLOCK):
+            for group in _groups(batches):
+                if len(group) > 1:
+                    self._merge(group)
+
+    def _merge(self, group: Sequence[_Batch]) -> None:
+        """Put one batch in place of neighbours."""
+        numbers = [batch.first for batch in group]
+        self._db.rows(
+            "WITH gone AS (DELETE FROM notewell.postings WHERE tenant = %s AND generation = %s AND block = ANY(%s)"
+            " AND block <> %s RETURNING term, block, count, data, positions)"
+            " INSERT INTO notewell.postings AS p (tenant, generation, block, term, count, data, positions)"
+            " SELECT %s, %s, %s, term, sum(count), string_agg(data, '' ORDER BY block),"
+            " string_agg(positions, '' ORDER BY block) FROM gone GROUP BY term"
+            " ON CONFLICT (tenant, generation, term, block) DO UPDATE SET count = p.count + excluded.count,"
+            " data = p.data || excluded.data, positions = p.positions || excluded.positions",
+            (*self._key, numbers, numbers[0], *self._key, numbers[0]),
+        )
+        self._db.rows(
+            "DELETE FROM notewell.posting_batches WHERE tenant = %s AND generation = %s AND first = ANY(%s)",
+            (*self._key, numbers),
+        )
+        self._add_batch(_Batch(numbers[0], group[-1].last, sum(batch.chunks for batch in group)))
+        self._totals.change_postings()
+
+    def rewrite(self) -> None:
+        """Leave nothing of removed chunks in any block or bundle."""
+        if not self._totals.dead:
+            return
+        self._fold(self._recent())
+        gone = _dead(self._db, self._totals)
+        for batch in self._batches():
+            of_batch = gone[(gone >= batch.first) & (gone <= batch.last)]
+            if len(of_batch):
+                self._rewrite(batch, of_batch)
+        self._db.rows("DELETE FROM notewell.dead_chunks WHERE tenant = %s AND generation = %s", self._key)
+        self._totals.dead = 0
+        self._totals.change_postings()
+
+    def _rewrite(self, batch: _Batch, gone: Ids) -> None:
+        """Rewrite the blocks of one batch that hold removed chunks, a few thousand at a time."""
+        after = ""
+        while found := self._db.rows(
+            "SELECT term, block, count, data, positions FROM notewell.postings"
+            " WHERE tenant = %s AND generation = %s AND block = %s AND term > %s ORDER BY term LIMIT %s",
+            (*self._key, batch.first, after, _REWRITTEN_AT_ONCE),
+        ):
+            after = found[-1][0]
+            blocks = [Block(*row) for row in found]
+            bundled = Bundle(batch.first, postings.bundle(blocks))
+            kept = {block.term: block for block in postings.joined([bundled], gone)}
+            changed = [block.term for block in blocks if kept.get(block.term) != block]
+            if changed:
+                self._db.rows(
+                    "DELETE FROM notewell.postings WHERE tenant = %s AND generation = %s AND block = %s"
+                    " AND term = ANY(%s)",
+                    (*self._key, batch.first, Texts(changed)),
+                )
+            if left := [kept[term] for term in changed if term in kept]:
+                self._insert(left)
+        self._db.rows(
+            "UPDATE notewell.posting_batches SET chunks = chunks - %s"
+            " WHERE tenant = %s AND generation = %s AND first = %s",
+            (len(gone), *self._key, batch.first),
+        )
+
+
+def _groups(batches: Sequence[_Batch]) -> list[list[_Batch]]:
+    """Return neighbours to be merged: of about one size, and together no larger than a full block."""
+    groups: list[list[_Batch]] = []
+    for batch in reversed(batches):  # the newest are the smallest
+        group = groups[-1] if groups else []
+        total = sum(member.chunks for member in group)
+        fits = group and total + batch.chunks <= FULL_BLOCK
+        if fits and batch.chunks <= _SIZE_RATIO * total:
+            group.append(batch)
+        else:
+            groups.append([batch])
+    return [group[::-1] for group in groups]

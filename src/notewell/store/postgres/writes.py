@@ -1,0 +1,311 @@
+"""Writes the documents, chunks, terms and vectors of a generation in one transaction: all of it is kept, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from notewell.errors import StoreError
+from notewell.store.bm25 import storable
+from notewell.store.chunk_changes import (
+    EMBEDDED,
+    SKIPPED,
+    STORED_ROW,
+    ChunkChanges,
+    StoredRow,
+    changeable,
+    place_of,
+    plan_chunks,
+)
+from notewell.store.postgres.connection import ByteArrays, Database, Texts
+from notewell.store.postgres.posting_blocks import PostingBlocks
+from notewell.store.postgres.snapshot import stored_embedder
+from notewell.store.postgres.totals import Totals
+from notewell.store.postgres.vectors import VectorTable
+from notewell.store.postings import ChunkTerms, chunk_terms
+from notewell.store.vectors import checked_matrix
+from notewell.types import FileStamp, PreparedChunk, SourceName, StoredDocument
+
+if TYPE_CHECKING:
+    from notewell.protocols import Vector
+
+_FLUSHED_TERMS = 1_000_000  # in memory at once: some 100 MB
+META = "SELECT value FROM notewell.meta WHERE tenant = %s AND generation = %s AND key = %s"
+
+
+@dataclass(slots=True)
+class Writes:
+    """One transaction that writes."""
+
+    db: Database
+    totals: Totals
+    vectors: VectorTable
+    changes: bool = True
+    waiting: list[ChunkTerms] = field(default_factory=list)  # whose terms are written at the end, all at once
+    waiting_terms: int = 0
+    dead: list[int] = field(default_factory=list)
+    failed: bool = False
+    before: Totals = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.before = replace(self.totals)
+
+    @contextmanager
+    def joined(self) -> Iterator[None]:
+        """Be part of this transaction; an exception undoes all of it, also where the caller goes on."""
+        try:
+            yield
+        except BaseException:
+            self.failed = True
+            raise
+
+    @property
+    def postings(self) -> PostingBlocks:
+        return PostingBlocks(self.db, self.totals)
+
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Run a statement whose first two values are the tenant and the generation."""
+        return self.db.rows(sql, (*self.totals.key, *values))
+
+    def value(self, sql: str, *values: Any) -> Any:
+        """Return the first column of the first row of such a statement."""
+        return self.db.value(sql, (*self.totals.key, *values))
+
+    def finish(self) -> None:
+        """Write what waits and the totals, and commit."""
+        if self.failed:
+            raise StoreError("a part of what was to be written together failed: nothing was", hint="try again")
+        totals = self.totals
+        if self.dead:  # before terms are written: what was removed soon after it was added never gets into blocks
+            self.postings.bury(self.dead)
+            totals.dead += len(self.dead)
+            totals.change_postings()
+        self._flush()
+        if totals == self.before and not self.changes:
+            return  # there was nothing to tidy up
+        self.db.rows(
+            "UPDATE notewell.generations SET documents = %s, chunks = %s, vectors = %s, skipped = %s, terms = %s,"
+            " last_document = %s, last_chunk = %s, vector_generation = %s, postings_generation = %s, dead = %s,"
+            " changed_at = now() WHERE tenant = %s AND generation = %s",
+            (*totals.changeable, *totals.key),
+        )
+        self.db.commit()
+
+    def _flush(self) -> None:
+        if self.waiting:
+            self.postings.append(self.waiting)
+        self.waiting, self.waiting_terms = [], 0
+
+    # --- documents ---
+
+    def put_document_row(self, document: StoredDocument) -> tuple[int, bool]:
+        """Insert or update the document's own row; return its key and whether it is new."""
+        stamp = document.stamp
+        found = self.db.rows(
+            "UPDATE notewell.documents SET size = %s, mtime_ns = %s, ctime_ns = %s, inode = %s, content_hash = %s,"
+            " dated = %s, private = %s"
+            " WHERE tenant = %s AND generation = %s AND source = %s AND path = %s RETURNING id",
+            (*changeable(document), *self.totals.key, stamp.source, stamp.path),
+        )
+        if found:
+            return found[0][0], False
+        self.totals.last_document += 1
+        self.totals.documents += 1
+        self.rows(
+            "INSERT INTO notewell.documents (tenant, generation, id, source, path, size, mtime_ns, ctime_ns, inode,"
+            " content_hash, dated, private) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            self.totals.last_document,
+            stamp.source,
+            stamp.path,
+            *changeable(document),
+        )
+        return self.totals.last_document, True
+
+    def touch_document_rows(self, documents: Sequence[StoredDocument]) -> None:
+        """Update the stamps of documents that are already there."""
+        columns = list(zip(*map(changeable, documents), strict=True))
+        self.rows(
+            "UPDATE notewell.documents d SET size = t.size, mtime_ns = t.mtime_ns, ctime_ns = t.ctime_ns,"
+            " inode = t.inode, content_hash = t.content_hash, dated = t.dated, private = t.private"
+            " FROM (SELECT %s::int AS tenant, %s::int AS generation) k, unnest(%s::text[], %s::text[], %s::bigint[],"
+            " %s::bigint[], %s::bigint[], %s::bigint[], %s::text[], %s::int[], %s::smallint[])"
+            " AS t (source, path, size, mtime_ns, ctime_ns, inode, content_hash, dated, private)"
+            " WHERE d.tenant = k.tenant AND d.generation = k.generation AND d.source = t.source AND d.path = t.path",
+            [document.stamp.source for document in documents],
+            [document.stamp.path for document in documents],
+            *map(list, columns),
+        )
+
+    def put_cursor(self, document_id: int, cursor: str) -> None:
+        """Record how far a growing document is indexed."""
+        self.db.rows(
+            "UPDATE notewell.documents SET cursor = %s WHERE tenant = %s AND generation = %s AND id = %s",
+            (cursor, *self.totals.key, document_id),
+        )
+
+    # --- chunks ---
+
+    def stored_rows(self, document_id: int, hashes: Collection[str] | None = None) -> list[StoredRow]:
+        """Return the chunks of a document, oldest first; with `hashes` those of these embedded texts."""
+        among = "" if hashes is None else " AND embedded_hash = ANY(%s)"
+        values = () if hashes is None else ([bytes.fromhex(digest) for digest in hashes],)
+        found = self.rows(
+            f"SELECT {STORED_ROW} FROM notewell.chunks"
+            f" WHERE tenant = %s AND generation = %s AND document = %s{among} ORDER BY id",
+            document_id,
+            *values,
+        )
+        return [StoredRow(chunk_id, digest.hex(), *rest) for chunk_id, digest, *rest in found]
+
+    def apply(self, source: SourceName, document_id: int, changes: ChunkChanges, vectors: Mapping[str, Vector]) -> None:
+        """Make the planned changes. Terms are only ever appended, so a chunk with other terms becomes a new one."""
+        reworded = dict(changes.reworded)
+        kept = self.vectors.of_chunks(self.db, self.totals, list(reworded)) if reworded else {}
+        known = {new.chunk.embedded_hash: kept[old] for old, new in reworded.items() if old in kept}
+        gone = [*changes.removed, *reworded]
+        if gone:
+            self.remove_chunks("id = ANY(%s)", gone)
+        self._move([(chunk_id, new) for chunk_id, new in changes.moved if chunk_id not in reworded])
+        added = [*changes.added, *reworded.values()]
+        self.insert_chunks(source, document_id, added, {**vectors, **known} if known else vectors)
+
+    def _move(self, moved: Sequence[tuple[int, PreparedChunk]]) -> None:
+        if not moved:
+            return
+        columns = zip(*(place_of(new) for _, new in moved), strict=True)
+        self.rows(
+            "UPDATE notewell.chunks c SET first_line = t.first_line, last_line = t.last_line, turn = t.turn,"
+            " parts = t.parts, entry = t.entry, category = t.category, importance = t.importance"
+            " FROM (SELECT %s::int AS tenant, %s::int AS generation) k, unnest(%s::int[], %s::int[], %s::int[],"
+            " %s::int[], %s::int[], %s::text[], %s::text[], %s::smallint[])"
+            " AS t (id, first_line, last_line, turn, parts, entry, category, importance)"
+            " WHERE c.tenant = k.tenant AND c.generation = k.generation AND c.id = t.id",
+            [chunk_id for chunk_id, _ in moved],
+            *map(list, columns),
+        )
+
+    def insert_chunks(
+        self,
+        source: SourceName,
+        document_id: int,
+        added: Sequence[PreparedChunk],
+        vectors: Mapping[str, Vector],
+    ) -> None:
+        """Insert new chunks with the vectors that are known; the others are pending."""
+        if not added:
+            return
+        first = self.totals.last_chunk + 1
+        ids = list(range(first, first + len(added)))
+        terms = [
+            chunk_terms(chunk_id, new.text_terms, new.context_terms) for chunk_id, new in zip(ids, added, strict=True)
+        ]
+        places = zip(*map(place_of, added), strict=True)
+        chunks = [new.chunk for new in added]
+        self.rows(
+            "INSERT INTO notewell.chunks (tenant, generation, document, has_vector, id, first_line, last_line, turn,"
+            " parts, entry, category, importance, embedded_hash, context_length, terms, context, text)"
+            " SELECT %s, %s, %s, 0, * FROM unnest(%s::int[], %s::int[], %s::int[], %s::int[], %s::int[], %s::text[],"
+            " %s::text[], %s::smallint[], %s::bytea[], %s::int[], %s::int[], %s::text[], %s::text[])",
+            document_id,
+            ids,
+            *map(list, places),
+            ByteArrays([bytes.fromhex(chunk.embedded_hash) for chunk in chunks]),
+            [len(chunk.context) for chunk in chunks],
+            [each.length for each in terms],
+            Texts([storable(chunk.context) for chunk in chunks]),
+            Texts([storable(chunk.text) for chunk in chunks]),
+        )
+        totals = self.totals
+        totals.last_chunk = ids[-1]
+        totals.chunks += len(ids)
+        count = sum(each.length for each in terms)
+        totals.terms += count
+        self.waiting += terms
+        self.waiting_terms += count
+        if self.waiting_terms > _FLUSHED_TERMS:
+            self._flush()
+        known = {
+            chunk_id: vectors[chunk.embedded_hash]
+            for chunk_id, chunk in zip(ids, chunks, strict=True)
+            if chunk.embedded_hash in vectors
+        }
+        if known:
+            self.add_vectors(source, known)
+
+    def remove_chunks(self, condition: str, values: Sequence[int]) -> None:
+        """Delete the chunks that meet the condition, with their vectors; their terms are dead from now on."""
+        removed = self.rows(
+            "DELETE FROM notewell.chunks WHERE tenant = %s AND generation = %s"
+            f" AND {condition} RETURNING id, terms, has_vector",
+            list(values),
+        )
+        if not removed:
+            return
+        totals = self.totals
+        totals.chunks -= len(removed)
+        totals.terms -= sum(terms for _, terms, _ in removed)
+        totals.skipped -= sum(has_vector == SKIPPED for _, _, has_vector in removed)
+        embedded = [chunk_id for chunk_id, _, has_vector in removed if has_vector == EMBEDDED]
+        if embedded:
+            self.vectors.remove(self.db, totals, embedded)
+        gone = {chunk_id for chunk_id, _, _ in removed}
+        waiting = {each.chunk_id for each in self.waiting} & gone  # never written, so nothing is dead
+        if waiting:
+            self.waiting = [each for each in self.waiting if each.chunk_id not in waiting]
+        self.dead += sorted(chunk_id for chunk_id, terms, _ in removed if terms and chunk_id not in waiting)
+
+    # --- vectors ---
+
+    def add_vectors(self, source: SourceName, vectors: Mapping[int, Vector]) -> None:
+        """Store the vectors of chunks of one source."""
+        identity = stored_embedder(self.value(META, "embedder"))
+        if identity is None:
+            raise StoreError("no embedder is set, so no vectors can be stored", hint="call set_embedder first")
+        ids = list(vectors)
+        matrix = checked_matrix(vectors.values(), identity.dimensions)
+        self.vectors.add(self.db, self.totals, source, ids, matrix)
+        self.rows(
+            "UPDATE notewell.chunks SET has_vector = 1 WHERE tenant = %s AND generation = %s AND id = ANY(%s)", ids
+        )
+
+
+class PostgresRewrite:
+    """Implements `Rewrite` within one transaction; the server keeps what does not fit into memory."""
+
+    def __init__(self, writes: Writes, source: SourceName, path: str) -> None:
+        self._writes = writes
+        self._source = source
+        unread = StoredDocument(FileStamp(source, path, size=0, mtime_ns=0), "")
+        self._key, _ = writes.put_document_row(unread)
+        found = writes.rows(
+            "SELECT id FROM notewell.chunks WHERE tenant = %s AND generation = %s AND document = %s", self._key
+        )
+        self._unused = {chunk_id for (chunk_id,) in found}
+        self.complete = False
+
+    def add(self, chunks: Sequence[PreparedChunk], vectors: Mapping[str, Vector]) -> None:
+        hashes = {new.chunk.embedded_hash for new in chunks}
+        old = [row for row in self._writes.stored_rows(self._key, hashes) if row.id in self._unused]
+        changes = plan_chunks(old, chunks)
+        self._unused -= {row.id for row in old} - set(changes.removed)  # a later chunk may pair with the others
+        kept = ChunkChanges(changes.moved, changes.reworded, changes.added, ())
+        self._writes.apply(self._source, self._key, kept, vectors)
+
+    def finish(self, document: StoredDocument, cursor: str) -> None:
+        self._writes.remove_chunks("id = ANY(%s)", sorted(self._unused))
+        self._writes.touch_document_rows([document])
+        self._writes.put_cursor(self._key, cursor)
+        self.complete = True
+
+
+def put_meta(writes: Writes, values: Mapping[str, str]) -> None:
+    """Store notes about the index."""
+    writes.rows(
+        "INSERT INTO notewell.meta (tenant, generation, key, value)"
+        " SELECT %s, %s, * FROM unnest(%s::text[], %s::text[])"
+        " ON CONFLICT (tenant, generation, key) DO UPDATE SET value = excluded.value",
+        list(values),
+        list(values.values()),
+    )
