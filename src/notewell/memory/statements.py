@@ -134,8 +134,8 @@ _ONE_PLACE = frozenset(
     tuple(pair.split())
     for pair in (
         "lives in/works at/works for/belongs to/stored in/stored at/hosted in/hosted at/hosted by/located in/based in/"
-        "serviced by/maintained by/owned by/managed by/assigned to/wohnt in/lebt in/arbeitet bei/habite à/travaille chez/"
-        "vive en/trabaja en/住 在"
+        "serviced by/maintained by/owned by/managed by/assigned to/wohnt in/lebt in/arbeitet bei/habite à/"
+        "travaille chez/vive en/trabaja en/住 在"
     ).split("/")
 )
 # Words for what has one value: that is any word, or only a name, because code is not only "main.py", but also "ugly".
