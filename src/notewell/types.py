@@ -93,6 +93,7 @@ class Uncovered:
 
     count: int
     complete: bool = True  # False: counting was given up, and there are more
+    problems: tuple[Problem, ...] = ()  # folders that cannot be read, so that nothing below them is counted
 
     def __str__(self) -> str:
         files = f"{self.count:,} Markdown file{'' if self.count == 1 else 's'}"

@@ -61,7 +61,12 @@ class Chosen:
 def common_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that all have, as one argument `chosen`."""
 
-    @click.option("--workspace", "-w", metavar="PATH", help="Workspace: the folder with MEMORY.md and memory/.")
+    @click.option(
+        "--workspace",
+        "-w",
+        metavar="PATH",
+        help="Folder with MEMORY.md or memory/.  [default: the current one, or the nearest above it]",
+    )
     @click.option(
         "--agent",
         metavar="ID",
@@ -80,14 +85,14 @@ def common_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def search_options(function: Callable[..., Any], *names: str) -> Callable[..., Any]:
-    """Give a command the search options, or only those of these names."""
+def search_options(function: Callable[..., Any], *names: str, own: str = "") -> Callable[..., Any]:
+    """Give a command the search options, or only those of these names; `own` is one that it declares itself."""
     from notewell.search.options import declared_options  # most commands do not need it
 
     declared = declared_options()
     for name in reversed(names or tuple(declared)):
         option = declared[name]
-        if not option.flags:
+        if not option.flags or name == own:
             continue
         shown: dict[str, Any] = {"help": option.help, "hidden": option.hidden}
         if option.switch is not None:

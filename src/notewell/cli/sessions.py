@@ -138,7 +138,11 @@ def make_searchable(chosen: Chosen, start: Path | None = None, *, ask: bool) -> 
     return [f"conversations are searched from now on: {'; '.join(lines)} in {file}"]
 
 
-@sessions.command("enable", epilog="Example: notewell sessions enable ~/.claude/projects")
+@sessions.command(
+    "enable",
+    short_help="Search conversations from now on.",
+    epilog="Example: notewell sessions enable ~/.claude/projects",
+)
 @click.argument("folders", nargs=-1, metavar="[FOLDER]...", type=click.Path(path_type=Path))
 @common_options
 def enable(folders: tuple[Path, ...], *, chosen: Chosen) -> int:
