@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "notewell"
 
 ROOMS = [  # in the order of the pipeline: a room imports only rooms above it in this list
     "types",
+    "reports",
     "errors",
     "protocols",
     "files",

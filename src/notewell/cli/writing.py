@@ -183,18 +183,17 @@ def forget(
             whole_words=not substring,
             for_good=for_good,
         )
-        report = wanted(dry_run=True)
-        shown = False
-        if not dry_run:
-            if report.forgotten and not yes:
-                if not sys.stdin.isatty():
-                    raise QueryError(
-                        f"forgetting {'cannot be undone and ' if for_good else ''}needs a confirmation",
-                        hint="look with --dry-run, then run the same command with --yes",
-                    )
-                print_notes(forget_lines(report))
-                click.confirm("Erase this for good?" if for_good else "Move this to the trash?", abort=True, err=True)
-                shown = True
+        report = wanted(dry_run=True) if dry_run or not yes else None
+        shown = bool(report and report.forgotten) and not dry_run
+        if shown and report:
+            print_notes(forget_lines(report))
+            if not sys.stdin.isatty():
+                raise QueryError(
+                    f"forgetting {'cannot be undone and ' if for_good else ''}needs a confirmation",
+                    hint="if this is what you mean, run the same command with --yes",
+                )
+            click.confirm("Erase this for good?" if for_good else "Move this to the trash?", abort=True, err=True)
+        if not report or not dry_run:
             report = wanted(confirmed=report if shown else None)
     chosen.print(forget_document(report), forget_lines(report, with_text=not shown))
     if not chosen.as_json:

@@ -14,11 +14,12 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
 from notewell.errors import EntryNotFoundError, NotewellError, QueryError
+from notewell.reports import Listed, MemoryList
 from notewell.search.dates.filters import dated_scope
 from notewell.search.options import sessions_off
 from notewell.sources.transcripts import TOP
 from notewell.text.entries import checked_category, find_entries
-from notewell.types import Citation, Listed, MemoryList, Problem, SourceName
+from notewell.types import Citation, Problem, SourceName
 
 if TYPE_CHECKING:
     from notewell.memory.components import Components

@@ -30,11 +30,23 @@ from notewell.sources.privacy import Audience, Chat, audience_of, shows_citation
 from notewell.types import Citation, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
     from notewell.indexing.watch import Watching
     from notewell.memory.components import Components
     from notewell.protocols import Embedder, ManagedCache
+    from notewell.reports import (
+        ForgetReport,
+        IndexPreview,
+        Listed,
+        MemoryList,
+        Remembered,
+        SessionContext,
+        Status,
+        Trashed,
+        UndoReport,
+        Verification,
+    )
     from notewell.search.options import SearchOptions
     from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
@@ -42,23 +54,13 @@ if TYPE_CHECKING:
     from notewell.types import (
         Category,
         Check,
-        ForgetReport,
-        IndexPreview,
         IndexReport,
-        Listed,
-        MemoryList,
         NoteText,
         Price,
         ProgressCallback,
-        Remembered,
         SearchAnswer,
-        SessionContext,
         SourceName,
-        Status,
-        Trashed,
         Uncovered,
-        UndoReport,
-        Verification,
     )
 
 TIMELINE_LIMIT = 20
@@ -283,7 +285,8 @@ class Memory:
 
         Give `entries` by id or citation (`memory/a.md#L8-L10`), or exactly one of `session`, `path` and `match`;
         `since` spares what is older. `match` finds whole words, unless `whole_words=False`. What is in the trash is
-        found no more; `undo` restores it within 30 days, and then it is erased.
+        found no more; `undo` restores it within 30 days, and then it is erased. A citation of lines that have moved or
+        changed since they were shown is refused once, and the error says what they are now.
 
         `for_good` erases it without a trace instead, also from the trash: the index, the caches and their logs are
         wiped. `one_entry` refuses a citation of more than one entry, paragraph or list item. `dry_run` only reports
@@ -294,7 +297,7 @@ class Memory:
 
         self._check_writes()
         self._components.sync.background.stop()
-        return forget(
+        report = forget(
             self._components,
             *entries,
             session=session,
@@ -307,6 +310,9 @@ class Memory:
             dry_run=dry_run,
             confirmed=confirmed,
         )
+        if dry_run:
+            self._shown(each.path for each in report.forgotten)
+        return report
 
     def trash(self) -> tuple[Trashed, ...]:
         """Return what `undo` can restore, the newest first; of a group only what it forgot itself."""
@@ -443,7 +449,9 @@ class Memory:
         self._empty_trash()
         request = build_request(self.settings, query, options, opened_for=self.audience)
         parts = self._seen_by(options.get("chat"), options.get("session"))
-        return parts.answering.search(request, sync=options.get("sync"))
+        answer = parts.answering.search(request, sync=options.get("sync"))
+        self._shown(hit.path for hit in answer.hits)
+        return answer
 
     def timeline(self, topic: str, **options: Unpack[SearchOptions]) -> SearchAnswer:
         """Return what `search` finds about a topic, by date: the oldest first, hits without a date last.
@@ -483,7 +491,9 @@ class Memory:
         path, (first_line, lines) = cited.path, cited.lines_to_read(first_line, lines)
         if parts.transcripts and parts.transcripts.may_hold(path):
             return read_transcript(parts.transcripts, path, first_line=first_line, lines=lines)
-        return read_note(parts.notes, path, first_line=first_line, lines=lines)
+        note = read_note(parts.notes, path, first_line=first_line, lines=lines)
+        self._shown([note.path])
+        return note
 
     def list(
         self,
@@ -507,7 +517,7 @@ class Memory:
         from notewell.memory.listing import list_memory
 
         self._check_enabled()
-        return list_memory(
+        found = list_memory(
             self._seen_by(chat, session),
             since=since,
             until=until,
@@ -517,6 +527,8 @@ class Memory:
             category=category,
             limit=limit,
         )
+        self._shown(item.path for item in found.items)
+        return found
 
     def history(self, entry: str, *, chat: Chat | None = None, session: str | None = None) -> tuple[Listed, ...]:
         """Return a remembered entry, by id or citation, with what replaced it and all that was replaced, newest first.
@@ -526,7 +538,9 @@ class Memory:
         from notewell.memory.listing import entry_history
 
         self._check_enabled()
-        return entry_history(self._seen_by(chat, session), entry)
+        found = entry_history(self._seen_by(chat, session), entry)
+        self._shown(item.path for item in found)
+        return found
 
     def session_context(
         self,
@@ -617,6 +631,13 @@ class Memory:
         if audience not in self._narrowed:
             self._narrowed[audience] = self._components.seen_by(audience)
         return self._narrowed[audience]
+
+    def _shown(self, paths: Iterable[str]) -> None:
+        """Note that citations of these files have been given out as the files are now."""
+        if self._parts.moved_file.exists():
+            from notewell.memory.moved_lines import MovedLines
+
+            MovedLines(self._parts).shown(paths)
 
     def _empty_trash(self) -> None:
         """Erase what has been in the trash for 30 days; looks once an hour."""

@@ -21,6 +21,7 @@ from notewell.memory.note_writing import (
 )
 from notewell.memory.reading import read_note
 from notewell.memory.statements import Known, most_similar, similar_statements
+from notewell.reports import KnownAlready, Listed, Remembered
 from notewell.search.options import SearchOptions, build_request
 from notewell.sources.privacy import DIRECT, Audience, is_private
 from notewell.text.entries import (
@@ -31,7 +32,7 @@ from notewell.text.entries import (
     checked_importance,
 )
 from notewell.text.redaction import redact
-from notewell.types import Category, Citation, EntryPlace, KnownAlready, Listed, Remembered
+from notewell.types import Category, Citation, EntryPlace
 
 if TYPE_CHECKING:
     from notewell.memory.components import Components

@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from notewell.errors import NoteNotFoundError, PathRefusedError
+from notewell.reports import ContextFile, SessionContext
 from notewell.text.fences import fence, fence_within
-from notewell.types import ContextFile, SessionContext
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

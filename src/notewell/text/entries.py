@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -160,8 +159,16 @@ def _facts_of(line: str) -> Mapping[str, str] | None:
     """Return what a line says of the text above it; None for any other line."""
     if found := _COMMENT.fullmatch(line):
         pairs = _ATTRIBUTE.findall(found["attributes"])
-        return {name: html.unescape(quoted or bare) for name, quoted, bare in pairs}
+        return {name: _unescaped_value(quoted or bare) for name, quoted, bare in pairs}
     return noted.groupdict() if (noted := _NOTED.fullmatch(line)) else None
+
+
+def _unescaped_value(value: str) -> str:
+    if "&" not in value:
+        return value
+    import html  # a millisecond, for few values
+
+    return html.unescape(value)
 
 
 def _text_above(lines: Sequence[str], comment: int, top: int, blocks: int) -> range | None:
@@ -243,6 +250,8 @@ def _written_value(value: str) -> str:
     value = " ".join(value.replace("\0", "").encode("utf-8", "replace").decode().split())
     if _BARE_VALUE.fullmatch(value):
         return value
+    import html
+
     return '"' + html.escape(value).replace("--", "-&#45;").replace("--", "-&#45;") + '"'
 
 
