@@ -118,6 +118,7 @@ class EntryNotFoundError(NotewellError):
     """There is no remembered entry of this id or at this citation, or several."""
 
     def __init__(self, reference: str, *, count: int = 0) -> None:
+        self.count = count
         if count:
             super().__init__(
                 f"{reference!r} names {count} remembered entries", hint="name one by its own citation, such as path#L5"
