@@ -34,8 +34,12 @@ if TYPE_CHECKING:
 
 SHORT_WIDTH = 120  # columns of a hit in one line, where there is no terminal
 LEAST_TEXT = 20  # columns that text gets, however narrow the terminal and deep the indent
+LEAST_BESIDE = 8  # columns; where a citation leaves less of a line, it stands alone
+TAB = 4  # columns: notes are indented by it, and programs in them
 _LEAD = re.compile(r"\s*(?:(?:[-*+>]|\d{1,3}[.)])\s+)*")
 _BREAK = re.compile(r"\s+|(?<=[\u3000-\u9fff\uac00-\ud7af\uff00-\uffef])(?=[^\s、。，．！？」』）])")
+
+_MORE_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){2,}")
 
 MAX_FIRST_LINE = 90  # characters of an entry in a list
 MAX_LINES_OF_A_FILE = 10  # that is forgotten whole: enough to recognize it
@@ -75,7 +79,7 @@ def search_lines(
         if hit.replaced_by:
             about.append(f"replaced by {hit.replaced_by.citation}")
         yield f"{strong(hit.citation)}  {faint(', '.join(about))}"
-        for line in hit.snippet.split("\n"):
+        for line in _MORE_BLANK_LINES.sub("\n\n", hit.snippet).split("\n"):
             yield from _marked_lines(f"  {line}".rstrip(), answer.query, marked, width)
         if hit.explanation is not None:
             yield "  " + faint(" ".join(f"{name}={value}" for name, value in hit.explanation.items()))
@@ -105,17 +109,18 @@ def _one_line(hit: Hit, query: str, *, strong: Style, faint: Style, marked: Styl
     lines = [line.strip() for line in hit.snippet.split("\n") if line.strip() not in {"", ELLIPSIS}]
     best = max(lines, key=lambda line: (len(matched_spans(line, query)), line[:1] != "#"), default="")
     lead = f"{hit.citation}  {hit.score:.2f}  "
-    room = max((width or SHORT_WIDTH) - cell_width(lead), LEAST_TEXT)
+    room = _room_beside(lead, width or SHORT_WIDTH)
     spans = matched_spans(best, query)
     if spans and cell_width(best[: spans[0][1]]) > room:  # what matches is to be seen
         best = ELLIPSIS + best[max(0, spans[0][0] - room // 3) :]
-    best = _shortened(best, room)
+    best = _shortened(best.expandtabs(TAB), room)
     text = "".join(_marked_lines(best, query, marked, None))
     return f"{strong(hit.citation)}  {faint(f'{hit.score:.2f}')}  {text}"
 
 
 def _marked_lines(line: str, query: str, marked: Style | None, width: int | None) -> Iterator[str]:
     """Yield a line in pieces that fit, the later ones below its indent, with the words of the query marked."""
+    line = line.expandtabs(TAB) if width else line
     spans: Sequence[tuple[int, int]] = ()
     if marked:
         from notewell.search.snippets import matched_spans
@@ -130,6 +135,12 @@ def _marked_lines(line: str, query: str, marked: Style | None, width: int | None
                 shown += line[at:first] + marked(line[first:last])
                 at = last
         yield shown + line[at:stop]
+
+
+def _room_beside(lead: str, width: int) -> int:
+    """Return how many columns of a line a text gets behind what leads it; none where they would be too few."""
+    room = width - cell_width(lead)
+    return room if room >= LEAST_BESIDE else 0
 
 
 # --- the width of text ---------------------------------------------------------------------------
@@ -188,9 +199,9 @@ def list_lines(
     for item in found.items:
         about = " ".join(filter(None, (item.entry, item.author and f"by {item.author}", _standing(item))))
         about = f"  ({about})" if about else ""
-        taken = cell_width(f"0000-00-00  {item.citation}  {about}")
-        text = _shortened(item.text.split("\n", 1)[0], max(width - taken, LEAST_TEXT) if width else MAX_FIRST_LINE)
-        yield f"{item.when:%Y-%m-%d}  {strong(item.citation)}  {text}{faint(about)}"
+        lead = f"0000-00-00  {item.citation}  {about}"
+        text = _shortened(item.text.split("\n", 1)[0], _room_beside(lead, width) if width else MAX_FIRST_LINE)
+        yield f"{item.when:%Y-%m-%d}  {strong(item.citation)}  {text}{about and faint(about)}"
     if found.total > len(found.items):
         yield faint(f"{len(found.items):,} of {found.total:,} shown; see more with --limit")
 
@@ -217,6 +228,8 @@ def _standing(item: Listed) -> str:
 
 def _shortened(text: str, most: int) -> str:
     """Return a text cut to fit into a number of columns."""
+    if not most:
+        return ""
     return text if cell_width(text) <= most else f"{text[: fitting(text, most - 1)].rstrip()}…"
 
 
