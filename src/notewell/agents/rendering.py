@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 SHORT_WIDTH = 120  # columns of a hit in one line, where there is no terminal
 LEAST_TEXT = 20  # columns that text gets, however narrow the terminal and deep the indent
-LEAST_BESIDE = 8  # columns; where a citation leaves less of a line, it stands alone
 TAB = 4  # columns: notes are indented by it, and programs in them
 _LEAD = re.compile(r"\s*(?:(?:[-*+>]|\d{1,3}[.)])\s+)*")
 _BREAK = re.compile(r"\s+|(?<=[\u3000-\u9fff\uac00-\ud7af\uff00-\uffef])(?=[^\s、。，．！？」』）])")
@@ -66,23 +65,29 @@ def search_lines(
     if not answer.hits:
         yield "no hits"
     for number, hit in enumerate(answer.hits, start=1):
-        about = [f"{_score(hit)} {hit.found_by}"]
         if short:
             yield _one_line(hit, answer.query, strong=strong, faint=faint, marked=marked, width=width)
             continue
         if number > 1:
             yield ""
-        if hit.category:
-            about.append(f"{hit.category}, importance {hit.importance}")
-        if hit.replaces:
-            about.append(f"replaces {', '.join(place.citation for place in hit.replaces)}")
-        if hit.replaced_by:
-            about.append(f"replaced by {hit.replaced_by.citation}")
-        yield f"{strong(hit.citation)}  {faint(', '.join(about))}"
+        yield f"{strong(hit.citation)}  {faint(', '.join(_about(hit)))}"
         for line in _MORE_BLANK_LINES.sub("\n\n", hit.snippet).split("\n"):
             yield from _marked_lines(f"  {line}".rstrip(), answer.query, marked, width)
         if hit.explanation is not None:
             yield "  " + faint(" ".join(f"{name}={value}" for name, value in hit.explanation.items()))
+
+
+def _about(hit: Hit) -> Iterator[str]:
+    """Yield what is known of a hit besides its text."""
+    yield f"{_score(hit)} {hit.found_by}"
+    if hit.source == "sessions" and hit.dated:  # a note says it in its path
+        yield hit.dated.isoformat()
+    if hit.category:
+        yield f"{hit.category}, importance {hit.importance}"
+    if hit.replaces:
+        yield f"replaces {', '.join(place.citation for place in hit.replaces)}"
+    if hit.replaced_by:
+        yield f"replaced by {hit.replaced_by.citation}"
 
 
 def timeline_lines(
@@ -138,9 +143,11 @@ def _marked_lines(line: str, query: str, marked: Style | None, width: int | None
 
 
 def _room_beside(lead: str, width: int) -> int:
-    """Return how many columns of a line a text gets behind what leads it; none where they would be too few."""
+    """Return how many columns a text gets behind what leads it: of the next row, too, where that leaves too few."""
     room = width - cell_width(lead)
-    return room if room >= LEAST_BESIDE else 0
+    while room < LEAST_TEXT:
+        room += width
+    return room
 
 
 # --- the width of text ---------------------------------------------------------------------------
@@ -228,8 +235,6 @@ def _standing(item: Listed) -> str:
 
 def _shortened(text: str, most: int) -> str:
     """Return a text cut to fit into a number of columns."""
-    if not most:
-        return ""
     return text if cell_width(text) <= most else f"{text[: fitting(text, most - 1)].rstrip()}…"
 
 

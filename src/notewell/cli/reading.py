@@ -19,7 +19,7 @@ from notewell.agents.documents import (
 from notewell.agents.rendering import history_lines, list_lines, search_lines, status_lines, timeline_lines
 from notewell.cli.options import Chosen, common_options, listener_options, search_options
 from notewell.cli.terminal import print_notes, print_problems, terminal_style, word_style
-from notewell.memory.memory import TIMELINE_LIMIT
+from notewell.search.options import TIMELINE_LIMIT
 from notewell.types import Category
 
 if TYPE_CHECKING:

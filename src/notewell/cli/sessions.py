@@ -56,12 +56,15 @@ def list_(*, kind: SessionKind | None, archived: bool, chosen: Chosen) -> None:
     """List the sessions, most recently changed first."""
     with chosen.memory() as memory:
         entries = memory.conversations.list(kind=kind, archived=archived)
+        others = memory.settings.sessions.paths
     chosen.print({"sessions": [entry_document(entry) for entry in entries]}, session_list_lines(entries))
     print_notes(
         f"{entry.damage}: run `notewell sessions repair {shlex.quote(entry.session_id)}`"
         for entry in entries
         if entry.damage
     )
+    if others and not entries and not chosen.as_json:
+        print_notes(["`notewell list --source sessions` lists the conversations of other programs"])
 
 
 @sessions.command("show", epilog="Example: notewell sessions show 7f3a --last 20")
@@ -162,6 +165,8 @@ def enable(folders: tuple[Path, ...], *, chosen: Chosen) -> int:
     if "sessions" not in resolved.settings.sources:
         print_notes([f"`sources` is also set elsewhere ({resolved.origins['sources']}), which counts more"])
         return 1
+    if not chosen.as_json:
+        print_notes(["the next search finds them by keyword; `notewell index` embeds them as well"])
     return 0
 
 

@@ -18,7 +18,7 @@ from notewell.indexing.sync import BACKGROUND
 from notewell.memory.answering import NO_NOTES
 from notewell.memory.components import open_components, sweep_conversations
 from notewell.memory.reading import read_note, read_transcript
-from notewell.search.options import build_request, sessions_off
+from notewell.search.options import TIMELINE_LIMIT, build_request, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
 from notewell.settings.workspace import (
     checked_workspace,
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
         Uncovered,
     )
 
-TIMELINE_LIMIT = 20
 INDEX_COUNT_S = 0.5  # that `index` may take to count files that are no notes
 LOOK_INTO_TRASH_S = 3600.0  # what is in it is erased after 30 days: an hour more is no matter
 
