@@ -687,7 +687,9 @@ def test_the_commands(birds, workspace, capsys):
     assert "wiped: " in capsys.readouterr().out
     assert birds.read_text() == "The carpet and scarf are blue.\n"
     assert run(["forget", "nosuchid", "--yes", *common]) == 1
-    assert "no remembered entry: 'nosuchid'" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "no remembered entry: 'nosuchid'" in told
+    assert "`notewell forget --match TEXT` takes the lines that contain a text" in told
 
 
 @pytest.mark.slow
@@ -707,3 +709,5 @@ def test_each_line_is_shown_before_it_is_asked(birds, workspace, answer, forgott
     os.close(theirs)
     assert shown.index("L3  First line.") < shown.index("L8  Last line.") < shown.index("Move this to the trash?")
     assert ("First line." not in birds.read_text()) is forgotten
+    assert ("nothing was forgotten" in shown) is not forgotten
+    assert process.returncode == (0 if forgotten else 1)

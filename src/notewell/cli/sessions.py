@@ -161,12 +161,11 @@ def enable(folders: tuple[Path, ...], *, chosen: Chosen) -> int:
             raise SessionInputError(f"there is no folder {folder}", hint="name a folder that holds transcripts")
     file, lines = search_conversations(os.environ, found)
     resolved = chosen.resolved(chosen.folder_if_any())
-    chosen.print({"file": str(file), "settings": list(lines)}, [f"{line}  (in {file})" for line in lines])
+    steps = ["", "next:", "  notewell index  # they are found by keyword at once; this embeds them, too"]
+    chosen.print({"file": str(file), "settings": list(lines)}, [*(f"{line}  (in {file})" for line in lines), *steps])
     if "sessions" not in resolved.settings.sources:
         print_notes([f"`sources` is also set elsewhere ({resolved.origins['sources']}), which counts more"])
         return 1
-    if not chosen.as_json:
-        print_notes(["the next search finds them by keyword; `notewell index` embeds them as well"])
     return 0
 
 

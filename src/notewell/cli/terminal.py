@@ -42,10 +42,10 @@ def print_json(document: Json) -> None:
     click.echo(json.dumps(document, ensure_ascii=encoding not in {"utf-8", "utf8"}, indent=2, default=str))
 
 
-def print_lines(lines: Iterable[str]) -> None:
-    """Print lines of data."""
+def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
+    """Print lines of data, or to stderr what a question is about."""
     for line in lines:
-        click.echo(_harmless(line, sys.stdout))
+        click.echo(_harmless(line, sys.stderr if err else sys.stdout), err=err)
 
 
 def _harmless(text: str, stream: TextIO) -> str:
@@ -74,8 +74,7 @@ def word_style() -> Style | None:
 
 def print_notes(notes: Iterable[str]) -> None:
     """Print remarks on the data to stderr."""
-    for note in notes:
-        click.echo(_harmless(f"note: {note}", sys.stderr), err=True)
+    print_lines((f"note: {note}" for note in notes), err=True)
 
 
 def print_problems(problems: Iterable[Problem]) -> None:

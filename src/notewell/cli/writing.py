@@ -186,13 +186,15 @@ def forget(
         report = wanted(dry_run=True) if dry_run or not yes else None
         shown = bool(report and report.forgotten) and not dry_run
         if shown and report:
-            print_notes(forget_lines(report))
+            print_lines(forget_lines(report), err=True)
             if not sys.stdin.isatty():
                 raise QueryError(
                     f"forgetting {'cannot be undone and ' if for_good else ''}needs a confirmation",
                     hint="if this is what you mean, run the same command with --yes",
                 )
-            click.confirm("Erase this for good?" if for_good else "Move this to the trash?", abort=True, err=True)
+            if not click.confirm("Erase this for good?" if for_good else "Move this to the trash?", err=True):
+                print_notes(["nothing was forgotten"])
+                return 1
         if not report or not dry_run:
             report = wanted(confirmed=report if shown else None)
     chosen.print(forget_document(report), forget_lines(report, with_text=not shown))

@@ -170,7 +170,12 @@ class TargetSearch:
             yield self._by_id(name, problems)
 
     def _by_id(self, entry_id: str, problems: list[Problem]) -> Target:
-        listed = find_entry(self.parts, entry_id)
+        try:
+            listed = find_entry(self.parts, entry_id)
+        except EntryNotFoundError as error:
+            if not error.count:
+                error.hint += "; `notewell forget --match TEXT` takes the lines that contain a text"
+            raise
         document = self.parts.notes.read(self.parts.notes.stamp_of(listed.path), as_written=True)
         entry = next((each for each in find_entries(document.text).entries if each.id == entry_id), None)
         if entry is None:  # gone this very moment

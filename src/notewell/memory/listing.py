@@ -253,9 +253,9 @@ def _says_more(document: Document, found: FoundEntries) -> bool:
 
 
 def _title(document: Document) -> str:
-    """Return the title of a note: that of its front matter, else its first line."""
-    lines = document.text.split("\n")[document.body_first_line - 1 :]
-    first = next((line.strip() for line in lines if line.strip()), "")
+    """Return the title of a note: that of its front matter, else its first line that is no HTML, image or badge."""
+    lines = [line.strip() for line in document.text.split("\n")[document.body_first_line - 1 :] if line.strip()]
+    first = next((line for line in lines if not line.startswith(("<", "![", "[!["))), lines[0] if lines else "")
     return (document.metadata.get("title") or first.lstrip("#").strip() or first)[:LONGEST_TITLE]
 
 
