@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
-from notewell.errors import BackendError, MemoryDisabledError, NotewellError, PathRefusedError
+from notewell.errors import BackendError, MemoryDisabledError, NotewellError, PathRefusedError, QueryError
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.answering import NO_NOTES
@@ -252,6 +252,7 @@ class Memory:
         from notewell.memory.remember import remember
 
         self._check_writes()
+        _check_text("what to remember", text)
         parts = self._seen_by(chat, None)
         return remember(
             parts,
@@ -295,6 +296,8 @@ class Memory:
         from notewell.memory.forget import forget
 
         self._check_writes()
+        for entry in entries:
+            _check_text("an entry", entry)
         self._components.sync.background.stop()
         report = forget(
             self._components,
@@ -445,6 +448,7 @@ class Memory:
         What is new is indexed first, for `sync.search_budget_ms` at most; `sync=False` answers from the index as it is.
         """
         self._check_enabled()
+        _check_text("the query", query)
         self._empty_trash()
         request = build_request(self.settings, query, options, opened_for=self.audience)
         parts = self._seen_by(options.get("chat"), options.get("session"))
@@ -485,6 +489,7 @@ class Memory:
         may not see does not exist.
         """
         self._check_enabled()
+        _check_text("the path", path)
         parts = self._seen_by(chat, session)
         cited = Citation.parse(path)
         path, (first_line, lines) = cited.path, cited.lines_to_read(first_line, lines)
@@ -663,6 +668,11 @@ class Memory:
     def _check_source(self, source: SourceName | None) -> None:
         if source == "sessions" and self._components.transcripts is None:
             raise sessions_off()
+
+
+def _check_text(what: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise QueryError(f"{what} must be text, got {value!r}", hint="pass a string")
 
 
 def _files_of(paths: Collection[str] | None) -> Collection[str] | None:
