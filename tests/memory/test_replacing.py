@@ -317,6 +317,8 @@ def test_a_citation_that_may_be_an_old_one_replaces_nothing(memory, garden):
     with pytest.raises(QueryError, match="L9  - The key hangs"):
         memory.remember("new", to="memory/new.md", replaces="memory/garden.md#L9-L10")
     assert "replaced-by" not in garden.read_text()
+    memory.remember("new", to="memory/new.md", replaces="memory/garden.md#L9-L10")  # now it has been shown
+    assert entries(memory, "memory/garden.md")[0].text == "- The key hangs in the hall,\n  beside the mirror."
 
 
 def test_a_note_with_other_line_ends_keeps_them(memory):

@@ -81,6 +81,9 @@ def remember(
         in_note[:] = [known for known in similar_statements(entry, path, note) if known.same]
         return bool(in_note) and not force
 
+    if replaces is not None and Citation.parse(replaces).first_line is not None:
+        cited = _entry_to_replace(parts, replaces, moment)
+        check_cited(parts, _read(parts, cited.path), Citation.parse(cited.citation))
     with notes_lock(parts.workspace):
         older = None if replaces is None else _entry_to_replace(parts, replaces, moment)
         known = most_similar(_known(parts, entry, without_secrets, audience), MOST_SHOWN)
@@ -129,8 +132,6 @@ def _entry_to_replace(parts: Components, reference: str, moment: datetime) -> Li
         except (NoteNotFoundError, PathRefusedError, FileNotFoundError):
             raise error from None
     check_author(parts.audience, older.chat or "", older.citation)
-    if cited.first_line is not None:
-        check_cited(parts, _read(parts, older.path), Citation.parse(older.citation))
     if older.replaced_by:
         raise RememberError(
             f"{older.citation} is replaced already, by {older.replaced_by}", hint="replace that entry instead"
