@@ -235,6 +235,30 @@ def test_a_name_in_the_wrong_folder_finds_the_note(notewell, indexed):
     assert "search for its content" in notewell("get", "memory/nothing.md", "-w", indexed).err
 
 
+@pytest.mark.parametrize("form", ["./network.md", "network.md", "../memory/network.md", "{folder}/network.md"])
+def test_paths_may_be_written_as_the_shell_completes_them(notewell, indexed, monkeypatch, form):
+    monkeypatch.chdir(indexed / "memory")
+    path = form.format(folder=indexed / "memory")
+    assert notewell("get", f"{path}#L5").out.startswith("The guest network is VLAN 30")
+    assert notewell("index", path, "--json").document["unchanged"] == 1
+    assert notewell("remember", "the attic is dry", "--to", path, "--json").document["path"] == "memory/network.md"
+    assert notewell("forget", "--path", path, "--yes").out.startswith("memory/network.md  the whole file")
+
+
+def test_a_path_outside_stays_refused(notewell, indexed, monkeypatch):
+    (indexed.parent / "secret.md").write_text("secret\n")
+    monkeypatch.chdir(indexed.parent)
+    for path in ("secret.md", "./secret.md", f"{indexed.parent}/secret.md", "../secret.md"):
+        assert "not a memory file" in notewell("get", path, "-w", indexed).err
+
+
+def test_a_note_that_is_not_there_is_not_indexed_in_silence(notewell, indexed):
+    assert "there is no note memory/nothing.md" in notewell("index", "memory/nothing.md", "-w", indexed).err
+    (indexed / "memory" / "network.md").unlink()
+    done = notewell("index", "memory/network.md", "-w", indexed)
+    assert (done.out[:16], done.err) == ("notes: 1 removed", "")
+
+
 def test_lines_behind_the_end_are_said_to_be_missing(notewell, indexed):
     done = notewell("get", "memory/network.md#L9000", "-w", indexed)
     assert (done.code, done.out) == (0, "")

@@ -5,18 +5,18 @@ from __future__ import annotations
 import functools
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from notewell import Memory, SettingsError, WorkspaceNotFoundError
+from notewell import Citation, Memory, SettingsError, WorkspaceNotFoundError
 from notewell.cli.terminal import print_json, print_lines
 from notewell.settings import Resolved, load_settings
 from notewell.settings.workspace import find_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
     from notewell.agents.documents import Json
 
@@ -56,6 +56,17 @@ class Chosen:
             print_json(document)
         else:
             print_lines(lines)
+
+
+def path_in(memory: Memory, given: str) -> str:
+    """Return a path or citation as the memory knows it; a shell completes paths from the current folder."""
+    path = Citation.parse(given).path
+    if not path.startswith(("/", "./", "../", "~")) and (memory.workspace / path).exists():
+        return given
+    place = Path(os.path.abspath(Path(path).expanduser()))  # noqa: PTH100 - links are not followed
+    if not place.is_file() or not place.is_relative_to(memory.workspace):
+        return given
+    return place.relative_to(memory.workspace).as_posix() + given[len(path) :]
 
 
 def common_options(function: Callable[..., Any]) -> Callable[..., Any]:

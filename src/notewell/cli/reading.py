@@ -17,7 +17,7 @@ from notewell.agents.documents import (
     timeline_document,
 )
 from notewell.agents.rendering import history_lines, list_lines, search_lines, status_lines, timeline_lines
-from notewell.cli.options import Chosen, common_options, listener_options, search_options
+from notewell.cli.options import Chosen, common_options, listener_options, path_in, search_options
 from notewell.cli.terminal import print_notes, print_problems, terminal_style, word_style
 from notewell.search.options import TIMELINE_LIMIT
 from notewell.types import Category
@@ -66,7 +66,7 @@ def get(
     Paths outside the memory are refused.
     """
     with chosen.memory() as memory:
-        note = memory.get(path, first_line=first_line, lines=lines, chat=chat, session=session)
+        note = memory.get(path_in(memory, path), first_line=first_line, lines=lines, chat=chat, session=session)
     chosen.print(note_document(note), [note.text] if note.line_count else [])
     if not note.line_count and not chosen.as_json:
         print_notes([f"{note.path} {f'ends before line {note.first_line}' if note.first_line > 1 else 'is empty'}"])

@@ -15,7 +15,7 @@ import click
 from notewell import Memory, QueryError
 from notewell.agents.documents import forget_document, remembered_document, trashed_document, undo_document
 from notewell.agents.rendering import forget_lines, remembered_lines, trash_lines, undo_lines
-from notewell.cli.options import Chosen, common_options
+from notewell.cli.options import Chosen, common_options, path_in
 from notewell.cli.terminal import print_json, print_lines, print_notes, print_problems
 from notewell.settings.workspace import EVERY_NOTE, create_workspace, expanded, write_include
 from notewell.types import Category
@@ -128,7 +128,7 @@ def remember(
     with chosen.memory() as memory:
         done = memory.remember(
             text,
-            to=to,
+            to=to and path_in(memory, to),
             who=by,
             source=source,
             category=category,
@@ -177,7 +177,7 @@ def forget(
             memory.forget,
             *entries,
             session=session,
-            path=path,
+            path=path and path_in(memory, path),
             match=match,
             since=since,
             whole_words=not substring,

@@ -189,6 +189,9 @@ class Memory:
         found = report.added or report.changed or report.renamed or report.unchanged
         if paths is None and source is None and not found and not self.files():
             notes = [NO_NOTES.format(workspace=self.workspace), *notes]
+        if paths:
+            missing = [path for path in paths if not any(each.exists(path) for each in self._components.sources)]
+            notes += [f"there is no note {path}" for path in missing if len(missing) > report.removed]
         if paths is None and source is None:
             notes += self._components.uncovered_note(INDEX_COUNT_S)
             notes += self._components.unsearched_conversations()
