@@ -52,3 +52,7 @@ def test_every_error_is_public_drawn_and_tells_its_exit_code():
 def test_the_kind_of_an_error_is_a_name_for_programs():
     assert errors.PathRefusedError("x").kind == "path_refused"
     assert errors.NotewellError("x").kind == "notewell"
+
+
+def test_every_public_name_can_be_completed():
+    assert set(notewell.__all__) <= set(dir(notewell))

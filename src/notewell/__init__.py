@@ -53,40 +53,21 @@ from notewell.errors import (
 )
 from notewell.types import (
     BatchJob,
-    BatchState,
-    CacheState,
     Check,
     Citation,
-    ContextFile,
     CostEstimate,
     EntryPlace,
     Fallback,
-    ForgetReport,
-    Forgotten,
-    ForgottenLine,
-    FtsState,
     Hit,
-    IndexPreview,
     IndexReport,
     IndexState,
-    KnownAlready,
-    Listed,
-    MemoryList,
-    Migration,
     NoteText,
     Price,
     Problem,
     Progress,
-    Remembered,
     SearchAnswer,
-    SessionContext,
     SourceCounts,
-    Status,
-    Trashed,
     Uncovered,
-    UndoReport,
-    VectorState,
-    Verification,
 )
 
 if TYPE_CHECKING:
@@ -95,6 +76,27 @@ if TYPE_CHECKING:
     from notewell.memory.memory import Memory
     from notewell.memory.migration import migrate_index
     from notewell.memory.shared import close_shared_memories, shared_memory
+    from notewell.reports import (
+        BatchState,
+        CacheState,
+        ContextFile,
+        ForgetReport,
+        Forgotten,
+        ForgottenLine,
+        FtsState,
+        IndexPreview,
+        KnownAlready,
+        Listed,
+        MemoryList,
+        Migration,
+        Remembered,
+        SessionContext,
+        Status,
+        Trashed,
+        UndoReport,
+        VectorState,
+        Verification,
+    )
     from notewell.search.options import SearchOptions
     from notewell.sessions import ConversationStore
     from notewell.settings import Settings
@@ -204,6 +206,30 @@ _HOMES = {
     "shared_memory": "notewell.memory.shared",
     "migrate_index": "notewell.memory.migration",
     "download_model": "notewell.embedding.local.download",
+    **dict.fromkeys(
+        (
+            "BatchState",
+            "CacheState",
+            "ContextFile",
+            "ForgetReport",
+            "Forgotten",
+            "ForgottenLine",
+            "FtsState",
+            "IndexPreview",
+            "KnownAlready",
+            "Listed",
+            "MemoryList",
+            "Migration",
+            "Remembered",
+            "SessionContext",
+            "Status",
+            "Trashed",
+            "UndoReport",
+            "VectorState",
+            "Verification",
+        ),
+        "notewell.reports",
+    ),
 }
 
 
@@ -214,3 +240,7 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

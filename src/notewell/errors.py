@@ -97,24 +97,28 @@ class WorkspaceNotFoundError(WorkspaceError):
 class PathRefusedError(NotewellError):
     """The path is not part of the memory; the message is the same whatever the trick was."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            f"not a memory file: {path!r}",
-            hint="use a path that a search shows, such as MEMORY.md or memory/topic.md",
-        )
+    def __init__(self, path: str, *, similar: tuple[str, ...] = ()) -> None:
+        hint = "use a path that a search shows, such as MEMORY.md or memory/topic.md"
+        super().__init__(f"not a memory file: {path!r}", hint=_did_you_mean(similar) or hint)
 
 
 class NoteNotFoundError(NotewellError):
     """The path could be a note of this memory, but no such file exists."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(f"no such note: {path!r}", hint="the file may have been renamed: search for its content")
+    def __init__(self, path: str, *, similar: tuple[str, ...] = ()) -> None:
+        hint = "the file may have been renamed: search for its content"
+        super().__init__(f"no such note: {path!r}", hint=_did_you_mean(similar) or hint)
+
+
+def _did_you_mean(similar: tuple[str, ...]) -> str:
+    return f"did you mean {' or '.join(similar)}?" if similar else ""
 
 
 class EntryNotFoundError(NotewellError):
     """There is no remembered entry of this id or at this citation, or several."""
 
     def __init__(self, reference: str, *, count: int = 0) -> None:
+        self.count = count
         if count:
             super().__init__(
                 f"{reference!r} names {count} remembered entries", hint="name one by its own citation, such as path#L5"

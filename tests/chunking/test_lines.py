@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from notewell.chunking import chunk_lines
+from notewell.chunking.lines import chunk_lines
 from notewell.sources.notes import NotesSource
 from notewell.types import hash_text
 

@@ -7,8 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from notewell.chunking import chunk_document, chunk_markdown
+from notewell.chunking import chunk_document
 from notewell.chunking.fitting import weigh
+from notewell.chunking.markdown import chunk_markdown
 
 from .documents import (
     assert_covers_body,

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from notewell.chunking import chunk_document, chunk_lines, chunk_markdown
+from notewell.chunking import chunk_document
+from notewell.chunking.lines import chunk_lines
+from notewell.chunking.markdown import chunk_markdown
 from notewell.sources.notes import decode_note
 
 from .documents import (

@@ -93,6 +93,7 @@ def test_init_of_the_current_folder(notewell, tmp_path, monkeypatch):
         "found": 0,
         "include": None,
         "notes": [],
+        "problems": [],
     }
     assert notewell("init", "--json").document["made"] == []
 

@@ -38,7 +38,7 @@ def vault(tmp_path: Path) -> Path:
 def test_init_counts_the_notes_of_a_folder_and_says_how_to_index_them(notewell, vault):
     done = notewell("init", vault)
     assert "found 12 Markdown files" in done.out
-    assert f"notewell init --yes {vault}" in done.err
+    assert f"next:\n  notewell init --yes {vault}" in done.out
     assert not (vault / "notewell.toml").exists()
     for command in (("index", "-w", vault), ("search", "shell", "-w", vault)):
         told = notewell(*command)
@@ -125,8 +125,14 @@ def _read(handle: int) -> bytes:
 @pytest.mark.slow
 def test_a_folder_that_cannot_be_read_is_named_and_the_rest_works(vault):
     with with_mode(0, vault / "area-1"):
+        seen = as_plain_user("init", vault)
+        assert "found 8 Markdown files" in seen.stdout
+        assert "note: area-1: cannot be read: Permission denied" in seen.stderr
         made = as_plain_user("init", vault, "--yes", "--json")
         assert (made.returncode, json.loads(made.stdout)["found"]) == (0, 8)
+        assert json.loads(made.stdout)["problems"] == [
+            {"path": "area-1", "reason": "cannot be read: Permission denied"}
+        ]
         done = as_plain_user("index", "-w", vault)
         assert "area-1: cannot be read: Permission denied" in done.stderr
         assert "9 new" in done.stdout
@@ -208,6 +214,63 @@ def test_a_question_needs_no_quotes(notewell, indexed):
     assert quoted["query"] == "what is the guest wifi"
     assert notewell("search", "-w", indexed).code == 2
     assert notewell("search", "-w", indexed, "--", "-x", "--json").code == 0
+
+
+def test_what_is_remembered_needs_no_quotes(notewell, indexed):
+    done = notewell("remember", "the", "attic", "key", "is", "blue", "--to", "memory/keys.md", "-w", indexed, "--json")
+    assert notewell("get", done.document["citation"], "-w", indexed).out == "the attic key is blue\n"
+
+
+def test_next_steps_name_the_workspace_only_elsewhere(notewell, vault, monkeypatch):
+    monkeypatch.chdir(vault)
+    assert "next:\n  notewell init --yes  # to index them" in notewell("init").out
+    assert "  notewell index\n  notewell search 'a question'\n" in notewell("init", "--yes").out
+
+
+def test_a_name_in_the_wrong_folder_finds_the_note(notewell, indexed):
+    for name in ("Network.md", "network", "memory/old/network.md"):
+        told = notewell("get", name, "-w", indexed)
+        assert told.code == 1
+        assert "did you mean memory/network.md?" in told.err
+    assert "search for its content" in notewell("get", "memory/nothing.md", "-w", indexed).err
+
+
+@pytest.mark.parametrize("form", ["./network.md", "network.md", "../memory/network.md", "{folder}/network.md"])
+def test_paths_may_be_written_as_the_shell_completes_them(notewell, indexed, monkeypatch, form):
+    monkeypatch.chdir(indexed / "memory")
+    path = form.format(folder=indexed / "memory")
+    assert notewell("get", f"{path}#L5").out.startswith("The guest network is VLAN 30")
+    assert notewell("index", path, "--json").document["unchanged"] == 1
+    assert notewell("remember", "the attic is dry", "--to", path, "--json").document["path"] == "memory/network.md"
+    assert notewell("forget", "--path", path, "--yes").out.startswith("memory/network.md  the whole file")
+
+
+def test_a_path_outside_stays_refused(notewell, indexed, monkeypatch):
+    (indexed.parent / "secret.md").write_text("secret\n")
+    monkeypatch.chdir(indexed.parent)
+    for path in ("secret.md", "./secret.md", f"{indexed.parent}/secret.md", "../secret.md"):
+        assert "not a memory file" in notewell("get", path, "-w", indexed).err
+
+
+def test_a_note_that_is_not_there_is_not_indexed_in_silence(notewell, indexed):
+    assert "there is no note memory/nothing.md" in notewell("index", "memory/nothing.md", "-w", indexed).err
+    (indexed / "memory" / "network.md").unlink()
+    done = notewell("index", "memory/network.md", "-w", indexed)
+    assert (done.out[:16], done.err) == ("notes: 1 removed", "")
+
+
+def test_lines_behind_the_end_are_said_to_be_missing(notewell, indexed):
+    done = notewell("get", "memory/network.md#L9000", "-w", indexed)
+    assert (done.code, done.out) == (0, "")
+    assert "memory/network.md ends before line 9000" in done.err
+
+
+def test_help_of_timeline_tells_its_own_limit(notewell):
+    assert "[default: 20]" in notewell("timeline", "--help").out
+
+
+def test_commands_are_described_in_whole_sentences(notewell):
+    assert "..." not in notewell("--help").out.replace("COMMAND [ARGS]...", "")
 
 
 @pytest.mark.parametrize(

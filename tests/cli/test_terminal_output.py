@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,37 @@ def test_short_shows_what_matches_of_a_long_line():
     (line,) = search_lines(hit("word " * 60 + "guest wifi " + "word " * 60), short=True, width=80)
     assert "guest wifi" in line
     assert cell_width(line) <= 80
+
+
+@pytest.mark.parametrize(("width", "rows"), [(30, 3), (50, 2), (60, 2), (80, 1), (120, 1)])
+def test_short_is_one_line_and_where_the_citation_is_long_one_row_more(width, rows):
+    citation = "memory/packages/a-very-long-name/readme.md#L1-L9"
+    found = replace(hit("guest wifi " * 20).hits[0], citation=citation)
+    (line,) = search_lines(replace(hit(""), hits=(found,)), short=True, width=width)
+    assert (rows - 1) * width < cell_width(line) <= rows * width
+    assert "guest" in line
+
+
+def test_runs_of_blank_lines_are_shown_as_one_and_tabs_keep_their_width():
+    answer = hit("the\n\n \n\n\nend\n\tif wifi {")
+    assert list(search_lines(answer, width=40))[1:] == ["  the", "", "  end", "    if wifi {"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
+@pytest.mark.slow
+def test_notes_do_not_control_the_terminal(tmp_path: Path):
+    (tmp_path / "memory").mkdir()
+    hostile = "wifi \x1b]0;title\x07 \x1b[8mhidden\x1b[0m \x9b2J heron\rgone"
+    (tmp_path / "memory" / "a.md").write_text(f"# A\n\n{hostile}\n")
+    env = {**os.environ, "NOTEWELL_PROVIDER": "none", "NOTEWELL_CONFIG": os.devnull}
+    for words in (["search", "wifi"], ["get", "memory/a.md"], ["forget", "--match", "wifi", "--dry-run"]):
+        command = [sys.executable, "-m", "notewell", *words, "-w", str(tmp_path)]
+        shown = on_terminal(command, env)
+        assert not re.search(r"\x1b(?!\[(0|1|2|31)m)|[\x07\x9b]|\r(?!\n)", shown)
+        assert "\\x1b]0;title\\x07" in shown
+    command = [*command[:3], "get", "memory/a.md", "-w", str(tmp_path)]
+    piped = subprocess.run(command, capture_output=True, env=env, check=True)
+    assert "\x1b]0;title\x07" in piped.stdout.decode()  # for programs it is as it is
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")

@@ -134,3 +134,12 @@ def test_what_cannot_be_listed_is_an_error(folder, options):
         memory.list(**options)
     assert raised.value.hint
     assert isinstance(raised.value, QueryError) or options == {"source": "sessions"}
+
+
+def test_a_note_is_listed_by_its_first_line_of_text(folder):
+    note = folder / "memory" / "readme.md"
+    note.write_text('<div align="center">\n<img src="a.png">\n\n[![ci](b)](c)\n![logo](d)\n\n## Boat shed\n\nText.\n')
+    with Memory.open(folder, provider="none") as memory:
+        assert [item.text for item in memory.list(path="memory/readme.md").items] == ["Boat shed"]
+        note.write_text("<br>\n")
+        assert [item.text for item in memory.list(path="memory/readme.md").items] == ["<br>"]

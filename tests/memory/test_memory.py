@@ -664,3 +664,13 @@ def test_a_small_memory_answers_although_it_lacks_a_word(tmp_path):
         memory.index()
         assert len(memory.search("deploy checklist").hits) == 3
         assert not memory.search("oscilloscope checklist").hits
+
+
+@pytest.mark.parametrize("call", ["search", "get", "remember", "forget"])
+@pytest.mark.parametrize("value", [None, 42, b"bytes"])
+def test_what_is_no_text_is_a_clear_error(workspace, call, value):
+    with (
+        Memory.open(workspace, provider="none") as memory,
+        pytest.raises(QueryError, match=f"must be text, got {value!r}"),
+    ):
+        getattr(memory, call)(value)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from notewell import EntryNotFoundError, Memory, RememberError
+from notewell import EntryNotFoundError, Memory, QueryError, RememberError
 from notewell.agents.tools import MemoryTools
 from notewell.text.entries import find_entries
 
@@ -83,7 +83,7 @@ def notewell_in(memory, capsys, monkeypatch):
     return call
 
 
-@pytest.mark.parametrize("reference", ["zzzzzzzz", "memory/none.md#L3", "MEMORY.md#L1", "../x.md#L1"])
+@pytest.mark.parametrize("reference", ["zzzzzzzz", "memory/none.md#L3", "MEMORY.md", "../x.md#L1"])
 def test_what_does_not_exist_cannot_be_replaced_and_nothing_is_written(memory, reference):
     with pytest.raises(EntryNotFoundError):
         memory.remember("new", to="memory/new.md", replaces=reference)
@@ -212,3 +212,125 @@ def test_a_timeline_on_the_command_line(memory, notewell_in):
     assert [hit["date"] for hit in document["hits"]] == ["2026-09-02", None]
     assert notewell_in("timeline", "zebra").out == "no hits\n"
     assert notewell_in("timeline").code == 2
+
+
+# --- lines that somebody wrote by hand -------------------------------------------------------------
+
+GARDEN = """---
+title: Garden
+---
+# Garden
+
+The tap is behind the shed,
+left of the compost.
+
+- The hose is 20 m long.
+- The key hangs in the hall,
+  beside the mirror.
+- Seeds are in the blue box.
+
+| bed | plant |
+|---|---|
+| 1 | beans |
+
+```
+tap=1
+```
+"""
+
+
+@pytest.fixture
+def garden(memory) -> Path:
+    note = memory.workspace / "memory" / "garden.md"
+    note.write_text(GARDEN)
+    memory.index()
+    return note
+
+
+@pytest.mark.parametrize(
+    ("lines", "text", "comment_at"),
+    [
+        pytest.param("L6-L7", "The tap is behind the shed,\nleft of the compost.", "", id="a paragraph"),
+        pytest.param("L9", "- The hose is 20 m long.", "  ", id="the first item of a list"),
+        pytest.param("L10-L11", "- The key hangs in the hall,\n  beside the mirror.", "  ", id="an item of two lines"),
+        pytest.param("L12", "- Seeds are in the blue box.", "  ", id="the last item"),
+    ],
+)
+def test_lines_written_by_hand_stay_and_say_what_replaced_them(memory, garden, lines, text, comment_at):
+    done = memory.remember("It is all in the new shed.", to="memory/shed.md", replaces=f"memory/garden.md#{lines}")
+    assert done.replaced is not None
+    assert done.replaced.citation == f"memory/garden.md#{lines}"
+    (older,) = entries(memory, "memory/garden.md")
+    assert (older.text, older.replaced_by, older.id) == (text, done.entry, done.replaced.entry)
+    assert older.replaced_at is not None
+    now = garden.read_text().split("\n")
+    comment = now.pop(older.comment_line - 1)
+    assert comment.startswith(f"{comment_at}<!-- notewell id=")
+    assert "\n".join(now) == GARDEN  # nothing else changed
+    hits = memory.search(text.split(",")[0], min_score=0.0).hits
+    assert hits[0].entry == done.entry
+    replaced = next(hit for hit in hits if hit.entry == older.id)
+    assert replaced.snippet.endswith(text)
+    assert [item.text for item in memory.history(done.entry)] == ["It is all in the new shed.", text]
+    with pytest.raises(RememberError, match="is replaced already"):
+        memory.remember("again", replaces=f"memory/garden.md#{lines}")
+
+
+def test_the_items_around_it_can_be_replaced_and_forgotten_too(memory, garden):
+    for number, text in ((9, "hose"), (11, "key"), (14, "seeds")):
+        memory.get("memory/garden.md")
+        last = number + 1 if text == "key" else number
+        memory.remember(f"new {text}", to="memory/new.md", replaces=f"memory/garden.md#L{number}-L{last}")
+    assert [entry.line_count for entry in entries(memory, "memory/garden.md")] == [1, 2, 1]
+    hose, key, seeds = entries(memory, "memory/garden.md")
+    memory.forget(key.id)
+    assert [entry.id for entry in entries(memory, "memory/garden.md")] == [hose.id, seeds.id]
+    memory.undo()
+    memory.get("memory/garden.md")
+    memory.forget(f"memory/garden.md#L{key.last_line}")
+    assert [entry.text for entry in entries(memory, "memory/garden.md")][1] == "- The key hangs in the hall,"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param("L2", id="front matter"),
+        pytest.param("L4", id="a heading"),
+        pytest.param("L6", id="a part of a paragraph"),
+        pytest.param("L9-L10", id="two items"),
+        pytest.param("L11", id="the end of an item"),
+        pytest.param("L16", id="a row of a table"),
+        pytest.param("L19", id="code"),
+        pytest.param("L5", id="a blank line"),
+        pytest.param("L90", id="no line"),
+    ],
+)
+def test_what_is_no_statement_cannot_be_replaced_and_nothing_is_written(memory, garden, lines):
+    with pytest.raises(RememberError):
+        memory.remember("new", to="memory/new.md", replaces=f"memory/garden.md#{lines}")
+    assert garden.read_text() == GARDEN
+    assert not (memory.workspace / "memory/new.md").exists()
+
+
+def test_a_citation_that_may_be_an_old_one_replaces_nothing(memory, garden):
+    memory.forget("memory/garden.md#L9")
+    with pytest.raises(QueryError, match="L9  - The key hangs"):
+        memory.remember("new", to="memory/new.md", replaces="memory/garden.md#L9-L10")
+    assert "replaced-by" not in garden.read_text()
+    memory.remember("new", to="memory/new.md", replaces="memory/garden.md#L9-L10")  # now it has been shown
+    assert entries(memory, "memory/garden.md")[0].text == "- The key hangs in the hall,\n  beside the mirror."
+
+
+def test_a_note_with_other_line_ends_keeps_them(memory):
+    note = memory.workspace / "memory" / "old.md"
+    note.write_bytes(b"- one is red\r\n- two is blue")
+    memory.remember("two is green", to="memory/new.md", replaces="memory/old.md#L2")
+    first, second, comment, rest = note.read_bytes().split(b"\r\n")
+    assert (first, second, rest) == (b"- one is red", b"- two is blue", b"")
+    assert comment.startswith(b"  <!-- notewell id=")
+
+
+def test_a_group_cannot_replace_what_it_did_not_write(memory, garden):
+    with pytest.raises(QueryError, match="not written by this group"):
+        memory.remember("new", replaces="memory/garden.md#L9", chat="group")
+    assert garden.read_text() == GARDEN

@@ -223,3 +223,11 @@ def test_the_report_is_kept_with_a_session(memory):
     report = memory.session_context(today=TODAY).report()
     entry = memory.conversations.create(system_prompt_report=report)
     assert memory.conversations.entry(entry.session_id).system_prompt_report == report
+
+
+def test_what_init_writes_tells_an_agent_nothing(tmp_path):
+    with Memory.open(tmp_path, create=True, provider="none") as memory:
+        assert memory.session_context().text == ""
+        with (tmp_path / "MEMORY.md").open("a") as file:
+            file.write("\nThe boat is called Heron.\n")
+        assert "The boat is called Heron." in memory.session_context().text

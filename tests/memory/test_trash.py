@@ -157,6 +157,7 @@ def test_an_entry_by_id_and_by_citation(memory, workspace):
 
 def test_the_latest_comes_first_and_an_id_chooses(memory, workspace):
     first = memory.forget("memory/birds.md#L3")
+    assert memory.get("memory/birds.md#L7").text == "Last line."
     second = memory.forget("memory/birds.md#L7")
     assert [batch.id for batch in memory.trash()] == [second.undo, first.undo]
     memory.undo(first.undo)
@@ -440,7 +441,9 @@ def test_a_file_stands_where_the_trash_should_be(memory, birds, workspace):
 
 
 def test_an_item_that_cannot_be_read_harms_no_other(memory, birds, workspace):
-    first, second = memory.forget("memory/birds.md#L3"), memory.forget("memory/birds.md#L7")
+    first = memory.forget("memory/birds.md#L3")
+    memory.get("memory/birds.md")
+    second = memory.forget("memory/birds.md#L7")
     (broken,) = (path for path in trash_files(workspace) if first.undo in path.parent.name)
     broken.write_text("{")
     assert [batch.id for batch in memory.trash()] == [second.undo]
@@ -567,6 +570,59 @@ def test_a_line_that_moved_while_it_was_confirmed_is_found_and_one_that_changed_
     with pytest.raises(QueryError):
         memory.forget("memory/birds.md#L8", confirmed=shown)
     assert "Last line." in birds.read_text()
+
+
+SHOWING = {
+    "search": lambda memory: memory.search("Another item", min_score=0.0),
+    "get": lambda memory: memory.get("memory/birds.md"),
+    "list": lambda memory: memory.list(path="memory/birds.md"),
+    "a preview": lambda memory: memory.forget("memory/birds.md#L5", dry_run=True),
+}
+
+
+@pytest.mark.parametrize("showing", SHOWING)
+def test_a_citation_used_twice_takes_no_other_line_until_the_note_is_shown(memory, birds, showing):
+    memory.forget("memory/birds.md#L5")
+    memory.forget("memory/birds.md#L3")  # above the first one nothing had moved
+    with pytest.raises(QueryError, match="lines of this note have moved since it was last shown") as refused:
+        memory.forget("memory/birds.md#L3-L5")
+    assert "L4  - Another item." in refused.value.message
+    memory.undo()
+    SHOWING[showing](memory)
+    memory.forget("memory/birds.md#L5")
+    assert "Another item" not in birds.read_text()
+
+
+def test_a_refused_citation_has_been_shown_and_works_the_next_time(memory, birds):
+    memory.forget("memory/birds.md#L5")
+    with pytest.raises(QueryError, match=r"L5  - Another item\."):
+        memory.forget("memory/birds.md#L5")
+    memory.forget("memory/birds.md#L5")
+    assert "Another item" not in birds.read_text()
+
+
+def test_a_line_of_a_note_that_was_edited_since_it_was_indexed_is_looked_at_again(memory, birds):
+    birds.write_text(NOTE + "A new last line.\n")
+    memory.forget("memory/birds.md#L3")  # reads as it did
+    memory.index()
+    memory.get("memory/birds.md")
+    birds.write_text("New top.\n" + birds.read_text())
+    with pytest.raises(QueryError, match="this note has changed since it was last indexed") as refused:
+        memory.forget("memory/birds.md#L4")
+    assert "L4  " in refused.value.message
+    memory.forget("memory/birds.md#L1")
+    assert birds.read_text().startswith("# Birds")
+
+
+def test_a_tool_is_refused_a_citation_that_it_used_before(memory, birds):
+    tools = MemoryTools(memory)
+    assert not tools.call("memory_forget", {"entry": "memory/birds.md#L6"}).is_error
+    birds.write_text(birds.read_text().replace("Last", "- The last"))
+    again = tools.call("memory_forget", {"entry": "memory/birds.md#L7"})
+    assert again.is_error
+    assert "The last line." in again.document["error"]["message"]
+    tools.call("memory_search", {"query": "the last line", "minScore": 0})
+    assert not tools.call("memory_forget", {"entry": "memory/birds.md#L7"}).is_error
 
 
 def test_what_matches_but_was_not_shown_is_left(memory, birds):
@@ -704,11 +760,15 @@ def test_the_commands(birds, workspace, capsys):
     assert "the trash is empty" in capsys.readouterr().err
     assert run(["undo", "--list", *common]) == 0
     assert capsys.readouterr().out == "the trash is empty\n"
+    assert run(["get", "memory/birds.md#L1", *common]) == 0
+    assert capsys.readouterr().out == "My car is red.\n"
     assert run(["forget", "--path", "memory/birds.md#L1", "--for-good", "--yes", *common]) == 0
     assert "wiped: " in capsys.readouterr().out
     assert birds.read_text() == "The carpet and scarf are blue.\n"
     assert run(["forget", "nosuchid", "--yes", *common]) == 1
-    assert "no remembered entry: 'nosuchid'" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "no remembered entry: 'nosuchid'" in told
+    assert "`notewell forget --match TEXT` takes the lines that contain a text" in told
 
 
 @pytest.mark.slow
@@ -728,3 +788,5 @@ def test_each_line_is_shown_before_it_is_asked(birds, workspace, answer, forgott
     os.close(theirs)
     assert shown.index("L3  First line.") < shown.index("L8  Last line.") < shown.index("Move this to the trash?")
     assert ("First line." not in birds.read_text()) is forgotten
+    assert ("nothing was forgotten" in shown) is not forgotten
+    assert process.returncode == (0 if forgotten else 1)

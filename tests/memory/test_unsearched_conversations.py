@@ -205,7 +205,9 @@ def config(tmp_path, monkeypatch) -> Path:
 def test_the_command_that_is_named_makes_them_searchable(programs, config, workspace, capsys):
     folder = programs / ".claude" / "projects" / "-elsewhere"
     assert run(["sessions", "enable", str(folder), "-w", str(workspace)]) == 0
-    assert 'sources = ["memory", "sessions"]' in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert 'sources = ["memory", "sessions"]' in told
+    assert "next:\n  notewell index" in told
     text = config.read_text()
     assert text.startswith(
         'sessions.paths = ["~/.claude/projects/-elsewhere"]\nsources = ["memory", "sessions"]\n# mine\n'
@@ -216,6 +218,12 @@ def test_the_command_that_is_named_makes_them_searchable(programs, config, works
     assert run(["search", "quuxelsewhere", "-w", str(workspace), "--json"]) == 0
     (hit, *_) = json.loads(capsys.readouterr().out)["hits"]
     assert hit["source"] == "sessions"
+    assert run(["search", "quuxelsewhere", "-w", str(workspace)]) == 0
+    heading = capsys.readouterr().out.split("\n", 1)[0]
+    with Memory.open(workspace) as memory:
+        assert heading.endswith(f", {memory.search('quuxelsewhere').hits[0].dated}")
+    assert run(["sessions", "list", "-w", str(workspace)]) == 0
+    assert "`notewell list --source sessions` lists the conversations of other programs" in capsys.readouterr().err
     assert run(["sessions", "enable", str(programs / "nowhere"), "-w", str(workspace)]) == 1
     assert "there is no folder" in capsys.readouterr().err
 

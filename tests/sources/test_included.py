@@ -157,7 +157,8 @@ def test_a_folder_that_cannot_be_read_is_a_problem_and_the_rest_is_listed(tmp_pa
         listing = NotesSource(tmp_path, include=EVERY).list()
         assert [stamp.path for stamp in listing.files] == ["a.md"]
         assert [problem.path for problem in listing.problems] == ["locked"]
-        assert count_uncovered(str(tmp_path)).count == 1
+        uncovered = count_uncovered(str(tmp_path))
+        assert (uncovered.count, [problem.path for problem in uncovered.problems]) == (1, ["locked"])
     finally:
         (tmp_path / "locked").chmod(0o700)
 

@@ -9,26 +9,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from notewell.errors import NotewellError
-    from notewell.sessions import Flushed, Imported, Message, Session, SessionEntry
-    from notewell.types import (
-        Check,
-        Fallback,
+    from notewell.reports import (
         ForgetReport,
-        Hit,
         IndexPreview,
-        IndexReport,
         Listed,
         MemoryList,
         Migration,
-        NoteText,
         Remembered,
-        SearchAnswer,
         SessionContext,
         Status,
         Trashed,
         UndoReport,
         Verification,
     )
+    from notewell.sessions import Flushed, Imported, Message, Session, SessionEntry
+    from notewell.types import Check, Fallback, Hit, IndexReport, NoteText, SearchAnswer
 
 Json = dict[str, Any]
 

@@ -34,8 +34,11 @@ if TYPE_CHECKING:
 
 SHORT_WIDTH = 120  # columns of a hit in one line, where there is no terminal
 LEAST_TEXT = 20  # columns that text gets, however narrow the terminal and deep the indent
+TAB = 4  # columns: notes are indented by it, and programs in them
 _LEAD = re.compile(r"\s*(?:(?:[-*+>]|\d{1,3}[.)])\s+)*")
 _BREAK = re.compile(r"\s+|(?<=[\u3000-\u9fff\uac00-\ud7af\uff00-\uffef])(?=[^\s、。，．！？」』）])")
+
+_MORE_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){2,}")
 
 MAX_FIRST_LINE = 90  # characters of an entry in a list
 MAX_LINES_OF_A_FILE = 10  # that is forgotten whole: enough to recognize it
@@ -62,23 +65,29 @@ def search_lines(
     if not answer.hits:
         yield "no hits"
     for number, hit in enumerate(answer.hits, start=1):
-        about = [f"{_score(hit)} {hit.found_by}"]
         if short:
             yield _one_line(hit, answer.query, strong=strong, faint=faint, marked=marked, width=width)
             continue
         if number > 1:
             yield ""
-        if hit.category:
-            about.append(f"{hit.category}, importance {hit.importance}")
-        if hit.replaces:
-            about.append(f"replaces {', '.join(place.citation for place in hit.replaces)}")
-        if hit.replaced_by:
-            about.append(f"replaced by {hit.replaced_by.citation}")
-        yield f"{strong(hit.citation)}  {faint(', '.join(about))}"
-        for line in hit.snippet.split("\n"):
+        yield f"{strong(hit.citation)}  {faint(', '.join(_about(hit)))}"
+        for line in _MORE_BLANK_LINES.sub("\n\n", hit.snippet).split("\n"):
             yield from _marked_lines(f"  {line}".rstrip(), answer.query, marked, width)
         if hit.explanation is not None:
             yield "  " + faint(" ".join(f"{name}={value}" for name, value in hit.explanation.items()))
+
+
+def _about(hit: Hit) -> Iterator[str]:
+    """Yield what is known of a hit besides its text."""
+    yield f"{_score(hit)} {hit.found_by}"
+    if hit.source == "sessions" and hit.dated:  # a note says it in its path
+        yield hit.dated.isoformat()
+    if hit.category:
+        yield f"{hit.category}, importance {hit.importance}"
+    if hit.replaces:
+        yield f"replaces {', '.join(place.citation for place in hit.replaces)}"
+    if hit.replaced_by:
+        yield f"replaced by {hit.replaced_by.citation}"
 
 
 def timeline_lines(
@@ -105,17 +114,18 @@ def _one_line(hit: Hit, query: str, *, strong: Style, faint: Style, marked: Styl
     lines = [line.strip() for line in hit.snippet.split("\n") if line.strip() not in {"", ELLIPSIS}]
     best = max(lines, key=lambda line: (len(matched_spans(line, query)), line[:1] != "#"), default="")
     lead = f"{hit.citation}  {hit.score:.2f}  "
-    room = max((width or SHORT_WIDTH) - cell_width(lead), LEAST_TEXT)
+    room = _room_beside(lead, width or SHORT_WIDTH)
     spans = matched_spans(best, query)
     if spans and cell_width(best[: spans[0][1]]) > room:  # what matches is to be seen
         best = ELLIPSIS + best[max(0, spans[0][0] - room // 3) :]
-    best = _shortened(best, room)
+    best = _shortened(best.expandtabs(TAB), room)
     text = "".join(_marked_lines(best, query, marked, None))
     return f"{strong(hit.citation)}  {faint(f'{hit.score:.2f}')}  {text}"
 
 
 def _marked_lines(line: str, query: str, marked: Style | None, width: int | None) -> Iterator[str]:
     """Yield a line in pieces that fit, the later ones below its indent, with the words of the query marked."""
+    line = line.expandtabs(TAB) if width else line
     spans: Sequence[tuple[int, int]] = ()
     if marked:
         from notewell.search.snippets import matched_spans
@@ -130,6 +140,14 @@ def _marked_lines(line: str, query: str, marked: Style | None, width: int | None
                 shown += line[at:first] + marked(line[first:last])
                 at = last
         yield shown + line[at:stop]
+
+
+def _room_beside(lead: str, width: int) -> int:
+    """Return how many columns a text gets behind what leads it: of the next row, too, where that leaves too few."""
+    room = width - cell_width(lead)
+    while room < LEAST_TEXT:
+        room += width
+    return room
 
 
 # --- the width of text ---------------------------------------------------------------------------
@@ -189,9 +207,9 @@ def list_lines(
     for item in found.items:
         about = " ".join(filter(None, (item.entry, item.author and f"by {item.author}", _standing(item))))
         about = f"  ({about})" if about else ""
-        taken = cell_width(f"0000-00-00  {item.citation}  {about}")
-        text = _shortened(item.text.split("\n", 1)[0], max(width - taken, LEAST_TEXT) if width else MAX_FIRST_LINE)
-        yield f"{item.when:%Y-%m-%d}  {strong(item.citation)}  {text}{faint(about)}"
+        lead = f"0000-00-00  {item.citation}  {about}"
+        text = _shortened(item.text.split("\n", 1)[0], _room_beside(lead, width) if width else MAX_FIRST_LINE)
+        yield f"{item.when:%Y-%m-%d}  {strong(item.citation)}  {text}{about and faint(about)}"
     if found.total > len(found.items):
         yield faint(f"{len(found.items):,} of {found.total:,} shown; see more with --limit")
 
@@ -288,7 +306,7 @@ def status_lines(status: Status) -> Iterator[str]:
         + (f", {status.pending:,} without a vector" if status.pending else ""),
         "search": status.mode,
         "embedder": f"{embedder} ({status.embedder_reason})",
-        "index": f"{_place(status)}, {_about(status)}{status.index_bytes / 2**20:.1f} MB"
+        "index": f"{_place(status)}, {_estimated(status)}{status.index_bytes / 2**20:.1f} MB"
         + (", read-only" if status.read_only else ""),
         "cache": f"{status.cache.entries:,} vectors, {status.cache.bytes / 2**20:.1f} MB",
         "fresh": "no: notes changed; run `notewell index`" if status.stale else "yes, by size, times and inode",
@@ -311,7 +329,7 @@ def _place(status: Status) -> str:
     return status.db_path if status.db_path and "://" in status.db_path else status.state_folder
 
 
-def _about(status: Status) -> str:
+def _estimated(status: Status) -> str:
     """Return what comes before the size of the index where it is an estimate."""
     return "about " if "://" in _place(status) else ""
 

@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from notewell.chunking.dialogue import chunk_dialogue, chunk_message
-from notewell.chunking.lines import chunk_lines
-from notewell.chunking.markdown import chunk_markdown
 from notewell.settings.workspace import TEMPLATE
-from notewell.text.entries import find_entries, without_comments
-from notewell.types import Chunk, Document
 
-__all__ = [
-    "CHUNKING_VERSION",
-    "ChunkingStyle",
-    "chunk_dialogue",
-    "chunk_document",
-    "chunk_lines",
-    "chunk_markdown",
-    "chunk_message",
-]
+if TYPE_CHECKING:
+    from notewell.types import Chunk, Document
 
 CHUNKING_VERSION = 5  # raised whenever a document could give other chunks: indexes of another version are rebuilt
 
 ChunkingStyle = Literal["markdown", "lines"]
-_STYLES = {"markdown": chunk_markdown, "lines": chunk_lines}
 
 
 def chunk_document(document: Document, *, style: ChunkingStyle, tokens: int, overlap: int) -> list[Chunk]:
@@ -34,6 +21,12 @@ def chunk_document(document: Document, *, style: ChunkingStyle, tokens: int, ove
     Transcripts are cut by messages, whatever the style. A remembered entry of a note shares no chunk with other text,
     and the comment below it is in none.
     """
+    # 6 ms to import, which no search of an index that is up to date should pay.
+    from notewell.chunking.dialogue import chunk_dialogue
+    from notewell.chunking.lines import chunk_lines
+    from notewell.chunking.markdown import chunk_markdown
+    from notewell.text.entries import find_entries, without_comments
+
     if document.stamp.source == "sessions":
         return chunk_dialogue(document, tokens=tokens)
     found = find_entries(document.text, body_first_line=document.body_first_line)
@@ -41,4 +34,5 @@ def chunk_document(document: Document, *, style: ChunkingStyle, tokens: int, ove
         document = replace(document, text=without_comments(document.text, found))
     if document.text.startswith(TEMPLATE):  # nobody has to find what `init` writes
         document = replace(document, text="\n" * TEMPLATE.count("\n") + document.text[len(TEMPLATE) :])
-    return _STYLES[style](document, tokens=tokens, overlap=overlap, entries=found.entries)
+    chunked = chunk_markdown if style == "markdown" else chunk_lines
+    return chunked(document, tokens=tokens, overlap=overlap, entries=found.entries)

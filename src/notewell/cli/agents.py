@@ -78,7 +78,7 @@ def mcp(
 
 
 @click.command("install", epilog="Example: notewell install claude-code --dry-run")
-@click.argument("client", type=click.Choice(list(CLIENTS)))
+@click.argument("client", type=click.Choice(list(CLIENTS)), metavar="CLIENT")
 @click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
 @click.option("--uninstall", is_flag=True, help="Remove the server again.")
 @click.option("--name", default="memory", show_default=True, metavar="NAME", help="Name of the server in the client.")
@@ -94,7 +94,10 @@ def mcp(
 def install(
     client: str, *, dry_run: bool, uninstall: bool, name: str, scope: str, read_only: bool, chosen: Chosen
 ) -> None:
-    """Add the MCP server to the settings of CLIENT. A backup is kept, and nothing else is changed."""
+    """Add the MCP server to the settings of CLIENT. A backup is kept, and nothing else is changed.
+
+    CLIENT is claude-code, claude-desktop, codex, openclaw, cursor or vscode.
+    """
     from notewell.agents.install.client_settings import apply_change, plan_change
 
     chosen_client = CLIENTS[client]

@@ -19,7 +19,7 @@ from notewell.agents.documents import (
     verification_document,
 )
 from notewell.agents.rendering import check_lines, cost_line, dollars, preview_lines, report_lines
-from notewell.cli.options import Chosen, common_options
+from notewell.cli.options import Chosen, common_options, path_in
 from notewell.cli.terminal import print_json, print_lines, print_notes, print_problems, shown_progress
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def index(
 
     With PATHs, such as memory/2026-11-15.md, only those notes are indexed; they are read in any case.
     """
-    named = paths or None
     with chosen.memory() as memory:
+        named = tuple(path_in(memory, path) for path in paths) or None
         if dry_run:
             preview = memory.preview(paths=named, force=force, check=check)
             chosen.print(preview_document(preview), preview_lines(preview))

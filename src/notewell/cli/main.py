@@ -13,7 +13,7 @@ import click
 from notewell import NotewellError, __version__
 from notewell.agents.documents import error_document
 from notewell.cli.terminal import print_error, print_json
-from notewell.embedding.http_calls import silence_retries
+from notewell.embedding import silence_retries
 from notewell.errors import system_error
 
 COMMANDS = {  # name -> function below notewell.cli; its module is imported only when the command is used

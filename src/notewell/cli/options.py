@@ -5,18 +5,18 @@ from __future__ import annotations
 import functools
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from notewell import Memory, SettingsError, WorkspaceNotFoundError
+from notewell import Citation, Memory, SettingsError, WorkspaceNotFoundError
 from notewell.cli.terminal import print_json, print_lines
 from notewell.settings import Resolved, load_settings
 from notewell.settings.workspace import find_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
     from notewell.agents.documents import Json
 
@@ -58,10 +58,26 @@ class Chosen:
             print_lines(lines)
 
 
+def path_in(memory: Memory, given: str) -> str:
+    """Return a path or citation as the memory knows it; a shell completes paths from the current folder."""
+    path = Citation.parse(given).path
+    if not path.startswith(("/", "./", "../", "~")) and (memory.workspace / path).exists():
+        return given
+    place = Path(os.path.abspath(Path(path).expanduser()))  # noqa: PTH100 - links are not followed
+    if not place.is_file() or not place.is_relative_to(memory.workspace):
+        return given
+    return place.relative_to(memory.workspace).as_posix() + given[len(path) :]
+
+
 def common_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that all have, as one argument `chosen`."""
 
-    @click.option("--workspace", "-w", metavar="PATH", help="Workspace: the folder with MEMORY.md and memory/.")
+    @click.option(
+        "--workspace",
+        "-w",
+        metavar="PATH",
+        help="Folder with MEMORY.md or memory/.  [default: the current one, or the nearest above it]",
+    )
     @click.option(
         "--agent",
         metavar="ID",
@@ -80,14 +96,14 @@ def common_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def search_options(function: Callable[..., Any], *names: str) -> Callable[..., Any]:
-    """Give a command the search options, or only those of these names."""
+def search_options(function: Callable[..., Any], *names: str, own: str = "") -> Callable[..., Any]:
+    """Give a command the search options, or only those of these names; `own` is one that it declares itself."""
     from notewell.search.options import declared_options  # most commands do not need it
 
     declared = declared_options()
     for name in reversed(names or tuple(declared)):
         option = declared[name]
-        if not option.flags:
+        if not option.flags or name == own:
             continue
         shown: dict[str, Any] = {"help": option.help, "hidden": option.hidden}
         if option.switch is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 import click
@@ -16,8 +17,9 @@ from notewell.agents.documents import (
     timeline_document,
 )
 from notewell.agents.rendering import history_lines, list_lines, search_lines, status_lines, timeline_lines
-from notewell.cli.options import Chosen, common_options, listener_options, search_options
+from notewell.cli.options import Chosen, common_options, listener_options, path_in, search_options
 from notewell.cli.terminal import print_notes, print_problems, terminal_style, word_style
+from notewell.search.options import TIMELINE_LIMIT
 from notewell.types import Category
 
 if TYPE_CHECKING:
@@ -46,7 +48,11 @@ def search(words: tuple[str, ...], *, short: bool, chosen: Chosen, **options: Un
         print_notes(answer.notes)
 
 
-@click.command("get", epilog="Example: notewell get MEMORY.md --from 5 --lines 10")
+@click.command(
+    "get",
+    short_help="Print a memory file, or the lines that a citation names.",
+    epilog="Example: notewell get MEMORY.md --from 5 --lines 10",
+)
 @click.argument("path")
 @click.option("--from", "first_line", type=int, default=1, metavar="N", help="First line, counted from 1.")
 @click.option("--lines", type=int, metavar="N", help="Number of lines.  [default: 120, at most 12,000 characters]")
@@ -60,13 +66,19 @@ def get(
     Paths outside the memory are refused.
     """
     with chosen.memory() as memory:
-        note = memory.get(path, first_line=first_line, lines=lines, chat=chat, session=session)
+        note = memory.get(path_in(memory, path), first_line=first_line, lines=lines, chat=chat, session=session)
     chosen.print(note_document(note), [note.text] if note.line_count else [])
+    if not note.line_count and not chosen.as_json:
+        print_notes([f"{note.path} {f'ends before line {note.first_line}' if note.first_line > 1 else 'is empty'}"])
     if note.truncated and note.next_first_line and not chosen.as_json:
         print_notes([f"there is more: notewell get {note.path} --from {note.next_first_line}"])
 
 
-@click.command("list", epilog="Example: notewell list --since 'last week' --by main")
+@click.command(
+    "list",
+    short_help="List entries, notes and conversations, the newest first.",
+    epilog="Example: notewell list --since 'last week' --by main",
+)
 @click.option("--since", metavar="DAY", help="Only what is of that day or later: 2026-03-01, 2026-03, 'last week'.")
 @click.option("--until", metavar="DAY", help="Only what is of that day or earlier.")
 @click.option("--source", type=click.Choice(["all", "memory", "sessions"]), help="Only notes, or only conversations.")
@@ -86,9 +98,16 @@ def list_(*, chosen: Chosen, **options: Any) -> int:
     return 1 if found.problems else 0
 
 
-@click.command("timeline", epilog="Example: notewell timeline the boiler")
+@click.command(
+    "timeline",
+    short_help="Show what a search finds by date, the oldest first.",
+    epilog="Example: notewell timeline the boiler",
+)
 @click.argument("words", nargs=-1, required=True, metavar="TOPIC...")
-@search_options
+@click.option(
+    "--limit", "-n", type=int, default=TIMELINE_LIMIT, show_default=True, metavar="N", help="Maximum number of lines."
+)
+@partial(search_options, own="limit")
 @common_options
 def timeline(words: tuple[str, ...], *, chosen: Chosen, **options: Unpack[SearchOptions]) -> None:
     """Show what a search for TOPIC finds by date, the oldest first. The options are those of `search`."""
@@ -99,7 +118,11 @@ def timeline(words: tuple[str, ...], *, chosen: Chosen, **options: Unpack[Search
         print_notes(answer.notes)
 
 
-@click.command("history", epilog="Example: notewell history k3f9a2qx")
+@click.command(
+    "history",
+    short_help="Show a remembered entry with all that it replaced.",
+    epilog="Example: notewell history k3f9a2qx",
+)
 @click.argument("entry")
 @listener_options
 @common_options

@@ -56,12 +56,15 @@ def list_(*, kind: SessionKind | None, archived: bool, chosen: Chosen) -> None:
     """List the sessions, most recently changed first."""
     with chosen.memory() as memory:
         entries = memory.conversations.list(kind=kind, archived=archived)
+        others = memory.settings.sessions.paths
     chosen.print({"sessions": [entry_document(entry) for entry in entries]}, session_list_lines(entries))
     print_notes(
         f"{entry.damage}: run `notewell sessions repair {shlex.quote(entry.session_id)}`"
         for entry in entries
         if entry.damage
     )
+    if others and not entries and not chosen.as_json:
+        print_notes(["`notewell list --source sessions` lists the conversations of other programs"])
 
 
 @sessions.command("show", epilog="Example: notewell sessions show 7f3a --last 20")
@@ -138,7 +141,11 @@ def make_searchable(chosen: Chosen, start: Path | None = None, *, ask: bool) -> 
     return [f"conversations are searched from now on: {'; '.join(lines)} in {file}"]
 
 
-@sessions.command("enable", epilog="Example: notewell sessions enable ~/.claude/projects")
+@sessions.command(
+    "enable",
+    short_help="Search conversations from now on.",
+    epilog="Example: notewell sessions enable ~/.claude/projects",
+)
 @click.argument("folders", nargs=-1, metavar="[FOLDER]...", type=click.Path(path_type=Path))
 @common_options
 def enable(folders: tuple[Path, ...], *, chosen: Chosen) -> int:
@@ -154,7 +161,8 @@ def enable(folders: tuple[Path, ...], *, chosen: Chosen) -> int:
             raise SessionInputError(f"there is no folder {folder}", hint="name a folder that holds transcripts")
     file, lines = search_conversations(os.environ, found)
     resolved = chosen.resolved(chosen.folder_if_any())
-    chosen.print({"file": str(file), "settings": list(lines)}, [f"{line}  (in {file})" for line in lines])
+    steps = ["", "next:", "  notewell index  # they are found by keyword at once; this embeds them, too"]
+    chosen.print({"file": str(file), "settings": list(lines)}, [*(f"{line}  (in {file})" for line in lines), *steps])
     if "sessions" not in resolved.settings.sources:
         print_notes([f"`sources` is also set elsewhere ({resolved.origins['sources']}), which counts more"])
         return 1

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import time
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 QUIET_S = 1.0  # work that takes less shows no progress
 LINE_EVERY_S = 5.0
+
+# Control characters but tab, newline and the styles that commands print.
+_CONTROLS = re.compile(r"\x1b(?!\[(?:0|1|2|31|32)m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
 
 LABELS = {
     "read": "reading notes",
@@ -38,10 +42,15 @@ def print_json(document: Json) -> None:
     click.echo(json.dumps(document, ensure_ascii=encoding not in {"utf-8", "utf8"}, indent=2, default=str))
 
 
-def print_lines(lines: Iterable[str]) -> None:
-    """Print lines of data."""
+def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
+    """Print lines of data, or to stderr what a question is about."""
     for line in lines:
-        click.echo(line)
+        click.echo(_harmless(line, sys.stderr if err else sys.stdout), err=err)
+
+
+def _harmless(text: str, stream: TextIO) -> str:
+    """Return a text as it may be shown on a terminal: notes and conversations are not to control it."""
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text) if stream.isatty() else text
 
 
 def terminal_style() -> dict[str, Any]:
@@ -65,8 +74,7 @@ def word_style() -> Style | None:
 
 def print_notes(notes: Iterable[str]) -> None:
     """Print remarks on the data to stderr."""
-    for note in notes:
-        click.echo(f"note: {note}", err=True)
+    print_lines((f"note: {note}" for note in notes), err=True)
 
 
 def print_problems(problems: Iterable[Problem]) -> None:
@@ -76,7 +84,8 @@ def print_problems(problems: Iterable[Problem]) -> None:
 
 def print_error(error: NotewellError) -> None:
     """Print to stderr what went wrong and what to do next."""
-    click.echo(f"{click.style('error:', fg='red') if sys.stderr.isatty() else 'error:'} {error.message}", err=True)
+    message = _harmless(error.message, sys.stderr)
+    click.echo(f"{click.style('error:', fg='red') if sys.stderr.isatty() else 'error:'} {message}", err=True)
     if error.hint:
         click.echo(f"       {error.hint}", err=True)
 

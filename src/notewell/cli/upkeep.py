@@ -115,7 +115,7 @@ def download(model: str, *, chosen: Chosen) -> None:
     chosen.print({"path": str(path), "bytes": path.stat().st_size}, [str(path)])
 
 
-@click.group("config", epilog="Example: notewell config show")
+@click.group("config", short_help="Show the settings and where they come from.", epilog="Example: notewell config show")
 def config() -> None:
     """Show the settings in use and the files they come from, or import settings of OpenClaw."""
 

@@ -8,17 +8,20 @@ import shlex
 import sys
 from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
 from notewell import Memory, QueryError
 from notewell.agents.documents import forget_document, remembered_document, trashed_document, undo_document
 from notewell.agents.rendering import forget_lines, remembered_lines, trash_lines, undo_lines
-from notewell.cli.options import Chosen, common_options
+from notewell.cli.options import Chosen, common_options, path_in
 from notewell.cli.terminal import print_json, print_lines, print_notes, print_problems
 from notewell.settings.workspace import EVERY_NOTE, create_workspace, expanded, write_include
 from notewell.types import Category
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 
 @click.command("init", epilog="Example: notewell init ~/notes --yes")
@@ -54,11 +57,6 @@ def init(path: Path, *, answer: bool | None, as_json: bool) -> None:
         file = write_include(folder, include)
         if not as_json:
             print_lines([f"wrote to {file}: include = {json.dumps(include)}"])
-    elif uncovered.count:
-        notes = (
-            f"to index them: notewell init --yes {shlex.quote(str(folder))} (or --no, not to be asked again)",
-            *notes,
-        )
     if as_json:
         print_json(
             {
@@ -67,32 +65,49 @@ def init(path: Path, *, answer: bool | None, as_json: bool) -> None:
                 "found": uncovered.count,
                 "include": None if include is None else list(include),
                 "notes": notes,
+                "problems": [{"path": each.path, "reason": each.reason} for each in uncovered.problems],
             }
         )
         return
-    place = shlex.quote(str(folder))
-    first = (
-        ["next:", f"  notewell index -w {place}"] if include else ["next: write notes into MEMORY.md and memory/, then"]
-    )
-    print_lines(["", *first, f"  notewell search -w {place} 'a question'"])
+    print_lines(["", *_next_steps(folder, found=uncovered.count > 0, include=include)])
     print_notes(notes)
+    print_problems(uncovered.problems)
+
+
+def _next_steps(folder: Path, *, found: bool, include: Sequence[str] | None) -> Iterator[str]:
+    """Yield what to do in a new workspace; -w is needed only elsewhere."""
+    place = "" if folder == Path.cwd() else shlex.quote(str(folder))
+    chosen = f" -w {place}" if place else ""
+    if include:
+        yield from ("next:", f"  notewell index{chosen}")
+    elif found and include is None:
+        yield from ("next:", f"  notewell init --yes {place}".rstrip() + "  # to index them, or --no to leave them out")
+    else:
+        yield "next: write notes into MEMORY.md and memory/, then"
+    yield f"  notewell search{chosen} 'a question'"
 
 
 @click.command("remember", epilog='Example: notewell remember "the guest wifi is heron-guest"')
-@click.argument("text")
+@click.argument("words", nargs=-1, required=True, metavar="TEXT...")
 @click.option("--to", metavar="NOTE", help="Note to append to.  [default: today's, memory/YYYY-MM-DD.md]")
 @click.option("--by", metavar="NAME", help="Author.  [default: the agent]")
 @click.option("--source", metavar="WHERE", default="the command line", show_default=True, help="Origin of the text.")
 @click.option(
     "--category", type=click.Choice(get_args(Category)), default="other", show_default=True, help="Kind of entry."
 )
-@click.option("--importance", type=click.IntRange(1, 10), default=5, show_default=True, help="10 matters most.")
+@click.option(
+    "--importance",
+    type=click.IntRange(1, 10),
+    default=5,
+    metavar="N",
+    help="1 to 10, which matters most.  [default: 5]",
+)
 @click.option("--replaces", metavar="ENTRY", help="Older entry that TEXT replaces: its id, or a citation.")
 @click.option("--force", is_flag=True, help="Write the text even if a note already says the same.")
 @click.option("--keep-secret", is_flag=True, help="Write passwords and keys in TEXT as they are.")
 @common_options
 def remember(
-    text: str,
+    words: tuple[str, ...],
     *,
     to: str | None,
     by: str | None,
@@ -106,15 +121,14 @@ def remember(
 ) -> None:
     """Append TEXT to a note, with its author, time and origin.
 
-    If TEXT is -, it is read from standard input. Text that a note already contains is not written twice. Secrets are
-    redacted unless you pass --keep-secret.
+    TEXT may be several words without quotes; if it is -, it is read from standard input. What a note already says is
+    not written twice, and secrets are redacted, unless an option says otherwise.
     """
-    if text == "-":
-        text = sys.stdin.read()
+    text = sys.stdin.read() if words == ("-",) else " ".join(words)
     with chosen.memory() as memory:
         done = memory.remember(
             text,
-            to=to,
+            to=to and path_in(memory, to),
             who=by,
             source=source,
             category=category,
@@ -163,24 +177,25 @@ def forget(
             memory.forget,
             *entries,
             session=session,
-            path=path,
+            path=path and path_in(memory, path),
             match=match,
             since=since,
             whole_words=not substring,
             for_good=for_good,
         )
-        report = wanted(dry_run=True)
-        shown = False
-        if not dry_run:
-            if report.forgotten and not yes:
-                if not sys.stdin.isatty():
-                    raise QueryError(
-                        f"forgetting {'cannot be undone and ' if for_good else ''}needs a confirmation",
-                        hint="look with --dry-run, then run the same command with --yes",
-                    )
-                print_notes(forget_lines(report))
-                click.confirm("Erase this for good?" if for_good else "Move this to the trash?", abort=True, err=True)
-                shown = True
+        report = wanted(dry_run=True) if dry_run or not yes else None
+        shown = bool(report and report.forgotten) and not dry_run
+        if shown and report:
+            print_lines(forget_lines(report), err=True)
+            if not sys.stdin.isatty():
+                raise QueryError(
+                    f"forgetting {'cannot be undone and ' if for_good else ''}needs a confirmation",
+                    hint="if this is what you mean, run the same command with --yes",
+                )
+            if not click.confirm("Erase this for good?" if for_good else "Move this to the trash?", err=True):
+                print_notes(["nothing was forgotten"])
+                return 1
+        if not report or not dry_run:
             report = wanted(confirmed=report if shown else None)
     chosen.print(forget_document(report), forget_lines(report, with_text=not shown))
     if not chosen.as_json:
@@ -189,7 +204,7 @@ def forget(
     return 1 if report.problems else 0
 
 
-@click.command("undo", epilog="Example: notewell undo --list")
+@click.command("undo", short_help="Restore what was forgotten.", epilog="Example: notewell undo --list")
 @click.argument("trash_id", metavar="[ID]", required=False)
 @click.option("--list", "only_list", is_flag=True, help="List what can be restored, and change nothing.")
 @common_options

@@ -1,1 +1,24 @@
 """Turns text into unit vectors, on this machine or through a provider."""
+
+import sys
+
+_retries_are_silent = False
+
+
+def silence_retries() -> None:
+    """Stop stamina from announcing retries in this process: its hooks may print to stdout, where output goes.
+
+    Only a command calls this; a library leaves the choice to the application.
+    """
+    global _retries_are_silent  # noqa: PLW0603 - stamina's switch is process-wide, and stamina may not be loaded yet
+    _retries_are_silent = True
+    if "stamina" in sys.modules:
+        apply_retry_hooks()
+
+
+def apply_retry_hooks() -> None:
+    """Pass the choice of `silence_retries` on to stamina."""
+    if _retries_are_silent:
+        import stamina.instrumentation
+
+        stamina.instrumentation.set_on_retry_hooks(())

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -169,27 +168,6 @@ class RetryPolicy:
 
 # Somebody is waiting: do not retry a slow or confused provider, and do not wait long.
 INTERACTIVE = RetryPolicy(max_retry_after_s=8.0, retry_on=frozenset({"connection_lost", "rate_limited", "server"}))
-
-_retries_are_silent = False
-
-
-def silence_retries() -> None:
-    """Stop stamina from announcing retries in this process: its hooks may print to stdout, where output goes.
-
-    Only a command calls this; a library leaves the choice to the application.
-    """
-    global _retries_are_silent  # noqa: PLW0603 - stamina's switch is process-wide, and stamina may not be loaded yet
-    _retries_are_silent = True
-    if "stamina" in sys.modules:
-        apply_retry_hooks()
-
-
-def apply_retry_hooks() -> None:
-    """Pass the choice of `silence_retries` on to stamina."""
-    if _retries_are_silent:
-        import stamina.instrumentation
-
-        stamina.instrumentation.set_on_retry_hooks(())
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
+from notewell.embedding import apply_retry_hooks
 from notewell.embedding.http_calls import (
     RemoteFailure,
     Reply,
     RetryPolicy,
     Service,
-    apply_retry_hooks,
     invalid_response,
 )
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-from notewell.embedding.http_calls import LOOPBACK
 from notewell.embedding.selection import ProbedEmbedder
 from notewell.errors import SettingsError
 from notewell.types import CostEstimate, Price
@@ -99,4 +97,10 @@ def _own_price(name: str, prices: Mapping[str, str]) -> float | None:
 
 
 def _is_loopback(base_url: str) -> bool:
+    if not base_url:
+        return False
+    from urllib.parse import urlsplit
+
+    from notewell.embedding.http_calls import LOOPBACK
+
     return urlsplit(base_url).hostname in LOOPBACK

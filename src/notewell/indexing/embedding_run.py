@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from notewell.errors import BadVectorError, EmbedderError
 from notewell.files.faults import reach
-from notewell.indexing.plan import NEVER, Deadline
+from notewell.indexing.plan import EMBEDDER, NEVER, Deadline
 from notewell.protocols import StreamingEmbedder
 from notewell.types import Citation, Problem, Progress
 
@@ -24,7 +24,6 @@ EMBED_BATCH = 32  # chunks a transaction: some seconds of work on a laptop, the 
 HURRIED_BATCH = 8  # when a deadline is near, ask the clock more often
 LOOKED_UP_AT_ONCE = 256  # chunks; each look into cache and index takes as long as several of them
 REMEMBERED_AT_ONCE = 256  # vectors put into the cache in one transaction: some MB of memory
-EMBEDDER = "embedder"  # stands for the path in the problem of a run whose embedder failed
 
 Excluded = Callable[[str], bool]  # takes the hash of a text that may have to stay pending
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from notewell.settings.model import SessionSyncSettings
     from notewell.types import ProgressCallback
 
+EMBEDDER = "embedder"  # stands for the path in the problem of a run whose embedder failed
 FINE_TICK_NS = 10_000_000  # Linux stamps files by the scheduler's clock, 1 to 10 ms
 COARSE_TICK_NS = 1_000_000_000  # whole seconds: old or foreign file systems
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from notewell.chunking import CHUNKING_VERSION, chunk_document, chunk_message
+from notewell.chunking import CHUNKING_VERSION, chunk_document
 from notewell.sources.transcripts import TRANSCRIPTS_VERSION
 from notewell.text.lexicon import LEXICON_VERSION
 from notewell.text.lexicon import index_terms as lexicon_terms
@@ -53,6 +53,8 @@ class Preparation:
 
     def chunk_message(self, message: SpokenLine) -> list[Chunk]:
         """Return the chunks of one message."""
+        from notewell.chunking.dialogue import chunk_message
+
         return chunk_message(message, tokens=self.tokens)
 
     def with_terms(self, chunks: Sequence[Chunk], path: str, about: str = "") -> list[PreparedChunk]:

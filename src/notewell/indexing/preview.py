@@ -11,7 +11,8 @@ from notewell.chunking.fitting import QUARTERS, weigh
 from notewell.indexing.embedding_run import pending_pages
 from notewell.indexing.plan import SyncPolicy, find_changes
 from notewell.protocols import GrowingSource
-from notewell.types import IndexPreview, Problem
+from notewell.reports import IndexPreview
+from notewell.types import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence

@@ -10,9 +10,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from notewell.chunking.fitting import QUARTERS, weigh
 from notewell.embedding.prices import price_of
-from notewell.indexing.embedding_run import pending_pages
 from notewell.types import Chunk
 
 if TYPE_CHECKING:
@@ -44,6 +42,8 @@ class PendingCost:
 
     @property
     def tokens(self) -> int:
+        from notewell.chunking.fitting import QUARTERS
+
         return self.quarters // QUARTERS
 
 
@@ -80,6 +80,7 @@ class SpendingLimit:
         """Describe what replacing the vectors of another embedder would cost; empty when within the limit."""
         if not snapshot.counts().embedded or snapshot.embedder() == embedder.identity:
             return ""
+        from notewell.chunking.fitting import weigh
         from notewell.indexing.verification import all_chunks
 
         weights = {
@@ -113,6 +114,9 @@ def _weighed(
     cost: PendingCost, store: Store, embedder: Embedder, cache: EmbeddingCache | None, paid_for: Excluded
 ) -> PendingCost:
     """Add the pending chunks that were not counted yet."""
+    from notewell.chunking.fitting import weigh
+    from notewell.indexing.embedding_run import pending_pages
+
     pending, chunks, quarters, last_id = cost.pending, cost.chunks, cost.quarters, cost.last_id
     for page in pending_pages(store, after=last_id):
         hashes = {chunk.embedded_hash for chunk in page}

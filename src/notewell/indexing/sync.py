@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 
 from notewell.errors import IndexBusyError, IndexCorruptError, StoreError, StoreUnavailableError, as_store_errors
 from notewell.indexing.background_sync import BackgroundSync, Follower
-from notewell.indexing.embedding_run import EMBEDDER
-from notewell.indexing.indexer import Indexer
-from notewell.indexing.plan import EVERYTHING, Deadline, SyncPolicy, find_changes
+from notewell.indexing.plan import EMBEDDER, EVERYTHING, Deadline, SyncPolicy, find_changes
 from notewell.indexing.rebuild import PROFILE, REASON_PROFILE, Rebuild, rebuild_reason
 from notewell.indexing.spending import SpendingLimit
 from notewell.types import IndexReport
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
 
     from notewell.embedding.selection import Embedders
     from notewell.indexing.batch_jobs import BatchRun
+    from notewell.indexing.indexer import Indexer
     from notewell.indexing.plan import Changes
     from notewell.indexing.preparation import Preparation
     from notewell.protocols import Embedder, EmbeddingCache, Generations, ReadableStore, Source, Store, StoreAccess
@@ -224,6 +223,8 @@ class Sync:
         corrupt: IndexCorruptError | None = None,
     ) -> IndexReport:
         """Bring the index up to date under the write lock; a corrupt one is set aside, and a new one started."""
+        from notewell.indexing.indexer import Indexer  # 5 ms, which a search that finds nothing new does not pay
+
         self.folder.ensure()
         if self.indexes is not self.folder:
             self.indexes.ensure()

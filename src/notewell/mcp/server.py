@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from notewell import Memory
     from notewell.agents.tools import MemoryTools, ToolSpec
-    from notewell.types import SessionContext
+    from notewell.reports import SessionContext
 
     Context = ServerRequestContext[Any, Any]
 

@@ -289,7 +289,7 @@ def _pending_note(request: SearchRequest, counts: Counts, vector: Vector | None)
         return f"{note}; run `notewell index`" if counts.pending else note
     if not counts.pending:
         return ""
-    return f"{counts.pending} chunks are found by keyword only until `notewell index` has embedded them"
+    return f"{counts.pending:,} chunks are found by keyword only until `notewell index` has embedded them"
 
 
 def _cosine_range(embedder: Embedder | None, vector: Vector | None) -> tuple[float, float]:

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from notewell.embedding.batch.ledger import JobFailures, Ledger
 from notewell.embedding.selection import Embedders
 from notewell.errors import StoreError
 from notewell.files.atomic import DRAFT_SUFFIX
@@ -31,6 +30,7 @@ from notewell.types import Uncovered
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from notewell.embedding.batch.ledger import JobFailures
     from notewell.memory.followed import Notes, Transcripts
     from notewell.memory.group_view import GroupSync
     from notewell.protocols import Embedder, Generations, ManagedCache, ReadAccess, Source, StoreAccess
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from notewell.types import BatchJob, Check, EmbedderIdentity
 
 TRASH_FOLDER = ".trash"  # in the state folders of the workspace and of the agent; no agent can be called so
+MOVED_FILE = "moved.json"
 SEARCH_COUNT_S = 0.2  # that an answer without hits may take to count files that are no notes
 COUNTED_AGAIN_S = 60.0
 SESSIONS_FOLDER = "sessions"  # in the agent's state folder: the session store's own
@@ -92,6 +93,11 @@ class Components:
         return self.folder.path / SESSIONS_FOLDER
 
     @property
+    def moved_file(self) -> Path:
+        """Where it is kept which notes have lines that moved since they were shown."""
+        return self.workspace / TOP_FOLDER / MOVED_FILE
+
+    @property
     def trash_folders(self) -> tuple[Path, Path]:
         """Where forgotten notes of the workspace and conversations of the agent are kept for a while."""
         return self.workspace / TOP_FOLDER / TRASH_FOLDER, self.folder.path / TRASH_FOLDER
@@ -116,6 +122,8 @@ class Components:
 
     def batch_failures(self) -> JobFailures:
         """Return how batch jobs failed lately; nothing for a group, since an error may quote a text."""
+        from notewell.embedding.batch.ledger import JobFailures, Ledger
+
         return JobFailures() if self.audience.is_group else Ledger(self.folder.path).failures()
 
     def check_jobs(self) -> tuple[Check, ...]:

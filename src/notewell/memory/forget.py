@@ -19,13 +19,15 @@ from notewell.errors import (
     system_error,
 )
 from notewell.memory.forget_targets import CHANGED, Query, Target, TargetSearch, checked_query, confirmed_lines
+from notewell.memory.moved_lines import MovedLines
 from notewell.memory.note_lines import cut_lines
 from notewell.memory.note_writing import change_note, delete_note, notes_lock, remove_drafts
 from notewell.memory.traces import erase_for_other_agents, erase_traces, take_from_index
 from notewell.memory.trash import Kind, OpenBatch, TrashItem, open_trash
 from notewell.memory.undo import erase_expired
+from notewell.reports import ForgetReport, Forgotten, ForgottenLine
 from notewell.sources.notes import decode_note
-from notewell.types import ForgetReport, Forgotten, ForgottenLine, Problem
+from notewell.types import Problem
 
 if TYPE_CHECKING:
     from notewell.memory.components import Components
@@ -57,7 +59,14 @@ def forget(
     )
     erase_expired(parts)
     conversations = parts.conversations() if parts.sessions_folder.is_dir() else None
-    search = TargetSearch(parts, query, conversations, one_entry=one_entry, confirmed=confirmed_lines(confirmed))
+    search = TargetSearch(
+        parts,
+        query,
+        conversations,
+        one_entry=one_entry,
+        dry_run=dry_run,
+        confirmed=confirmed_lines(confirmed),
+    )
     work = _Work(search)
     if not dry_run:
         work.remove_drafts()
@@ -212,6 +221,7 @@ class _Work:
         forgotten, choose = target.forgotten, target.choose
         assert choose is not None
         taken: list[tuple[int, str]] = []
+        moved = MovedLines(self.parts)
 
         def change(raw: bytes, stored: str) -> bytes | None:
             text = decode_note(raw)
@@ -221,6 +231,7 @@ class _Work:
             if not numbers:
                 return None
             content, cuts = cut_lines(raw, stored, numbers)
+            moved.add(stored, numbers[0])
             if not self.query.for_good:
                 item = replace(self._item("lines", forgotten, target.dated), count=len(numbers), cuts=cuts)
                 self.batch.put(replace(item, before=_hash(raw), after=_hash(content)))

@@ -22,14 +22,16 @@ from notewell.errors import (
 )
 from notewell.memory.components import TRASH_FOLDER
 from notewell.memory.listing import check_author, find_entry
+from notewell.memory.moved_lines import check_cited
 from notewell.memory.trash import TrashItem, open_trash
 from notewell.memory.undo import shown_item
+from notewell.reports import ForgetReport, Forgotten, ForgottenLine
 from notewell.search.dates.question import parse_day
 from notewell.sources.notes import decode_note
 from notewell.sources.transcripts.session_ids import session_at
 from notewell.text.entries import Entry, find_entries, without_comments
 from notewell.text.phrases import Phrase
-from notewell.types import Citation, ForgetReport, Forgotten, ForgottenLine, Problem
+from notewell.types import Citation, Problem
 
 if TYPE_CHECKING:
     from notewell.memory.components import Components
@@ -132,6 +134,7 @@ class TargetSearch:
     query: Query
     conversations: ConversationStore | None
     one_entry: bool = False  # a citation of more than that is refused
+    dry_run: bool = False  # what is found is shown before anything is done to it
     confirmed: Mapping[str, frozenset[str]] | None = None  # lines that a person has seen, by note
 
     def run(self) -> tuple[list[Target], list[Problem]]:
@@ -167,7 +170,12 @@ class TargetSearch:
             yield self._by_id(name, problems)
 
     def _by_id(self, entry_id: str, problems: list[Problem]) -> Target:
-        listed = find_entry(self.parts, entry_id)
+        try:
+            listed = find_entry(self.parts, entry_id)
+        except EntryNotFoundError as error:
+            if not error.count:
+                error.hint += "; `notewell forget --match TEXT` takes the lines that contain a text"
+            raise
         document = self.parts.notes.read(self.parts.notes.stamp_of(listed.path), as_written=True)
         entry = next((each for each in find_entries(document.text).entries if each.id == entry_id), None)
         if entry is None:  # gone this very moment
@@ -207,6 +215,8 @@ class TargetSearch:
         expected = [listed[number - 1] for number in numbers]
         if self.confirmed is not None and not self.confirmed.get(stored, frozenset()).issuperset(expected):
             raise QueryError(f"{stored}: {CHANGED}", hint="run the same command again")
+        if self.confirmed is None and not self.dry_run:
+            check_cited(self.parts, document, Citation(stored, numbers[0], numbers[-1]))
         lines = tuple(map(ForgottenLine, numbers, expected))
         forgotten = Forgotten(stored, "memory", whole=False, count=len(lines), lines=lines)
         return Target(forgotten, _choose_same(numbers, expected), dated=document.dated)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from notewell.errors import NotewellError
-from notewell.indexing.embedding_run import EMBEDDER
+from notewell.indexing.plan import EMBEDDER
 from notewell.indexing.sync import BUSY, IN_PROGRESS, READ_ONLY, REBUILDING, is_stale
 from notewell.types import EVERYTHING, Counts, IndexReport, IndexState, Problem
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from notewell.embedding.selection import FELL_BACK
 from notewell.errors import BackendError, NotewellError, StoreError
 from notewell.indexing.batch_jobs import FAILURE_LIMIT
+from notewell.reports import BatchState, CacheState, FtsState, Status, VectorState
 from notewell.search.options import NO_KEYWORDS
 from notewell.store.sqlite.connection import has_fts5
-from notewell.types import EVERYTHING, BatchState, CacheState, Check, Counts, Fallback, FtsState, Status, VectorState
+from notewell.types import EVERYTHING, Check, Counts, Fallback
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

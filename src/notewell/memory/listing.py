@@ -14,11 +14,12 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
 from notewell.errors import EntryNotFoundError, NotewellError, QueryError
+from notewell.reports import Listed, MemoryList
 from notewell.search.dates.filters import dated_scope
 from notewell.search.options import no_source, sessions_off
 from notewell.sources.transcripts import TOP
 from notewell.text.entries import checked_category, find_entries
-from notewell.types import Citation, Listed, MemoryList, Problem, SourceName
+from notewell.types import Citation, Problem, SourceName
 
 if TYPE_CHECKING:
     from notewell.memory.components import Components
@@ -250,9 +251,9 @@ def _says_more(document: Document, found: FoundEntries) -> bool:
 
 
 def _title(document: Document) -> str:
-    """Return the title of a note: that of its front matter, else its first line."""
-    lines = document.text.split("\n")[document.body_first_line - 1 :]
-    first = next((line.strip() for line in lines if line.strip()), "")
+    """Return the title of a note: that of its front matter, else its first line that is no HTML, image or badge."""
+    lines = [line.strip() for line in document.text.split("\n")[document.body_first_line - 1 :] if line.strip()]
+    first = next((line for line in lines if not line.startswith(("<", "![", "[!["))), lines[0] if lines else "")
     return (document.metadata.get("title") or first.lstrip("#").strip() or first)[:LONGEST_TITLE]
 
 

@@ -25,7 +25,7 @@ from notewell.indexing.sync import BACKGROUND
 from notewell.memory.answering import NO_NOTES
 from notewell.memory.components import open_components, sweep_conversations
 from notewell.memory.reading import read_note, read_transcript
-from notewell.search.options import build_request, no_source, sessions_off
+from notewell.search.options import TIMELINE_LIMIT, build_request, no_source, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
 from notewell.settings.arguments import checked_calls
 from notewell.settings.workspace import (
@@ -38,11 +38,23 @@ from notewell.sources.privacy import Audience, Chat, audience_of, shows_citation
 from notewell.types import Citation, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
     from notewell.indexing.watch import Watching
     from notewell.memory.components import Components
     from notewell.protocols import Embedder, ManagedCache
+    from notewell.reports import (
+        ForgetReport,
+        IndexPreview,
+        Listed,
+        MemoryList,
+        Remembered,
+        SessionContext,
+        Status,
+        Trashed,
+        UndoReport,
+        Verification,
+    )
     from notewell.search.options import SearchOptions
     from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
@@ -50,26 +62,15 @@ if TYPE_CHECKING:
     from notewell.types import (
         Category,
         Check,
-        ForgetReport,
-        IndexPreview,
         IndexReport,
-        Listed,
-        MemoryList,
         NoteText,
         Price,
         ProgressCallback,
-        Remembered,
         SearchAnswer,
-        SessionContext,
         SourceName,
-        Status,
-        Trashed,
         Uncovered,
-        UndoReport,
-        Verification,
     )
 
-TIMELINE_LIMIT = 20
 INDEX_COUNT_S = 0.5  # that `index` may take to count files that are no notes
 LOOK_INTO_TRASH_S = 3600.0  # what is in it is erased after 30 days: an hour more is no matter
 
@@ -197,6 +198,9 @@ class Memory:
         found = report.added or report.changed or report.renamed or report.unchanged
         if paths is None and source is None and not found and not self.files():
             notes = [NO_NOTES.format(workspace=self.workspace), *notes]
+        if paths:
+            missing = [path for path in paths if not any(each.exists(path) for each in self._components.sources)]
+            notes += [f"there is no note {path}" for path in missing if len(missing) > report.removed]
         if paths is None and source is None:
             notes += self._components.uncovered_note(INDEX_COUNT_S)
             notes += self._components.unsearched_conversations()
@@ -260,6 +264,7 @@ class Memory:
         from notewell.memory.remember import remember
 
         self._check_writes()
+        _check_text("what to remember", text)
         parts = self._seen_by(chat, None)
         return remember(
             parts,
@@ -292,7 +297,8 @@ class Memory:
 
         Give `entries` by id or citation (`memory/a.md#L8-L10`), or exactly one of `session`, `path` and `match`;
         `since` spares what is older. `match` finds whole words, unless `whole_words=False`. What is in the trash is
-        found no more; `undo` restores it within 30 days, and then it is erased.
+        found no more; `undo` restores it within 30 days, and then it is erased. A citation of lines that have moved or
+        changed since they were shown is refused once, and the error says what they are now.
 
         `for_good` erases it without a trace instead, also from the trash: the index, the caches and their logs are
         wiped. `one_entry` refuses a citation of more than one entry, paragraph or list item. `dry_run` only reports
@@ -302,8 +308,10 @@ class Memory:
         from notewell.memory.forget import forget
 
         self._check_writes()
+        for entry in entries:
+            _check_text("an entry", entry)
         self._components.sync.background.stop()
-        return forget(
+        report = forget(
             self._components,
             *entries,
             session=session,
@@ -316,6 +324,9 @@ class Memory:
             dry_run=dry_run,
             confirmed=confirmed,
         )
+        if dry_run:
+            self._shown(each.path for each in report.forgotten)
+        return report
 
     def trash(self) -> tuple[Trashed, ...]:
         """Return what `undo` can restore, the newest first; of a group only what it forgot itself."""
@@ -449,10 +460,13 @@ class Memory:
         What is new is indexed first, for `sync.search_budget_ms` at most; `sync=False` answers from the index as it is.
         """
         self._check_enabled()
+        _check_text("the query", query)
         self._empty_trash()
         request = build_request(self.settings, query, options, opened_for=self.audience)
         parts = self._seen_by(options.get("chat"), options.get("session"))
-        return parts.answering.search(request, sync=options.get("sync"))
+        answer = parts.answering.search(request, sync=options.get("sync"))
+        self._shown(hit.path for hit in answer.hits)
+        return answer
 
     def timeline(self, topic: str, **options: Unpack[SearchOptions]) -> SearchAnswer:
         """Return what `search` finds about a topic, by date: the oldest first, hits without a date last.
@@ -487,12 +501,15 @@ class Memory:
         may not see does not exist.
         """
         self._check_enabled()
+        _check_text("the path", path)
         parts = self._seen_by(chat, session)
         cited = Citation.parse(path)
         path, (first_line, lines) = cited.path, cited.lines_to_read(first_line, lines)
         if parts.transcripts and parts.transcripts.may_hold(path):
             return read_transcript(parts.transcripts, path, first_line=first_line, lines=lines)
-        return read_note(parts.notes, path, first_line=first_line, lines=lines)
+        note = read_note(parts.notes, path, first_line=first_line, lines=lines)
+        self._shown([note.path])
+        return note
 
     def list(
         self,
@@ -516,7 +533,7 @@ class Memory:
         from notewell.memory.listing import list_memory
 
         self._check_enabled()
-        return list_memory(
+        found = list_memory(
             self._seen_by(chat, session),
             since=since,
             until=until,
@@ -526,6 +543,8 @@ class Memory:
             category=category,
             limit=limit,
         )
+        self._shown(item.path for item in found.items)
+        return found
 
     def history(self, entry: str, *, chat: Chat | None = None, session: str | None = None) -> tuple[Listed, ...]:
         """Return a remembered entry, by id or citation, with what replaced it and all that was replaced, newest first.
@@ -535,7 +554,9 @@ class Memory:
         from notewell.memory.listing import entry_history
 
         self._check_enabled()
-        return entry_history(self._seen_by(chat, session), entry)
+        found = entry_history(self._seen_by(chat, session), entry)
+        self._shown(item.path for item in found)
+        return found
 
     def session_context(
         self,
@@ -627,6 +648,13 @@ class Memory:
             self._narrowed[audience] = self._components.seen_by(audience)
         return self._narrowed[audience]
 
+    def _shown(self, paths: Iterable[str]) -> None:
+        """Note that citations of these files have been given out as the files are now."""
+        if self._parts.moved_file.exists():
+            from notewell.memory.moved_lines import MovedLines
+
+            MovedLines(self._parts).shown(paths)
+
     def _empty_trash(self) -> None:
         """Erase what has been in the trash for 30 days; looks once an hour."""
         now = time.monotonic()
@@ -654,6 +682,11 @@ class Memory:
             raise no_source(source)
         if source == "sessions" and self._components.transcripts is None:
             raise sessions_off()
+
+
+def _check_text(what: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise QueryError(f"{what} must be text, got {value!r}", hint="pass a string")
 
 
 def _files_of(paths: Collection[str] | None) -> Collection[str] | None:

@@ -17,8 +17,8 @@ from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.rebuild import PROFILE, Rebuild
 from notewell.indexing.sync import LOCK_WAIT_S
 from notewell.memory.components import open_components
+from notewell.reports import Migration
 from notewell.settings import check_settings
-from notewell.types import Migration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

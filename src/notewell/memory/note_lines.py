@@ -10,11 +10,17 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from notewell.errors import EntryNotFoundError, NoteUnreadableError
-from notewell.text.entries import changed_comments, find_entries
+from notewell.errors import EntryNotFoundError, NoteUnreadableError, RememberError
+from notewell.text.entries import Entry, changed_comments, find_entries
+from notewell.types import Citation
 
 CONTEXT_LINES = 3  # around lines that are cut, by which their place is found again
 
+ONE_STATEMENT = "cite all lines of one list item or paragraph, no heading, table or code"
+
+_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+")
+_NO_STATEMENT = re.compile(r"[ \t]*(?:#{1,6}(?:[ \t]|$)|\||>|```|~~~|<|-{3,}|={3,})|    |\t(?![ \t]*[-*+\d])")
+_BESIDE = re.compile(r"[ \t]*(?:$|#{1,6}[ \t]|<!--|-->)")  # what may be right above or below a paragraph
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
 
 # Notes of other programs; longest first, because the mark of UTF-32 begins with that of UTF-16.
@@ -210,6 +216,45 @@ def marked_as_replaced(raw: bytes, stored: str, old: str, new: str, moment: date
     ending = line[len(line.rstrip("\r\n")) :]
     lines[entry.comment_line - 1] = replace(entry, replaced_by=new, replaced_at=moment).comment + ending
     return "".join(lines).encode(encoding, errors)
+
+
+def lines_marked_as_replaced(raw: bytes, stored: str, lines: range, entry: Entry) -> bytes:
+    """Return a note's content with lines that nobody remembered made into an entry, which says what replaced it.
+
+    Raises RememberError where they are no list item or paragraph, or have changed.
+    """
+    text, encoding, errors = _decoded(raw, stored)
+    listed = _lines_of(text)
+    plain = [line.rstrip("\r\n") for line in listed]
+    first, last = lines[0] - 1, lines[-1]
+    indent = " " * len(found[0]) if (found := _ITEM.match(plain[first])) else ""
+    if not listed[last - 1].endswith(("\r", "\n")):
+        listed[last - 1] += written_in(raw, stored)[1]
+    ending = listed[last - 1][len(plain[last - 1]) :]
+    listed.insert(last, indent + entry.comment + ending)
+    made = "".join(listed)
+    found_again = find_entries(re.sub(r"\r\n|\r", "\n", made)).entries
+    if "\n".join(plain[first:last]) != entry.text or not any(
+        (each.id, each.text, each.first_line) == (entry.id, entry.text, lines[0]) for each in found_again
+    ):
+        raise RememberError(f"{Citation(stored, lines[0], lines[-1])} cannot be marked as replaced", hint=ONE_STATEMENT)
+    return made.encode(encoding, errors)
+
+
+def check_statement(path: str, text: str, lines: range) -> None:
+    """Raise RememberError unless lines of a note are one whole list item or paragraph, which can be replaced."""
+    listed = text.split("\n")
+    around = [listed[number] if 0 <= number < len(listed) else "" for number in (lines[0] - 2, lines[-1])]
+    inside = [listed[number - 1] for number in lines]
+    is_item = bool(_ITEM.match(inside[0]))
+    if (
+        not all(line.strip() for line in inside)
+        or _NO_STATEMENT.match(inside[0])
+        or any(map(_ITEM.match, inside[1:]))
+        or not (is_item or _BESIDE.match(around[0]))
+        or not (_BESIDE.match(around[1]) or _ITEM.match(around[1]))
+    ):
+        raise RememberError(f"{Citation(path, lines[0], lines[-1])} is no single statement", hint=ONE_STATEMENT)
 
 
 def written_in(raw: bytes, stored: str) -> tuple[str, str, str]:

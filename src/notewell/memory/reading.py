@@ -6,13 +6,16 @@ from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from notewell.errors import NoteNotFoundError, NoteUnreadableError, QueryError
+from notewell.errors import NoteNotFoundError, NoteUnreadableError, PathRefusedError, QueryError
 from notewell.types import NoteText
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from notewell.memory.followed import Notes, Transcripts
 
 DEFAULT_LINES = 120
+MOST_SIMILAR = 3  # notes that are named where there is none at a path
 MOST_CHARS = 12_000  # about 3,000 tokens
 MOST_LINES = MOST_CHARS + 1  # with their ends, not even empty ones fit
 
@@ -22,8 +25,9 @@ def read_note(notes: Notes, path: str, *, first_line: int = 1, lines: int | None
     _check_range(first_line, lines)
     try:
         document = notes.read(notes.stamp_of(path))
-    except FileNotFoundError as error:  # deleted since it was looked up
-        raise NoteNotFoundError(path) from error
+    except (NoteNotFoundError, PathRefusedError, FileNotFoundError) as error:  # the last: deleted this very moment
+        kind = PathRefusedError if isinstance(error, PathRefusedError) else NoteNotFoundError
+        raise kind(path, similar=tuple(_of_the_same_name(notes, path))) from error
     except OSError as error:
         raise NoteUnreadableError(path, error.strerror or str(error)) from error
     every_line = document.text.split("\n")
@@ -47,6 +51,17 @@ def read_transcript(transcripts: Transcripts, path: str, *, first_line: int = 1,
     except OSError as error:
         raise NoteUnreadableError(path, error.strerror or str(error)) from error
     return _text_of(stamp.path, found[:count], first_line, more_below=len(found) > count, asked=lines)
+
+
+def _of_the_same_name(notes: Notes, path: str) -> Iterator[str]:
+    """Return a few notes in other folders whose names are that of a path."""
+
+    def name_of(path: str) -> str:
+        return path.rpartition("/")[2].casefold().removesuffix(".md")
+
+    asked = name_of(path)
+    same = (stamp.path for stamp in notes.list().files if name_of(stamp.path) == asked)
+    return islice(same, MOST_SIMILAR)
 
 
 def _check_range(first_line: int, lines: int | None) -> None:

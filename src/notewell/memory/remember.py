@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from notewell.errors import NoteNotFoundError, NotewellError, PathRefusedError, RememberError
+from notewell.errors import EntryNotFoundError, NoteNotFoundError, NotewellError, PathRefusedError, RememberError
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.listing import check_author, find_entry
-from notewell.memory.note_lines import marked_as_replaced
+from notewell.memory.moved_lines import MovedLines, check_cited
+from notewell.memory.note_lines import check_statement, lines_marked_as_replaced, marked_as_replaced
 from notewell.memory.note_writing import (
     Appended,
     append_note,
@@ -21,6 +22,7 @@ from notewell.memory.note_writing import (
 )
 from notewell.memory.reading import read_note
 from notewell.memory.statements import Known, most_similar, similar_statements
+from notewell.reports import KnownAlready, Listed, Remembered
 from notewell.search.options import SearchOptions, build_request
 from notewell.sources.privacy import DIRECT, Audience, is_private
 from notewell.text.entries import (
@@ -31,12 +33,13 @@ from notewell.text.entries import (
     checked_importance,
 )
 from notewell.text.redaction import redact
-from notewell.types import Category, Citation, EntryPlace, KnownAlready, Listed, Remembered
+from notewell.types import Category, Citation, EntryPlace
 
 if TYPE_CHECKING:
     from notewell.memory.components import Components
     from notewell.sessions import ConversationStore, Flushed
     from notewell.sessions.flush import Summarize
+    from notewell.types import Document
 
 LONGEST_QUERY = 400  # characters; a search for a page says no more than one for its beginning
 CANDIDATES = 8  # hits that are compared: what says the same shares its words, and so is among the first
@@ -60,7 +63,8 @@ def remember(
 ) -> Remembered:
     """Append the text to a note, today's unless one is named, if nothing says the same yet or `force` is given.
 
-    An entry that it `replaces`, by id or citation, is written in any case; the older entry stays and is marked.
+    What `replaces` an older entry, by id or citation, is written in any case; that entry stays and is marked. The
+    citation may be that of a list item or paragraph that somebody wrote by hand.
     """
     force = force or replaces is not None
     category, importance = checked_category(category), checked_importance(importance)
@@ -77,8 +81,11 @@ def remember(
         in_note[:] = [known for known in similar_statements(entry, path, note) if known.same]
         return bool(in_note) and not force
 
+    if replaces is not None and Citation.parse(replaces).first_line is not None:
+        cited = _entry_to_replace(parts, replaces, moment)
+        check_cited(parts, _read(parts, cited.path), Citation.parse(cited.citation))
     with notes_lock(parts.workspace):
-        older = None if replaces is None else _entry_to_replace(parts, replaces)
+        older = None if replaces is None else _entry_to_replace(parts, replaces, moment)
         known = most_similar(_known(parts, entry, without_secrets, audience), MOST_SHOWN)
         if known and known[0].same and not force:
             return _known_already(path, known, ())
@@ -112,8 +119,18 @@ def remember(
     return replace(_written(done, known, (*filter(None, [marked]), *notes)), replaced=None if marked else place)
 
 
-def _entry_to_replace(parts: Components, reference: str) -> Listed:
-    older = find_entry(parts, reference)
+def _entry_to_replace(parts: Components, reference: str, moment: datetime) -> Listed:
+    """Return the older entry; lines that somebody wrote by hand become one when they are marked."""
+    cited = Citation.parse(reference.strip())
+    try:
+        older = find_entry(parts, reference)
+    except EntryNotFoundError as error:
+        if cited.first_line is None or error.count:
+            raise
+        try:
+            older = _lines_to_replace(parts, cited, moment)
+        except (NoteNotFoundError, PathRefusedError, FileNotFoundError):
+            raise error from None
     check_author(parts.audience, older.chat or "", older.citation)
     if older.replaced_by:
         raise RememberError(
@@ -122,13 +139,44 @@ def _entry_to_replace(parts: Components, reference: str) -> Listed:
     return older
 
 
+def _read(parts: Components, path: str) -> Document:
+    if parts.transcripts and parts.transcripts.may_hold(path):
+        raise RememberError(f"{path} is a conversation", hint="only what notes say can be replaced")
+    return parts.notes.read(parts.notes.stamp_of(path), as_written=True)
+
+
+def _lines_to_replace(parts: Components, cited: Citation, moment: datetime) -> Listed:
+    document = _read(parts, cited.path)
+    path, first, last = document.stamp.path, cited.first_line or 1, cited.last_line or 1
+    lines = document.text.split("\n")
+    if path.startswith("@"):
+        raise RememberError(f"{path} is outside the workspace", hint="edit that file yourself")
+    if not max(document.body_first_line, 1) <= first <= last <= len(lines):
+        raise RememberError(f"{path} has no lines {first} to {last}", hint="search for its content to get its citation")
+    check_statement(path, document.text, range(first, last + 1))
+    text = "\n".join(lines[first - 1 : last])
+    citation = str(Citation(path, first, last))
+    made = Entry(text, date=moment, source=citation)  # its id only: nobody knows when and by whom it was written
+    return Listed("entry", path, citation, text, moment, "memory", first, last, entry=made.id)
+
+
 def _marked_as_replaced(parts: Components, older: Listed, entry: str, moment: datetime) -> str:
     """Mark the older entry in its note; return why that was not possible: the new entry is written all the same."""
+
+    def change(raw: bytes, stored: str) -> bytes:
+        if older.category is not None:
+            return marked_as_replaced(raw, stored, older.entry or "", entry, moment)
+        lines = range(older.first_line or 1, (older.last_line or 1) + 1)
+        made = Entry(older.text, older.entry or "", replaced_by=entry, replaced_at=moment, line_count=len(lines))
+        content = lines_marked_as_replaced(raw, stored, lines, made)
+        MovedLines(parts).add(stored, lines[-1] + 1)
+        return content
+
     try:
         change_note(
             parts.workspace,
             older.path,
-            lambda raw, stored: marked_as_replaced(raw, stored, older.entry or "", entry, moment),
+            change,
             extra_paths=parts.settings.extra_paths,
             include=parts.settings.include,
             locked=True,

@@ -12,8 +12,9 @@ from notewell.indexing.indexer import Indexer
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.verification import Comparison
 from notewell.memory.health import run_checks
+from notewell.reports import Verification
 from notewell.store.sqlite import open_in_memory
-from notewell.types import Check, Verification
+from notewell.types import Check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from notewell.errors import NoteNotFoundError, PathRefusedError
+from notewell.reports import ContextFile, SessionContext
+from notewell.settings.workspace import TEMPLATE
 from notewell.text.fences import fence, fence_within
-from notewell.types import ContextFile, SessionContext
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -121,7 +122,7 @@ def _read(notes: Notes, path: str, audience: Audience, *, keep_end: bool) -> _No
         return None
     if not audience.may_see(document):  # to a group it does not exist
         return None
-    text = document.text.rstrip()
+    text = "" if document.text == TEMPLATE else document.text.rstrip()  # what `init` writes tells an agent nothing
     return _Note(document.stamp.path, tuple(text.split("\n")) if text else (), keep_end)
 
 

@@ -111,32 +111,44 @@ def _decides(word: str, shown: str) -> bool:
 
 # --- another value for the same subject ----------------------------------------------------------
 
-# What is reported must be right nine times out of ten, so everything here names what counts, not what does not: verbs
-# that hold for a while and of one thing at a time, values that exclude each other. evals/subject_pairs.py measures it.
-_COPULAS = frozenset("is are = : ist sind est sont es son está 是 为 為".split())
-_PAST = frozenset("was were war waren".split())  # with a participle they tell of an event, of which there may be many
-_STATES = frozenset(
+# What is reported must be right nine times out of ten, so everything here names what counts, not what does not: two
+# sentences that are equal but for one value, of a subject that has one value, and values of one kind.
+# evals/subject_pairs.py measures it.
+_VERBS = frozenset(
     """
-    lives works runs starts begins ends opens closes expires costs weighs lasts takes prefers belongs listens
-    equals wohnt lebt arbeitet beginnt endet öffnet schließt kostet heißt dauert liegt habite travaille coûte commence
-    vive trabaja cuesta empieza 叫 住
+    is are = : lives works starts begins ends opens closes expires costs weighs lasts takes prefers belongs equals runs
+    listens ist sind wohnt lebt arbeitet beginnt endet öffnet schließt kostet heißt dauert est sont habite travaille
+    coûte commence es son está vive trabaja cuesta empieza 是 为 為 叫 住
+    """.casefold().split()
+)
+_PREPOSITIONS = frozenset("at in on by to for until after from um am bei von bis auf à en chez 在".split())
+# Between the verb and the value; other words there make it another statement.
+_BEFORE_A_VALUE = _PREPOSITIONS | frozenset(
+    """
+    stored hosted located based serviced maintained owned managed assigned called named set due port version number
+    level dr mr mrs ms herr frau 上 下 午 晚 早
     """.split()
 )
-_ONE_AT_A_TIME = frozenset("prefers called named heißt 叫".split())
-# Nouns that have one value: of them, any other word is another value.
+_ONE_AT_A_TIME = frozenset("prefers called named heißt 叫".casefold().split())
+_ONE_PLACE = frozenset(
+    tuple(pair.split())
+    for pair in (
+        "lives in/works at/works for/belongs to/stored in/stored at/hosted in/hosted at/hosted by/located in/based in/"
+        "serviced by/maintained by/owned by/managed by/assigned to/wohnt in/lebt in/arbeitet bei/habite à/"
+        "travaille chez/vive en/trabaja en/住 在"
+    ).split("/")
+)
+# Words for what has one value: that is any word, or only a name, because code is not only "main.py", but also "ugly".
 _ATTRIBUTES = frozenset(
     """
-    password passphrase passcode pin code name nickname title address phone number email owner lead manager landlord
-    dentist doctor wifi ssid deadline
-    status version branch port host hostname url provider editor shell theme language timezone colour color favourite
-    favorite preferred default birthday capital currency budget price rent salary size timeout limit passwort name
-    adresse farbe preis miete geburtstag version sprache mot nom adresse couleur prix
+    password passphrase name nickname colour color favourite favorite preferred default passwort farbe nom couleur
     """.split()
 )
-_DONE = frozenset("stored hosted located based serviced maintained owned managed kept assigned".split())
-_BEFORE_A_VALUE = _DONE | frozenset(
+_NAMED_ATTRIBUTES = frozenset(
     """
-    at in on by due until port called named um im am bei von bis à en em des del
+    passcode pin code wifi ssid branch port host hostname url provider editor shell theme language timezone currency
+    title address owner lead manager landlord dentist doctor vet accountant plumber capital email adresse arzt ärztin
+    zahnarzt vermieter sprache
     """.split()
 )
 _OPPOSITES = frozenset(
@@ -147,28 +159,34 @@ _OPPOSITES = frozenset(
     offen/geschlossen an/aus aktiv/inaktiv erlaubt/verboten
     """.split()
 )
-_FILLERS = frozenset("the now currently still today der die das jetzt le la les el los las".split())
+_FILLERS = frozenset("the now currently still der die das jetzt le la les el los las".split())
 _INDEFINITE = frozenset("a an one ein eine einen un une una uno".split())
 _ADDITIVE = frozenset(
     "also too another additionally both sometimes often usually or either auch weitere manchmal oft aussi".split()
 )
+_OF_A_DAY = frozenset("today yesterday tonight heute gestern hoy ayer hier".split())
 _OF_MANY = frozenset(  # of whom one may have several
     """
     sister brother sibling son daughter child friend colleague neighbour neighbor cousin aunt uncle customer option
-    flight train bus ferry tram error bug issue warning order delivery call step page line question today
+    flight train bus ferry tram error bug fix issue warning order delivery call step page line question
     schwester bruder sohn tochter freund freundin kollege kollegin
     """.split()
 )
-_NUMBERS = frozenset(
+_DAYS = frozenset(
+    """
+    monday tuesday wednesday thursday friday saturday sunday montag dienstag mittwoch donnerstag freitag samstag sonntag
+    """.split()
+)
+_NUMBERS = _DAYS | frozenset(
     """
     two three four five six seven eight nine ten eleven twelve first second third fourth fifth sixth seventh eighth
     ninth tenth zwei drei vier fünf sechs sieben acht neun zehn elf zwölf 一 二 三 四 五 六 七 八 九 十 两
-    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
-    september october november december montag dienstag mittwoch donnerstag freitag samstag sonntag
+    january february march april may june july august september october november december
     """.split()
 )
+_NUMBER = re.compile(r"[v#]?\d")
 _LONGEST_VALUE = 3  # words
-_TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_]+(?:['’.,@:/_-]?[^\W_]+)*|[:=](?=\s)|\?")
+_TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|https?://\S+|[^\W_]+(?:['’.,@:/_-]?[^\W_]+)*|[:=](?=\s)|\?")
 
 
 def gives_other_value(new: str, known: str) -> bool:
@@ -180,52 +198,49 @@ def gives_other_value(new: str, known: str) -> bool:
     values = [side[start : len(side) - end] for side in (ours, theirs)]
     folded = [[word.casefold() for word in value] for value in values]
     lead, rest = words[0][:start], words[0][len(words[0]) - end :]
-    if any(word in _ADDITIVE or word == "?" for side in words for word in side):
+    if not (_ADDITIVE | _OF_A_DAY | {"?"}).isdisjoint(words[0] + words[1]):
         return False
     if not set(folded[0]) ^ set(folded[1]) or max(map(len, values)) > _LONGEST_VALUE:
         return False
     if {len(value) for value in values} == {0, 1}:  # one word more: only a denial makes it another value
         (word,) = folded[0] or folded[1]
-        return word in _NEGATIONS and any(each in _COPULAS | _STATES for each in [*lead, *rest]) and len(lead) > 1
+        return word in _NEGATIONS and not _VERBS.isdisjoint([*lead, *rest]) and len(lead) > 1
     if not all(values) or set(folded[0]) & set(folded[1]):
         return False
-    at = next((place for place in reversed(range(1, start)) if lead[place] in _COPULAS | _STATES | _PAST), None)
-    if at is None:
-        return False
-    return _excludes(ours[:at], lead[at], lead[at + 1 :], values)
+    at = next((place for place in reversed(range(1, start)) if lead[place] in _VERBS), None)
+    return at is not None and _excludes(lead[:at], lead[at:], values)
 
 
-def _excludes(subject: list[str], verb: str, between: list[str], values: list[list[str]]) -> bool:
-    """Return whether a subject can have only one of two values: what stands before them says so, or their kind does."""
+def _excludes(subject: list[str], said: list[str], values: list[list[str]]) -> bool:
+    """Return whether a subject can have only one of two values; `said` is the verb and what else precedes them."""
     folded = [[word.casefold() for word in value] for value in values]
-    about = {word.casefold().removesuffix("'s") for word in subject}
-    if _may_be_many(subject, about, verb, between, folded):
+    about = {word.removesuffix("'s") for word in subject}
+    while _is_number(said[-1]):  # of a telephone number both may begin with the same digits
+        said = said[:-1]
+    if subject[0] in _INDEFINITE or about & _OF_MANY or not set(said[1:]) <= _BEFORE_A_VALUE:
         return False
     if frozenset(" ".join(value) for value in folded) in _OPPOSITES:
         return True
-    numbers = [[word for word in value if _is_number(word)] for value in folded]
-    if all(numbers):  # of the same unit: a lake is 4 km away and 12 m deep
-        return set(folded[0]) - set(numbers[0]) == set(folded[1]) - set(numbers[1])
-    if _INDEFINITE & {*between, *folded[0], *folded[1]}:  # a thing is many things
+    if _INDEFINITE & {*folded[0], *folded[1]} or len({_kind(value) for value in values}) > 1:  # a price is fair, and 30
         return False
-    if verb in _ONE_AT_A_TIME or not _ONE_AT_A_TIME.isdisjoint(between) or about & _ATTRIBUTES:
-        return True
-    # Who lives in one town does not live in another; but who is Polish may be Catholic, and in two clubs.
-    is_name = _is_name if verb in _STATES or not _DONE.isdisjoint(between) else _is_identifier
-    return not any(numbers) and all(any(map(is_name, value)) for value in values)
+    if _kind(values[0]) == "number":
+        units = [[word for word in value if not _is_number(word)] for value in folded]
+        return units[0] == units[1] and not _is_one_of_several(said, folded)
+    if not _PREPOSITIONS.isdisjoint(said):  # a code in Rust is in a repository
+        return _kind(values[0]) == "name" and tuple(said[-2:]) in _ONE_PLACE
+    known_for = _ATTRIBUTES if _kind(values[0]) == "word" else _ATTRIBUTES | _NAMED_ATTRIBUTES
+    return bool(about & known_for) or not _ONE_AT_A_TIME.isdisjoint(said)
 
 
-def _may_be_many(subject: list[str], about: set[str], verb: str, between: list[str], values: list[list[str]]) -> bool:
-    """Return whether there may be several of the subject, or of what is said of it."""
+def _is_one_of_several(said: list[str], values: list[list[str]]) -> bool:
+    """Return whether a number or a day may be one of several: who works on one day works on another."""
+    words = {*values[0], *values[1]}
+    is_state = said[0] not in {"is", "are", "ist", "sind", ":", "="}
     return (
-        not set(between) <= _BEFORE_A_VALUE | _INDEFINITE
-        or (verb in _PAST and bool(between))
-        or subject[0].casefold() in _INDEFINITE
-        or bool(about & _OF_MANY)
-        or any(word.endswith("days") for value in values for word in value)  # Mondays, weekdays
-        # Somebody works on one day, and a shop opens on another.
-        or (verb in _STATES - _ONE_AT_A_TIME and "on" in between and "port" not in between)
-        or (verb == "runs" and "port" not in between)
+        any(word.removesuffix("s") in _DAYS for word in words if word.endswith("s"))
+        or (is_state and bool(words & _DAYS))
+        or (said[-1] == "in" and any(map(str.isdigit, "".join(words))))  # a fix is in 4.1 and in 4.0
+        or (said[0] in {"runs", "listens"} and "port" not in said)
     )
 
 
@@ -237,13 +252,17 @@ def _shared(one: list[str], other: list[str]) -> int:
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
+def _kind(value: list[str]) -> str:
+    """Return of what kind a value is: values of two kinds say two different things."""
+    if any(_is_number(word.casefold()) for word in value):
+        return "number"
+    return "name" if any(map(_is_name, value)) else "word"
+
+
 def _is_number(word: str) -> bool:
-    return any(map(str.isdigit, word)) or word in _NUMBERS
+    return bool(_NUMBER.match(word)) or word in _NUMBERS
 
 
 def _is_name(word: str) -> bool:
-    return any(map(str.isupper, word)) or _is_identifier(word)
-
-
-def _is_identifier(word: str) -> bool:
-    return any(mark in word.strip(".,-") for mark in "-_.@/") or any(map(str.isdigit, word))
+    """Return whether a word names one thing; Chinese and Japanese have no capital letters to tell it by."""
+    return any(char.isupper() or char in "-_.@/" or "\u3040" <= char <= "\u9fff" for char in word.strip(".,-"))

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from notewell.errors import IndexBusyError, NoteNotFoundError, NotewellError, TrashError, system_error
 from notewell.files.atomic import write_atomically
 from notewell.indexing.sync import BACKGROUND
+from notewell.memory.moved_lines import MovedLines
 from notewell.memory.note_lines import put_lines_back
 from notewell.memory.note_writing import change_note, create_note
 from notewell.memory.traces import erase_for_other_agents, erase_traces
 from notewell.memory.trash import KEPT_DAYS, Batch, TrashItem, open_trash
+from notewell.reports import Forgotten, ForgottenLine, Trashed, UndoReport
 from notewell.text.entries import find_entries
-from notewell.types import Forgotten, ForgottenLine, Problem, Trashed, UndoReport
+from notewell.types import Problem
 
 if TYPE_CHECKING:
     from notewell.memory.components import Components
@@ -125,6 +127,7 @@ def _restore_lines(parts: Components, item: TrashItem, notes: list[str]) -> str:
         if now == item.before or _holds_entries(raw, item):  # a killed process had restored it, or never cut it
             return None
         content, at_end = put_lines_back(raw, stored, item.cuts, unchanged=now == item.after)
+        MovedLines(parts).add(stored, min(cut.first_line for cut in item.cuts))
         return content
 
     try:

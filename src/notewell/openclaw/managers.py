@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from notewell.memory.memory import Memory
+    from notewell.reports import Status
     from notewell.settings import Settings
     from notewell.sources.privacy import Chat
-    from notewell.types import IndexReport, Progress, Status
+    from notewell.types import IndexReport, Progress
 
 Json = dict[str, Any]
 _T = TypeVar("_T")

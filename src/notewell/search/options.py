@@ -44,6 +44,8 @@ class Option:
     schema: Mapping[str, Any] = field(default_factory=dict)  # JSON schema of that parameter
 
 
+TIMELINE_LIMIT = 20  # hits, unless another limit is given
+
 _MODES = get_args(SearchMode)
 _TEXT = {"type": "string"}
 

@@ -99,7 +99,9 @@ def checked_workspace(path: Path) -> Path:
         with os.scandir(path):
             return path
     except FileNotFoundError as error:
-        raise WorkspaceError(f"there is no folder {path}", hint=f"make it a workspace: notewell init {path}") from error
+        raise WorkspaceError(
+            f"there is no folder {path}", hint=f"make it a workspace: notewell init {path} (in Python: create=True)"
+        ) from error
     except NotADirectoryError as error:
         raise WorkspaceError(f"{path} is a file, not a folder", hint="name the folder that holds MEMORY.md") from error
     except (OSError, ValueError) as error:  # ValueError: no path can hold a NUL

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from notewell.files.no_follow import read_below
 from notewell.settings.workspace import EVERY_NOTE
 from notewell.sources.note_paths import ROOT_FILES, ROOT_FOLDER, is_markdown, is_skipped, is_text
-from notewell.types import Uncovered
+from notewell.types import Problem, Uncovered
 
 if TYPE_CHECKING:
     import pathspec
@@ -149,21 +149,23 @@ class Inclusion:
 def count_uncovered(workspace: str, covered: Collection[str] = (), *, limit_s: float | None = None) -> Uncovered:
     """Count the files that `include = ["**/*.md"]` would add; only names are looked at.
 
-    `covered` are stored paths of files and folders that are part of the memory already. Folders that cannot be listed
-    are passed over: indexing reports them. After `limit_s` the count ends as it is.
+    `covered` are stored paths of files and folders that are part of the memory already. After `limit_s` the count ends
+    as it is.
     """
     ends_at = None if limit_s is None else time.monotonic() + limit_s
     inclusion = Inclusion(workspace, (EVERY_NOTE,))
     count = 0
+    problems: list[Problem] = []
     waiting = [(workspace, "", inclusion.top())]
     while waiting:
         if ends_at is not None and time.monotonic() >= ends_at:
-            return Uncovered(count, complete=False)
+            return Uncovered(count, complete=False, problems=tuple(problems))
         real, folder, rules = waiting.pop()
         try:
             with os.scandir(real) as entries:
                 found = [(entry.name, entry.is_dir(follow_symlinks=False), entry.is_symlink()) for entry in entries]
-        except OSError:
+        except OSError as error:
+            problems.append(Problem(folder or ".", f"cannot be read: {error.strerror}"))
             continue
         for name, is_folder, is_link in found:
             path = f"{folder}/{name}" if folder else name
@@ -175,7 +177,7 @@ def count_uncovered(workspace: str, covered: Collection[str] = (), *, limit_s: f
                     waiting.append((below, path, inclusion.within(rules, path)))
             elif is_markdown(name):
                 count += rules.selects(path)
-    return Uncovered(count, complete=True)
+    return Uncovered(count, complete=True, problems=tuple(sorted(problems, key=lambda problem: problem.path)))
 
 
 # --- .gitignore ----------------------------------------------------------------------------------

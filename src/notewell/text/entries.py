@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -55,6 +54,7 @@ class Entry:
     replaced_by: str = ""  # id of the newer entry
     replaced_at: datetime | None = None
     chat: str = ""  # the group that wrote it, see `Audience.label`; empty: a direct chat
+    line_count: int = 0  # of the text, where other text is right above it; 0: it begins below a blank line
     first_line: int = 0
     last_line: int = 0  # of the text
     comment_line: int = 0
@@ -84,6 +84,7 @@ class Entry:
             "replaced-by": self.replaced_by,
             "replaced-at": _written_time(self.replaced_at),
             "blocks": str(blocks) if blocks > 1 else "",
+            "lines": str(self.line_count) if self.line_count else "",
         }
         named = [f"{name}={_written_value(value)}" for name, value in values.items() if value]
         return f"<!-- notewell {' '.join(named)} -->"
@@ -126,7 +127,10 @@ def find_entries(text: str, *, body_first_line: int = 1) -> FoundEntries:
         if facts is None:
             continue
         comments.add(number + 1)
+        count = _positive(facts.get("lines"))
         span = _text_above(lines, number, top, _positive(facts.get("blocks")) or 1)
+        if count and span is not None:
+            span = range(max(span.start, span.stop - count), span.stop)
         if span is not None:
             entries.append(replace(_entry(lines, span, outside, facts), comment_line=number + 1))
         top = number + 1
@@ -153,7 +157,8 @@ def changed_comments(text: str, gone: Collection[int]) -> dict[int, str | None]:
         if not kept.strip():
             changed[entry.comment_line] = None
         elif _COMMENT.fullmatch(lines[entry.comment_line - 1]):
-            changed[entry.comment_line] = replace(entry, text=kept).comment
+            count = kept.count("\n") + 1 if entry.line_count else 0
+            changed[entry.comment_line] = replace(entry, text=kept, line_count=count).comment
     return changed
 
 
@@ -166,6 +171,8 @@ def _facts_of(line: str) -> Mapping[str, str] | None:
 
 
 def _character(reference: re.Match[str]) -> str:
+    import html  # a millisecond, for few values
+
     return html.unescape(reference[0])
 
 
@@ -203,6 +210,7 @@ def _entry(lines: Sequence[str], span: range, outside: Collection[int], facts: M
         replaces=tuple(filter(None, facts.get("replaces", "").split(","))),
         replaced_by=facts.get("replaced-by", ""),
         replaced_at=_read_time(facts.get("replaced-at")),
+        line_count=_positive(facts.get("lines")),
         first_line=span.start + 1,
         last_line=span.stop,
     )
@@ -248,6 +256,8 @@ def _written_value(value: str) -> str:
     value = " ".join(value.replace("\0", "").encode("utf-8", "replace").decode().split())
     if _BARE_VALUE.fullmatch(value):
         return value
+    import html
+
     return '"' + html.escape(value).replace("--", "-&#45;").replace("--", "-&#45;") + '"'
 
 

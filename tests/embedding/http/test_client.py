@@ -207,7 +207,7 @@ def test_ctrl_c_ends_a_call_at_once():
 
 SILENT = """
 import sys
-import notewell.embedding.http_calls as hooks
+import notewell.embedding as hooks
 if sys.argv[2] == "silent":
     hooks.silence_retries()
 from notewell.embedding.http_client import Call, RemoteClient

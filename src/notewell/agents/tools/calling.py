@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from notewell.agents.tools.prompt import Citations, PromptMode
     from notewell.agents.tools.schemas import OpenAiApi, ToolSpec
     from notewell.memory.memory import Memory
+    from notewell.reports import SessionContext
     from notewell.search.options import SearchOptions
     from notewell.sources.privacy import Chat
-    from notewell.types import SessionContext
 
 PYTHON_NAMES = {"from": "first_line"} | {
     option.tool: name for name, option in declared_options().items() if option.tool
