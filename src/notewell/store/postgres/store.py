@@ -80,6 +80,7 @@ class PostgresStore:
         self.is_gone = False  # no generation was found: who opened the store should look again
         self._note = ""  # of the latest snapshot, where it was a replica's
         self._chunks_written = 0  # since the server last counted
+        self._unoptimized = 0  # chunks written since the last `optimize`
         self._counted = -1.0  # chunks that it counted then, as far as this process knows
         self._unmerged = UnmergedCache()
         self._vectors = vectors or VectorTable()
@@ -282,19 +283,21 @@ class PostgresStore:
             if writes.totals.vectors:
                 self._vectors.tidy(writes.db, writes.totals)
             writes.postings.tidy()
-        self._count_rows()
+        # After a long run in any case: the last count was made while most chunks still waited for their vectors.
+        self._count_rows(in_any_case=self._unoptimized >= _MANY_CHUNKS)
+        self._unoptimized = 0
 
-    def _count_rows(self) -> None:
+    def _count_rows(self, *, in_any_case: bool = False) -> None:
         """Let the server count its rows once many are new.
 
         A planner that takes the tables for empty reads all chunks of a tenant to find one, and the server counts by
         itself a minute later only.
         """
-        if self._chunks_written * _COUNTED_SHARE <= max(self._counted, _FEW_CHUNKS):
+        if self._chunks_written * _COUNTED_SHARE <= max(self._counted, _FEW_CHUNKS) and not in_any_case:
             return
         with self._tenant.connections.transaction("BEGIN", _COUNTED) as db:
             self._counted = db.begun[-1][0][0]
-            if self._chunks_written * _COUNTED_SHARE > max(self._counted, _FEW_CHUNKS):
+            if in_any_case or self._chunks_written * _COUNTED_SHARE > max(self._counted, _FEW_CHUNKS):
                 db.rows("SELECT notewell.count_rows()")
                 db.commit()
                 self._chunks_written = 0
@@ -340,6 +343,7 @@ class PostgresStore:
                     yield writes
                     writes.finish()
                     self._chunks_written += writes.totals.last_chunk - before
+                    self._unoptimized += writes.totals.last_chunk - before
                 finally:
                     self._writes = None
             if self._chunks_written >= _MANY_CHUNKS:
