@@ -170,7 +170,14 @@ def _of_notes() -> dict[str, Callable[[str], Any]]:
     from notewell.chunking import chunk_document
     from notewell.chunking.dialogue import chunk_message
     from notewell.chunking.outline import plain_heading
-    from notewell.memory.note_lines import cut_lines, marked_as_replaced, put_lines_back, written_in
+    from notewell.memory.note_lines import (
+        check_statement,
+        cut_lines,
+        lines_marked_as_replaced,
+        marked_as_replaced,
+        put_lines_back,
+        written_in,
+    )
     from notewell.memory.note_writing import entry_text
     from notewell.memory.statements import gives_other_value, similar_statements
     from notewell.sources.front_matter import split_front_matter
@@ -223,7 +230,15 @@ def _of_notes() -> dict[str, Callable[[str], Any]]:
             "b",
             datetime(2026, 11, 18),  # noqa: DTZ001
         ),
+        "lines_marked_as_replaced": lambda text: lines_marked_as_replaced(
+            text.encode("utf-8", "replace"), "memory/a.md", _all_lines(text), Entry(text, id="a")
+        ),
+        "check_statement": lambda text: check_statement("memory/a.md", text, _all_lines(text)),
     }
+
+
+def _all_lines(text: str) -> range:
+    return range(1, max(1, text.count("\n")) + 1)
 
 
 def _of_questions() -> dict[str, Callable[[str], Any]]:

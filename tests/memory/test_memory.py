@@ -15,6 +15,7 @@ from notewell import (
     NoteNotFoundError,
     PathRefusedError,
     QueryError,
+    RememberError,
     WorkspaceError,
 )
 
@@ -669,8 +670,6 @@ def test_a_small_memory_answers_although_it_lacks_a_word(tmp_path):
 @pytest.mark.parametrize("call", ["search", "get", "remember", "forget"])
 @pytest.mark.parametrize("value", [None, 42, b"bytes"])
 def test_what_is_no_text_is_a_clear_error(workspace, call, value):
-    with (
-        Memory.open(workspace, provider="none") as memory,
-        pytest.raises(QueryError, match=f"must be text, got {value!r}"),
-    ):
+    error = RememberError if call == "remember" else QueryError
+    with Memory.open(workspace, provider="none") as memory, pytest.raises(error, match=f"must be text, got {value!r}"):
         getattr(memory, call)(value)

@@ -33,6 +33,7 @@ REASONS = {
     "options.py": {
         0.35: "default threshold; a setting",
         6: "default limit; a setting",
+        20: "default limit of a timeline",
     },
     "ordering.py": {
         0.5: "what is left after a half-life; a reranker that gives all texts the same score",

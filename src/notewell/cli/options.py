@@ -61,10 +61,13 @@ class Chosen:
 def path_in(memory: Memory, given: str) -> str:
     """Return a path or citation as the memory knows it; a shell completes paths from the current folder."""
     path = Citation.parse(given).path
-    if not path.startswith(("/", "./", "../", "~")) and (memory.workspace / path).exists():
-        return given
     place = Path(os.path.abspath(Path(path).expanduser()))  # noqa: PTH100 - links are not followed
-    if not place.is_file() or not place.is_relative_to(memory.workspace):
+    try:
+        if not path.startswith(("/", "./", "../", "~")) and (memory.workspace / path).exists():
+            return given
+        if not place.is_file() or not place.is_relative_to(memory.workspace):
+            return given
+    except OSError:  # a name that is too long, say; the memory refuses it with a better message
         return given
     return place.relative_to(memory.workspace).as_posix() + given[len(path) :]
 
