@@ -101,10 +101,14 @@ def shown_progress() -> Iterator[ProgressCallback]:
 def _lines() -> Iterator[ProgressCallback]:
     shown_at = time.monotonic() + QUIET_S - LINE_EVERY_S
     begun: dict[str, tuple[float, int]] = {}  # when each stage was first heard of, and how much was done then
+    latest: dict[str, int] = {}
 
     def show(progress: Progress) -> None:
         nonlocal shown_at
         now = time.monotonic()
+        if progress.done < latest.get(progress.stage, 0):  # the next of several runs
+            del begun[progress.stage]
+        latest[progress.stage] = progress.done
         since, before = begun.setdefault(progress.stage, (now, progress.done))
         if now - shown_at >= LINE_EVERY_S:
             shown_at = now
