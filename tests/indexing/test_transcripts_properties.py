@@ -19,7 +19,6 @@ from tests.indexing.transcripts import append, documents_of, lines, open_memory
 
 BOUNDED = settings(
     max_examples=25,
-     # the machine that runs this may be busy
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.generate, Phase.shrink],
     derandomize=True,
