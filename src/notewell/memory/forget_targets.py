@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from notewell.sessions import ConversationStore
     from notewell.types import Document
 
+LONGEST_PHRASE = 2_000  # characters to be matched
 LONGEST_PASSAGE = 200  # characters of a message that are shown around the text
 CHANGED = "it has changed since it was shown, so it was left as it is: look again"
 
@@ -103,6 +104,11 @@ def checked_query(
         raise QueryError(
             "name one thing to forget",
             hint="give ids or citations of entries, or one of --session ID, --path NOTE and --match TEXT",
+        )
+    if match is not None and len(match) > LONGEST_PHRASE:  # the time grows with its length times that of the notes
+        raise QueryError(
+            f"a text to match has {LONGEST_PHRASE:,} characters at most, this one {len(match):,}",
+            hint="give its beginning, or forget the note with --path",
         )
     phrase = None if match is None else Phrase(match, whole_words)
     if phrase and phrase.is_too_short:

@@ -93,6 +93,9 @@ def test_passwords_that_begin_like_placeholders_are_hidden(text):
     ("text", "left"),
     [
         pytest.param("router password: hunter2-Zx9!", "router password: ", id="a sign at the end"),
+        pytest.param("the pw is hunter2-Zx9!", "the pw is ", id="a short name"),
+        pytest.param("pw: hunter2-Zx9!", "pw: ", id="a short name, with a colon"),
+        pytest.param('ssid="home" psk="hunter2-Zx9!"', 'ssid="home" psk="', id="a wireless network"),
         pytest.param("password of the router is hunter2-Zx9!", "password of the router is ", id="English"),
         pytest.param("Das Passwort vom WLAN lautet hunter2-Zx9!", "Das Passwort vom WLAN lautet ", id="German"),
         pytest.param("le mot de passe du routeur est hunter2-Zx9!", "le mot de passe du routeur est ", id="French"),
