@@ -302,6 +302,21 @@ def test_doctor_fixes_a_folder_where_a_file_belongs(notes, name):
     assert [path.read_text() for path in state.glob(f"{name}.corrupt-*/mine.txt")] == ["of a person"]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes that have a name")
+@pytest.mark.parametrize("name", ["CURRENT", "cache.sqlite", "write.lock", "index-1.sqlite"])
+def test_doctor_fixes_a_pipe_where_a_file_belongs(notes, name):
+    with Memory.open(notes, embedder=HashingEmbedder()) as memory:
+        memory.index()
+        state = memory._components.folder.path
+    for path in state.glob(f"{name}*"):
+        path.unlink()
+    os.mkfifo(state / name)
+    with Memory.open(notes, embedder=HashingEmbedder()) as memory:
+        memory.doctor(fix=True)
+        assert [check for check in memory.doctor() if not check.ok] == []
+        assert memory.search("pelican").hits
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("database", ["index-1.sqlite", "cache.sqlite"])
 def test_a_foreign_lock_holds_a_search_no_longer_than_its_budget(notes, database):
