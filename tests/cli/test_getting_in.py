@@ -65,6 +65,32 @@ def test_yes_indexes_them_and_the_hints_are_gone(notewell, vault):
     assert (again.document["found"], again.document["include"]) == (0, ["**/*.md"])
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param("# 路由器\n路由器的设置每周日检查一次，密码在抽屉里。\n".encode("gbk"), id="another encoding"),
+        pytest.param(bytes(range(256)) * 8, id="binary"),
+    ],
+)
+def test_a_file_that_is_no_text_is_named_and_left_out(notewell, indexed, raw):
+    (indexed / "memory/odd.md").write_bytes(raw)
+    why = "memory/odd.md: no UTF-8 text; save it as UTF-8 to index it"
+    done = notewell("index", "-w", indexed)
+    assert done.code == 0
+    assert why in done.err
+    assert notewell("search", "路由器", "-w", indexed, "--json").document["hits"] == []
+    got = notewell("get", "memory/odd.md", "-w", indexed)
+    assert (got.code, got.out) == (1, "")
+    assert "no UTF-8 text" in got.err
+    checks = notewell("doctor", "-w", indexed, "--json")
+    assert checks.code == 1
+    failed = [(check["name"], check["detail"]) for check in checks.document["checks"] if not check["ok"]]
+    assert failed == [("notes", f"a file cannot be indexed: {why}")]
+    (indexed / "memory/odd.md").write_text("# Müll\n", encoding="latin-1")
+    assert notewell("index", "-w", indexed).err == ""
+    assert notewell("doctor", "-w", indexed).code == 0
+
+
 def test_no_is_remembered_and_nobody_is_asked_again(notewell, vault):
     assert notewell("init", vault, "--no", "--json").document["include"] == []
     assert notewell("index", "-w", vault, "--json").document["added"] == 1
