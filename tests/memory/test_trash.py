@@ -773,8 +773,15 @@ def test_the_commands(birds, workspace, capsys):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no pseudo-terminals")
-@pytest.mark.parametrize(("answer", "forgotten"), [("y", True), ("n", False)])
-def test_each_line_is_shown_before_it_is_asked(birds, workspace, answer, forgotten):
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        pytest.param("y\n", 0, id="yes"),
+        pytest.param("n\n", 1, id="no"),
+        pytest.param("\x04", 130, id="Ctrl-D, which ends the question as Ctrl-C does"),
+    ],
+)
+def test_each_line_is_shown_before_it_is_asked(birds, workspace, answer, code):
     import pty
 
     ours, theirs = pty.openpty()
@@ -782,11 +789,13 @@ def test_each_line_is_shown_before_it_is_asked(birds, workspace, answer, forgott
     process = subprocess.Popen(
         [*words, "--set", "provider=none"], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    os.write(ours, f"{answer}\n".encode())
+    os.write(ours, answer.encode())
     _, shown = process.communicate(timeout=60)
     os.close(ours)
     os.close(theirs)
     assert shown.index("L3  First line.") < shown.index("L8  Last line.") < shown.index("Move this to the trash?")
-    assert ("First line." not in birds.read_text()) is forgotten
-    assert ("nothing was forgotten" in shown) is not forgotten
-    assert process.returncode == (0 if forgotten else 1)
+    assert ("First line." not in birds.read_text()) is (code == 0)
+    assert ("\nnote: nothing was forgotten\n" in shown) is (code == 130)
+    assert ("nothing was forgotten" in shown) is (code != 0)
+    assert "error" not in shown
+    assert process.returncode == code
