@@ -91,6 +91,27 @@ def test_a_file_that_is_no_text_is_named_and_left_out(notewell, indexed, raw):
     assert notewell("doctor", "-w", indexed).code == 0
 
 
+def test_a_search_before_everything_is_indexed_says_how_much_is_missing(notewell, vault):
+    notewell("init", vault, "--yes")
+    early = notewell("search", "shell", "-w", vault, "--set", "sync.search_budget_ms=0")
+    assert early.out == "no hits\n"
+    assert "note: 13 files are not indexed yet: run `notewell index`" in early.err
+    assert "note: nothing is indexed yet: run `notewell index`" in early.err
+    notewell("index", "-w", vault)
+    (vault / "late.md").write_text("# Late\n\nThe ferry leaves at nine.\n")
+    early = notewell("search", "shell", "-w", vault, "--set", "sync.search_budget_ms=0", "--json")
+    assert early.document["hits"]
+    assert early.document["notes"] == ["a file is not indexed yet: run `notewell index`"]
+    assert notewell("search", "ferry", "-w", vault, "--json").document["notes"] == []
+
+
+def test_a_workspace_with_nothing_but_the_template_holds_no_notes_yet(notewell, tmp_path):
+    notewell("init", tmp_path)
+    assert notewell("search", "shell", "-w", tmp_path).err == (
+        f"note: no notes yet: write MEMORY.md or memory/<topic>.md in {tmp_path}\n"
+    )
+
+
 def test_no_is_remembered_and_nobody_is_asked_again(notewell, vault):
     assert notewell("init", vault, "--no", "--json").document["include"] == []
     assert notewell("index", "-w", vault, "--json").document["added"] == 1

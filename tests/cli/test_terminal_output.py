@@ -51,7 +51,11 @@ def test_no_line_begins_with_a_mark_that_closes_or_ends_with_one_that_opens(widt
 
 @pytest.mark.parametrize(
     ("category", "importance", "shown"),
-    [("other", 5, "0.50 keyword"), ("fact", 5, "0.50 keyword, fact, importance 5"), ("other", 9, "other, importance 9")],
+    [
+        ("other", 5, "0.50 keyword"),
+        ("fact", 5, "0.50 keyword, fact, importance 5"),
+        ("other", 9, "other, importance 9"),
+    ],
 )
 def test_category_and_importance_are_shown_where_somebody_chose_them(category, importance, shown):
     hit = Hit("memory/a.md", 3, 3, 0.5, "text", "memory", "memory/a.md#L3", found_by="keyword")
