@@ -379,7 +379,9 @@ def test_after_thirty_days_it_is_erased_with_every_trace(memory, workspace, use)
         pytest.param(["memory/none.md#L1"], NoteNotFoundError, "no such note", id="a note that does not exist"),
         pytest.param(["../secret.md#L1"], PathRefusedError, "not a memory file", id="a file outside"),
         pytest.param(["/etc/passwd#L1"], PathRefusedError, "not a memory file", id="a file of the system"),
-        pytest.param(["memory/birds.md#L90-L95"], QueryError, "has no lines 90", id="behind the end"),
+        pytest.param(
+            ["memory/birds.md#L90-L95"], QueryError, "memory/birds.md#L90-L95 is not in the note", id="behind the end"
+        ),
         pytest.param(["memory/birds.md#L0"], NotewellError, "memory/birds.md#L0", id="line 0"),
         pytest.param(["sessions/chats/chat-1.json5#L3"], QueryError, "is a conversation", id="lines of a conversation"),
         pytest.param([""], EntryNotFoundError, "no remembered entry", id="an empty id"),
