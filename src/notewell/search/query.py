@@ -58,7 +58,7 @@ class KeywordQuery:
     pairs: tuple[Term, ...] = ()  # content words next to each other in the question
     function_words: tuple[str, ...] = ()  # as typed, in lower case
     only_time: bool = False  # the question asks for nothing but a time: "what happened in August"
-    guesses: tuple[tuple[str, str], ...] = ()  # words that no note contains, and how they were understood; not prefixes
+    guesses: tuple[tuple[str, tuple[Term, ...]], ...] = ()  # words that no note contains, and what they may mean
 
 
 def keyword_query(snapshot: Snapshot, query: str, tuning: Tuning, *, about_time: str = "") -> KeywordQuery:
@@ -140,7 +140,7 @@ def _pairs(
 
 def _guessed(
     snapshot: Snapshot, query: str, weighed: Sequence[WeighedTerm], common: int, chunks: int
-) -> tuple[list[WeighedTerm], tuple[tuple[str, str], ...]]:
+) -> tuple[list[WeighedTerm], tuple[tuple[str, tuple[Term, ...]], ...]]:
     """Return terms for acronyms and for words that no chunk contains; quoted text is taken literally."""
     if not chunks:
         return [], ()
@@ -154,8 +154,9 @@ def _guessed(
         guesses |= similar_terms(snapshot, unquoted, absent)
     terms = [term for found in guesses.values() for term in found if term not in known]
     guessed = _weighed(snapshot, tuple(dict.fromkeys(terms)), common, chunks)
-    told = {word: found for word, found in guesses.items() if not any(term.prefix for term in found)}
-    return guessed, tuple((word, " or ".join(" ".join(term.tokens) for term in found)) for word, found in told.items())
+    return guessed, tuple(
+        (word, tuple(found)) for word, found in guesses.items() if not any(term.prefix for term in found)
+    )
 
 
 def _weighed(snapshot: Snapshot, terms: Sequence[Term], common: int, chunks: int) -> list[WeighedTerm]:
