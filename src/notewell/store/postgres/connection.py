@@ -50,6 +50,11 @@ class Connections:
 
     def __init__(self, url: str) -> None:
         self.secrets = Secrets(url)
+        if self.secrets.is_cut:
+            raise StoreError(
+                f"the password for {self.secrets.shown} has a character that must be written as a code",
+                hint="write @ as %40, / as %2F and ? as %3F, or set PGPASSWORD",
+            )
         try:
             parts = conninfo_to_dict(url)
         except psycopg.Error as error:

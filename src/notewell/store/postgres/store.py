@@ -121,8 +121,7 @@ class PostgresStore:
         """Return the statement that reads the totals of the generation in use."""
         number = self._tenant.number()
         if number is None:
-            self._checked_totals([])
-            raise AssertionError
+            raise self._gone()
         if self._generation:
             return Prepared(f"{_TOTALS} generation = $2{locked}", (number, self._generation))
         return Prepared(
@@ -131,10 +130,14 @@ class PostgresStore:
 
     def _checked_totals(self, found: list[tuple[Any, ...]]) -> Totals:
         if not found:
-            self.is_gone = True
-            self._tenant.forget_number()
-            raise StoreError(f"{self._tenant.shown}: {_DROPPED}", hint="run `notewell index`")
+            raise self._gone()
         return Totals(*found[0])
+
+    def _gone(self) -> StoreError:
+        """Note that no generation was found, and return the error."""
+        self.is_gone = True
+        self._tenant.forget_number()
+        return StoreError(f"{self._tenant.shown}: {_DROPPED}", hint="run `notewell index`")
 
     def pending(self, limit: int, *, after: int = 0) -> Sequence[PendingChunk]:
         with self._reading() as (db, totals):
@@ -317,9 +320,7 @@ class PostgresStore:
             self._vectors.drop_segments(writes.db, writes.totals)
             if writes.totals.vectors:
                 self._vectors.tidy(writes.db, writes.totals)
-        with self._tenant.connections.transaction("BEGIN") as db:  # what the server knows of rows names common terms
-            db.rows("SELECT notewell.count_rows()")
-            db.commit()
+        self._count_rows(in_any_case=True)  # what the server knows of rows names common terms
 
     def close(self) -> None:
         self._closed = True
