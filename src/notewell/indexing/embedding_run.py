@@ -45,7 +45,7 @@ class EmbeddingRun:
     embedder: Embedder
     cache: EmbeddingCache | None = None
     older_store: Store | None = None  # while rebuilding: its vectors of the same embedder need no new embedding
-    _unknown: set[str] = field(default_factory=set)  # texts just looked up in vain, until a vector is stored
+    _unknown: set[str] = field(default_factory=set, init=False)  # looked up in vain, until a vector is stored
 
     def known_vectors(self, hashes: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors of texts embedded before: from the cache, this index, or the one it replaces."""
