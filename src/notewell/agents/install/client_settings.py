@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from notewell.agents.install.json_editor import values_of, with_member, without_member
-from notewell.agents.install.toml_editor import with_table, without_table
+from notewell.agents.install.editing import values_of, with_member, with_table, without_member, without_table
 from notewell.errors import NotewellError, system_error
 from notewell.files.atomic import write_atomically
 
