@@ -17,8 +17,7 @@ from notewell import Memory, NotewellError, RememberError, WorkspaceError
 from notewell.cli.main import run
 from notewell.embedding.hashing import HashingEmbedder
 from notewell.errors import IndexReadOnlyError
-from notewell.memory.note_folder import MOST_FOLDERS
-from notewell.memory.note_writing import append_note
+from notewell.memory.note_files import MOST_FOLDERS, NoteFiles
 from notewell.store.sqlite.snapshot import SqliteSnapshot
 
 SESSIONS = {"sources": ["memory", "sessions"], "experimental__session_memory": True}
@@ -205,7 +204,7 @@ def test_the_background_creates_and_removes_nothing_when_an_empty_folder_takes_t
             parts.sync.run,
             lambda: parts.sync.before_search(1.0, embed=False),
             lambda: parts.sync.background.request() or parts.sync.background.wait(5),
-            lambda: append_note(notes, "MEMORY.md", "the wifi is heron"),
+            lambda: NoteFiles(notes).append("MEMORY.md", "the wifi is heron"),
         ):
             with suppress(NotewellError):
                 work()

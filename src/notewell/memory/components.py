@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from notewell.embedding.batch.ledger import JobFailures
     from notewell.memory.followed import Notes, Transcripts
     from notewell.memory.group_view import GroupSync
+    from notewell.memory.note_files import NoteFiles
     from notewell.protocols import Embedder, Generations, ManagedCache, ReadAccess, Source, StoreAccess
     from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
@@ -101,6 +102,13 @@ class Components:
     def trash_folders(self) -> tuple[Path, Path]:
         """Where forgotten notes of the workspace and conversations of the agent are kept for a while."""
         return self.workspace / TOP_FOLDER / TRASH_FOLDER, self.folder.path / TRASH_FOLDER
+
+    @property
+    def note_files(self) -> NoteFiles:
+        """The notes of the workspace as files, for whoever may change them."""
+        from notewell.memory.note_files import NoteFiles  # costs as much as a keyword search
+
+        return NoteFiles(self.workspace, self.settings.extra_paths, self.settings.include)
 
     def conversations(self) -> ConversationStore:
         """Return the session store, for a group with no conversation but its own."""
