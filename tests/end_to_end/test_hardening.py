@@ -240,7 +240,7 @@ def test_a_long_query_is_not_echoed(notes, capsys):
         answer = memory.search(query)
     assert len(answer.query) <= 400
     assert answer.hits
-    assert run(["search", query[:100_000], "--json", "-w", str(notes)]) == 0
+    assert run(["search", query[:100_000], "--json", "-w", str(notes), "--set", "provider=none"]) == 0
     assert len(capsys.readouterr().out) < 5_000
 
 

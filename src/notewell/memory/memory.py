@@ -22,7 +22,7 @@ from notewell.errors import (
 )
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import BACKGROUND
-from notewell.memory.answering import NO_NOTES
+from notewell.memory.answering import NO_NOTES, embedder_notes, search
 from notewell.memory.components import open_components, sweep_conversations
 from notewell.memory.reading import read_note, read_transcript
 from notewell.search.options import TIMELINE_LIMIT, build_request, no_source, sessions_off
@@ -211,7 +211,7 @@ class Memory:
             problem = Problem("embedder", f"{selection.reason}; {selection.hint}".rstrip("; "))
             report = replace(report, complete=False, problems=(*report.problems, problem))
         else:
-            notes += self._components.answering.embedder_notes()
+            notes += embedder_notes(self._components)
         if self._components.qmd and source != "sessions":
             notes += _update_notes(self._components.qmd)
         return replace(report, notes=(*report.notes, *notes))
@@ -440,7 +440,7 @@ class Memory:
         self._empty_trash()
         request = build_request(self.settings, query, options, opened_for=self.audience)
         parts = self._seen_by(options.get("chat"), options.get("session"))
-        answer = parts.answering.search(request, sync=options.get("sync"))
+        answer = search(parts, request, sync=options.get("sync"))
         self._shown(hit.path for hit in answer.hits)
         return answer
 

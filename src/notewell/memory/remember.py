@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from notewell.errors import EntryNotFoundError, NoteNotFoundError, NotewellError, PathRefusedError, RememberError
 from notewell.indexing.sync import BACKGROUND
+from notewell.memory.answering import search
 from notewell.memory.moved_lines import MovedLines, check_cited
 from notewell.memory.note_files import Appended, daily_note, entry_text, notes_lock
 from notewell.memory.note_lines import check_statement, lines_marked_as_replaced, marked_as_replaced
@@ -188,7 +189,7 @@ def _known(parts: Components, text: str, searched: str) -> list[Known]:
     options = SearchOptions(limit=CANDIDATES, min_score=0.0)
     request = build_request(parts.settings, query, options, opened_for=parts.audience)
     found: list[Known] = []
-    for hit in parts.answering.search(request).hits:
+    for hit in search(parts, request).hits:
         if hit.source != "memory" or hit.replaced_by:
             continue
         count = hit.last_line - hit.first_line + 1
