@@ -11,6 +11,7 @@ from notewell.embedding.selection import FELL_BACK
 from notewell.errors import BackendError, IndexCorruptError, NotewellError, StoreError
 from notewell.indexing.batch_jobs import FAILURE_LIMIT
 from notewell.indexing.plan import SyncPolicy
+from notewell.indexing.sync import is_stale
 from notewell.reports import BatchState, CacheState, FtsState, Status, VectorState, Verification
 from notewell.search.options import NO_KEYWORDS
 from notewell.store.sqlite.connection import has_fts5
@@ -42,7 +43,7 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
             with store.reading() as snapshot:
                 counts, built_with = snapshot.counts(), snapshot.embedder()
                 source_counts = snapshot.source_counts()
-            size, stale = store.size_bytes(), parts.sync.is_stale(store)
+            size, stale = store.size_bytes(), is_stale(store, parts.sources)
             store_notes = store.notes
     cache_stats, cache_trouble = _cache_stats(parts)
     answers_by_vector = _answers_by_vector(counts, built_with, parts)
@@ -235,7 +236,7 @@ def _check_index(parts: Components) -> Iterator[Check]:
             findings = store.verify()
             with store.reading() as snapshot:
                 counts, built_with = snapshot.counts(), snapshot.embedder()
-            stale = parts.sync.is_stale(store)
+            stale = is_stale(store, parts.sources)
     except NotewellError as error:
         # A full disk or a busy index will pass; only what exits 3 has to be rebuilt.
         yield Check("index", False, error.message, error.hint or rebuild, unusable=error.exit_code == UNUSABLE)

@@ -418,9 +418,8 @@ class Memory:
         embedder = parts.embedders.for_indexing(renew=force)
         cost = partial(estimate, embedder, self.settings) if embedder else None
         with parts.index.use() as store:
-            reason = ("requested" if force else parts.sync.rebuild_reason(store, embedder)) if store else ""
             preview = Preview(store, parts.sources, parts.sync.preparation, embedder, parts.cache, cost)
-            return preview.run(paths=paths, check=check or paths is not None, rebuild_reason=reason)
+            return preview.run(paths=paths, check=check or paths is not None, force=force)
 
     # --- reading ---------------------------------------------------------------------------------
 
