@@ -10,7 +10,6 @@ import copy
 import os
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -287,7 +286,9 @@ def apply_change(change: Change) -> Path | None:
 
 
 def _values(client: Client, file: Path, text: str) -> dict[str, Any]:
-    from notewell.agents.install.editing import values_of  # only a change needs it
+    import tomllib  # only a change needs it
+
+    from notewell.agents.install.editing import values_of
 
     try:
         return tomllib.loads(text.replace("\r\n", "\n")) if client.format == "toml" else values_of(text)
