@@ -178,7 +178,7 @@ def _answer(parts: Components, request: SearchRequest, synced: IndexReport | Non
             hits = replacements.ordered(found.hits, limit=request.limit, may_add=not narrowed)
             held_back = _held_back(parts, snapshot, embedder) if counts.pending else ""
         notes += store.notes  # of the snapshot that answered
-    notes += [told if vector is not None else "", reason]
+    notes += [told if vector is not None else "", reason if counts.chunks else ""]
     notes += _notes_on(parts, request, counts, found, held_back or _pending_note(request, counts, vector))
     stale = True if found.missing_files else None if synced is None else not synced.complete or synced.postponed > 0
     fell_back = embedder is not None and parts.embedders.selection.fell_back
@@ -240,9 +240,9 @@ def _notes_on(parts: Components, request: SearchRequest, counts: Counts, found: 
         yield f"read as a time: {request.ordering.reading.meaning}"
     if not request.query.strip():
         yield "the query is empty: say what to look for"
-    if not counts.files:
-        there = any(source.list().files for source in parts.sources)
-        yield NOT_INDEXED if there else NO_NOTES.format(workspace=parts.workspace)
+    if not counts.chunks:
+        listed = sum(len(source.list().files) for source in parts.sources)
+        yield NOT_INDEXED if listed > counts.files else NO_NOTES.format(workspace=parts.workspace)
     if waiting:
         yield waiting
     if found.missing_files:

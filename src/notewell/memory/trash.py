@@ -18,13 +18,15 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from notewell.errors import NO_SPACE, NoteNotFoundError, NotewellError, TrashError, system_error
+from notewell.errors import NO_SPACE, NoteNotFoundError, NotewellError, PathRefusedError, TrashError, system_error
 from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.files.no_follow import read_below
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.moved_lines import MovedLines
 from notewell.memory.note_lines import CutLines, put_lines_back
 from notewell.reports import Forgotten, ForgottenLine, Trashed, UndoReport
+from notewell.sources.notes import decode_note
+from notewell.sources.privacy import is_private
 from notewell.store.state_folder import StateFolder
 from notewell.text.entries import find_entries
 from notewell.types import Problem
@@ -362,6 +364,8 @@ def _restore_lines(parts: Components, item: TrashItem, notes: list[str]) -> str:
 
     def change(raw: bytes, stored: str) -> bytes | None:
         nonlocal at_end
+        if parts.audience.is_group and is_private(stored, decode_note(raw)):  # since the group forgot the lines
+            raise PathRefusedError(stored)
         now = hash_of(raw)
         if now == item.before or _holds_entries(raw, item):  # a killed process had restored it, or never cut it
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,6 +20,7 @@ from notewell.search.scoring import (
 from notewell.search.snippets import Shown, joined_groups, shown_of
 from notewell.search.tuning import TUNING
 from notewell.text.languages import language_of
+from notewell.text.lexicon import fold, stem
 from notewell.types import Candidate, Citation, Hit
 
 if TYPE_CHECKING:
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from notewell.search.options import SearchRequest
     from notewell.search.tuning import Tuning
     from notewell.types import ChunkPlace, Scope, SearchMode, SourceName, StoredChunk
+
+
+_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +64,24 @@ def find(
     relevant = question.relevant()
     ranked, order_note = put_in_order(snapshot, request.query, request.ordering, relevant.ranked, tuning)
     shown = _show(snapshot, request, relevant, ranked, exists)
-    return replace(shown, notes=tuple(filter(None, (_guessed(relevant.keywords), relevant.note, order_note))))
+    understood = _understood(relevant.keywords, shown.hits)
+    return replace(shown, notes=tuple(filter(None, (understood, relevant.note, order_note))))
 
 
-def _guessed(keywords: KeywordQuery) -> str:
+def _understood(keywords: KeywordQuery, hits: Sequence[Hit]) -> str:
+    """Return what unknown words were taken for, as the hits write it; a guess that no hit has is no news."""
     if not keywords.guesses:
         return ""
-    words = ", ".join(f'"{word}" as {meant}' for word, meant in keywords.guesses)
-    return f"understood {words}"
+    written: dict[str, str] = {}
+    for hit in hits:
+        for word in _WORD.findall(hit.snippet):
+            written.setdefault(stem(fold(word).lower()), word)
+    meant = (
+        (word, [" ".join(written[part] for part in term.tokens) for term in terms if written.keys() >= {*term.tokens}])
+        for word, terms in keywords.guesses
+    )
+    told = ", ".join(f'"{word}" as {" or ".join(forms)}' for word, forms in meant if forms)
+    return f"understood {told}" if told else ""
 
 
 # --- relevance -----------------------------------------------------------------------------------
