@@ -171,6 +171,7 @@ def _of_notes() -> dict[str, Callable[[str], Any]]:
     from notewell.chunking import chunk_document
     from notewell.chunking.dialogue import chunk_message
     from notewell.chunking.outline import plain_heading
+    from notewell.memory.note_files import entry_text
     from notewell.memory.note_lines import (
         check_statement,
         cut_lines,
@@ -179,7 +180,6 @@ def _of_notes() -> dict[str, Callable[[str], Any]]:
         put_lines_back,
         written_in,
     )
-    from notewell.memory.note_writing import entry_text
     from notewell.memory.statements import gives_other_value, similar_statements
     from notewell.sources.front_matter import split_front_matter
     from notewell.sources.note_paths import is_disguised, parts_of
@@ -267,7 +267,6 @@ def _of_questions() -> dict[str, Callable[[str], Any]]:
 
 
 def _of_conversations() -> dict[str, Callable[[str], Any]]:
-    from notewell.sessions.archives import owner_of_archive
     from notewell.sessions.json5_editor import (
         arrange,
         elements_of,
@@ -281,7 +280,7 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
     )
     from notewell.sessions.model import SessionEntry
     from notewell.sessions.session_file import MESSAGES, salvage, text_of
-    from notewell.sessions.session_folder import SessionFolder
+    from notewell.sessions.session_folder import SessionFolder, owner_of_archive
     from notewell.sources.transcripts.formats import parse_record, record_in
     from notewell.sources.transcripts.json5 import container_at, parse_json5
     from notewell.sources.transcripts.messages import Message, message_from_json, spoken
@@ -336,8 +335,7 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
 
 
 def _of_surfaces() -> dict[str, Callable[[str], Any]]:
-    from notewell.agents.install.json_editor import parse_json, with_member, without_member
-    from notewell.agents.install.toml_editor import with_table, without_table
+    from notewell.agents.install.editing import parse_json, with_member, with_table, without_member, without_table
     from notewell.agents.rendering import cell_width, fitting, wrapped
     from notewell.agents.tools.calling import without_commands
     from notewell.settings.load import line_numbers

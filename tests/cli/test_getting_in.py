@@ -347,7 +347,7 @@ def test_a_citation_of_something_else_is_an_error(notewell, indexed, path):
 def test_every_way_to_read_takes_a_citation(indexed):
     from notewell.agents.adapters.anthropic_commands import MemoryCommands
     from notewell.agents.tools import MemoryTools
-    from notewell.mcp.resources import PREFIX, memory_resource
+    from notewell.mcp.server import PREFIX, memory_resource
     from notewell.openclaw.managers import MemoryIndexManager
 
     line = "The guest network is VLAN 30, its name is heron-guest."

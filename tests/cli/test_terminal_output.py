@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from notewell.agents.rendering import cell_width, search_lines, wrapped
+from notewell.agents.rendering import Look, cell_width, search_lines, wrapped
 from notewell.search.snippets import matched_spans
 from notewell.types import Hit, IndexState, SearchAnswer
 
@@ -95,7 +95,7 @@ def hit(snippet: str) -> SearchAnswer:
 
 def test_lines_continue_below_the_text_of_their_list_item():
     answer = hit("- the guest wifi is heron-guest and\n  1. its password is on the card on the fridge")
-    assert list(search_lines(answer, width=30))[1:] == [
+    assert list(search_lines(answer, Look(width=30)))[1:] == [
         "  - the guest wifi is",
         "    heron-guest and",
         "    1. its password is on the",
@@ -109,10 +109,10 @@ def test_lines_continue_below_the_text_of_their_list_item():
 
 def test_a_word_that_is_split_by_the_edge_is_marked_on_both_sides():
     answer = hit("wifi" * 10 + " x")
-    lines = list(search_lines(answer, marked=lambda text: f"<{text}>", width=24))
+    lines = list(search_lines(answer, Look(marked=lambda text: f"<{text}>", width=24)))
     assert not any("<" in line for line in lines)  # it is another word
     answer = hit("the guest-wifi-" + "a" * 30)
-    assert any("<" in line for line in search_lines(answer, marked=lambda text: f"<{text}>", width=24))
+    assert any("<" in line for line in search_lines(answer, Look(marked=lambda text: f"<{text}>", width=24)))
 
 
 def test_short_prints_the_line_that_matches_best(notewell, indexed):
@@ -123,7 +123,7 @@ def test_short_prints_the_line_that_matches_best(notewell, indexed):
 
 
 def test_short_shows_what_matches_of_a_long_line():
-    (line,) = search_lines(hit("word " * 60 + "guest wifi " + "word " * 60), short=True, width=80)
+    (line,) = search_lines(hit("word " * 60 + "guest wifi " + "word " * 60), Look(width=80), short=True)
     assert "guest wifi" in line
     assert cell_width(line) <= 80
 
@@ -132,14 +132,14 @@ def test_short_shows_what_matches_of_a_long_line():
 def test_short_is_one_line_and_where_the_citation_is_long_one_row_more(width, rows):
     citation = "memory/packages/a-very-long-name/readme.md#L1-L9"
     found = replace(hit("guest wifi " * 20).hits[0], citation=citation)
-    (line,) = search_lines(replace(hit(""), hits=(found,)), short=True, width=width)
+    (line,) = search_lines(replace(hit(""), hits=(found,)), Look(width=width), short=True)
     assert (rows - 1) * width < cell_width(line) <= rows * width
     assert "guest" in line
 
 
 def test_runs_of_blank_lines_are_shown_as_one_and_tabs_keep_their_width():
     answer = hit("the\n\n \n\n\nend\n\tif wifi {")
-    assert list(search_lines(answer, width=40))[1:] == ["  the", "", "  end", "    if wifi {"]
+    assert list(search_lines(answer, Look(width=40)))[1:] == ["  the", "", "  end", "    if wifi {"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")

@@ -11,7 +11,7 @@ import pytest
 
 from notewell import ConversationStore, IndexMismatchError, Memory, RerankerError, Settings, StoreError, errors
 from notewell.embedding.hashing import HashingEmbedder
-from notewell.memory.note_writing import notes_lock
+from notewell.memory.note_files import notes_lock
 from notewell.search.rerankers import open_reranker
 from notewell.settings import QuerySettings, RerankSettings
 from notewell.store.state_folder import StateFolder

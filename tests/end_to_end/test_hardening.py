@@ -17,8 +17,7 @@ from notewell import Memory, NotewellError, RememberError, WorkspaceError
 from notewell.cli.main import run
 from notewell.embedding.hashing import HashingEmbedder
 from notewell.errors import IndexReadOnlyError
-from notewell.memory.note_folder import MOST_FOLDERS
-from notewell.memory.note_writing import append_note
+from notewell.memory.note_files import MOST_FOLDERS, NoteFiles
 from notewell.store.sqlite.snapshot import SqliteSnapshot
 
 SESSIONS = {"sources": ["memory", "sessions"], "experimental__session_memory": True}
@@ -242,7 +241,7 @@ def test_the_background_creates_and_removes_nothing_when_an_empty_folder_takes_t
             parts.sync.run,
             lambda: parts.sync.before_search(1.0, embed=False),
             lambda: parts.sync.background.request() or parts.sync.background.wait(5),
-            lambda: append_note(notes, "MEMORY.md", "the wifi is heron"),
+            lambda: NoteFiles(notes).append("MEMORY.md", "the wifi is heron"),
         ):
             with suppress(NotewellError):
                 work()
@@ -278,7 +277,7 @@ def test_a_long_query_is_not_echoed(notes, capsys):
         answer = memory.search(query)
     assert len(answer.query) <= 400
     assert answer.hits
-    assert run(["search", query[:100_000], "--json", "-w", str(notes)]) == 0
+    assert run(["search", query[:100_000], "--json", "-w", str(notes), "--set", "provider=none"]) == 0
     assert len(capsys.readouterr().out) < 5_000
 
 

@@ -13,7 +13,7 @@ import pytest
 from notewell import Memory
 from notewell.files.faults import failing
 from notewell.indexing import watch
-from notewell.sources.watching import EventsUnavailableError, FileEvents, watched_places
+from notewell.indexing.watch import EventsUnavailableError, FileEvents, watched_places
 
 from .contents import contents_of, fresh_contents
 

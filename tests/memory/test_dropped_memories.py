@@ -35,7 +35,12 @@ def test_memories_dropped_without_closing_leave_no_file_open(tmp_path, chat):
         (tmp_path / str(number) / "memory").mkdir(parents=True)
         (tmp_path / str(number) / "memory" / "a.md").write_text("The ferry leaves at four.\n")
     for number in range(10):
-        memory = Memory.open(tmp_path / str(number), embedder=HashingEmbedder(), sources=["memory", "sessions"])
+        memory = Memory.open(
+            tmp_path / str(number),
+            embedder=HashingEmbedder(),
+            sources=["memory", "sessions"],
+            sync__sessions__debounce_ms=50,
+        )
         memory.index()
         seen = memory.seen_by(chat=chat) if chat else memory
         assert seen.search("ferry").hits

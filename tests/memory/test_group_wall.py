@@ -24,7 +24,7 @@ from notewell.agents.adapters.shared import passages_for
 from notewell.agents.tools import MemoryTools
 from notewell.agents.tools.prompt import memory_prompt
 from notewell.cli.main import run
-from notewell.mcp.resources import memory_resource, memory_resources, uri_of
+from notewell.mcp.server import memory_resource, memory_resources, uri_of
 from notewell.openclaw.managers import MemoryIndexManager
 from notewell.sessions import LostPart
 

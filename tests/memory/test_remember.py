@@ -14,7 +14,7 @@ from notewell import AsyncMemory, Memory, PathRefusedError, QueryError, Remember
 from notewell.cli.main import run
 from notewell.embedding.hashing import HashingEmbedder
 from notewell.memory.remember import remember
-from notewell.text.entries import find_entries
+from notewell.text.entries import Entry, find_entries
 
 FACT = "The ferry to Almada leaves from pier four"
 
@@ -65,7 +65,7 @@ def test_what_is_only_similar_is_written_and_pointed_out(memory):
 
 def test_the_day_is_that_of_the_user_s_zone(memory):
     late = datetime(2026, 3, 1, 23, 30, tzinfo=timezone(timedelta(hours=-5)))
-    done = remember(memory._components, FACT, to=None, who="main", source="test", now=late)
+    done = remember(memory._components, Entry(FACT, date=late, author="main", source="test"), to=None)
     assert done.path == "memory/2026-03-01.md"
 
 

@@ -1,1 +1,1 @@
-"""What agents are given: tools, prompts, hooks, client set-up and framework adapters."""
+"""What agents are given: tools, prompts, client set-up and framework adapters."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -54,32 +55,34 @@ def _plain(text: str) -> str:
     return text
 
 
-def search_lines(
-    answer: SearchAnswer,
-    *,
-    strong: Style = _plain,
-    faint: Style = _plain,
-    marked: Style | None = None,
-    width: int | None = None,
-    short: bool = False,
-) -> Iterator[str]:
-    """Yield each hit: its citation, score and snippet, or with `short` one line of it.
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How lines look: in the styles of a terminal, or plain."""
 
-    `marked` styles the words of the query; `width` is that of a terminal, where long lines continue below their indent.
-    """
+    strong: Style = _plain
+    faint: Style = _plain
+    marked: Style | None = None  # words of the query
+    width: int | None = None  # of the terminal, where long lines continue below their indent
+
+
+PLAIN = Look()
+
+
+def search_lines(answer: SearchAnswer, look: Look = PLAIN, *, short: bool = False) -> Iterator[str]:
+    """Yield each hit: its citation, score and snippet, or with `short` one line of it."""
     if not answer.hits:
         yield "no hits"
     for number, hit in enumerate(answer.hits, start=1):
         if short:
-            yield _one_line(hit, answer.query, strong=strong, faint=faint, marked=marked, width=width)
+            yield _one_line(hit, answer.query, look, look.width)
             continue
         if number > 1:
             yield ""
-        yield f"{strong(hit.citation)}  {faint(', '.join(_about(hit)))}"
+        yield f"{look.strong(hit.citation)}  {look.faint(', '.join(_about(hit)))}"
         for line in _MORE_BLANK_LINES.sub("\n\n", hit.snippet).split("\n"):
-            yield from _marked_lines(f"  {line}".rstrip(), answer.query, marked, width)
+            yield from _marked_lines(f"  {line}".rstrip(), answer.query, look.marked, look.width)
         if hit.explanation is not None:
-            yield "  " + faint(" ".join(f"{name}={value}" for name, value in hit.explanation.items()))
+            yield "  " + look.faint(" ".join(f"{name}={value}" for name, value in hit.explanation.items()))
 
 
 def _about(hit: Hit) -> Iterator[str]:
@@ -95,24 +98,16 @@ def _about(hit: Hit) -> Iterator[str]:
         yield f"replaced by {hit.replaced_by.citation}"
 
 
-def timeline_lines(
-    answer: SearchAnswer,
-    *,
-    strong: Style = _plain,
-    faint: Style = _plain,
-    marked: Style | None = None,
-    width: int | None = None,
-) -> Iterator[str]:
+def timeline_lines(answer: SearchAnswer, look: Look = PLAIN) -> Iterator[str]:
     """Yield one line per hit: its day, where it is, and what it says."""
     if not answer.hits:
         yield "no hits"
     for hit in answer.hits:
         day = f"{hit.dated.isoformat() if hit.dated else 'undated':10}  "
-        room = (width or SHORT_WIDTH) - len(day)
-        yield day + _one_line(hit, answer.query, strong=strong, faint=faint, marked=marked, width=room)
+        yield day + _one_line(hit, answer.query, look, (look.width or SHORT_WIDTH) - len(day))
 
 
-def _one_line(hit: Hit, query: str, *, strong: Style, faint: Style, marked: Style | None, width: int | None) -> str:
+def _one_line(hit: Hit, query: str, look: Look, width: int | None) -> str:
     """Return a hit in one line: where it is, and the line of it that has the most words of the query."""
     from notewell.search.snippets import ELLIPSIS, matched_spans
 
@@ -124,8 +119,8 @@ def _one_line(hit: Hit, query: str, *, strong: Style, faint: Style, marked: Styl
     if spans and cell_width(best[: spans[0][1]]) > room:  # what matches is to be seen
         best = ELLIPSIS + best[max(0, spans[0][0] - room // 3) :]
     best = _shortened(best.expandtabs(TAB), room)
-    text = "".join(_marked_lines(best, query, marked, None))
-    return f"{strong(hit.citation)}  {faint(f'{hit.score:.2f}')}  {text}"
+    text = "".join(_marked_lines(best, query, look.marked, None))
+    return f"{look.strong(hit.citation)}  {look.faint(f'{hit.score:.2f}')}  {text}"
 
 
 def _marked_lines(line: str, query: str, marked: Style | None, width: int | None) -> Iterator[str]:
@@ -209,9 +204,7 @@ def _hanging(line: str) -> int:
     return len(found[0]) if found else 0
 
 
-def list_lines(
-    found: MemoryList, *, strong: Style = _plain, faint: Style = _plain, width: int | None = None
-) -> Iterator[str]:
+def list_lines(found: MemoryList, look: Look = PLAIN) -> Iterator[str]:
     """Yield one line per entry, note or conversation: its day, its citation and how it begins."""
     if not found.items:
         yield "nothing found"
@@ -219,24 +212,22 @@ def list_lines(
         about = " ".join(filter(None, (item.entry, item.author and f"by {item.author}", _standing(item))))
         about = f"  ({about})" if about else ""
         lead = f"0000-00-00  {item.citation}  {about}"
-        text = _shortened(item.text.split("\n", 1)[0], _room_beside(lead, width) if width else MAX_FIRST_LINE)
-        yield f"{item.when:%Y-%m-%d}  {strong(item.citation)}  {text}{about and faint(about)}"
+        text = _shortened(item.text.split("\n", 1)[0], _room_beside(lead, look.width) if look.width else MAX_FIRST_LINE)
+        yield f"{item.when:%Y-%m-%d}  {look.strong(item.citation)}  {text}{about and look.faint(about)}"
     if found.total > len(found.items):
-        yield faint(f"{len(found.items):,} of {found.total:,} shown; see more with --limit")
+        yield look.faint(f"{len(found.items):,} of {found.total:,} shown; see more with --limit")
 
 
-def history_lines(
-    entries: Iterable[Listed], *, strong: Style = _plain, faint: Style = _plain, width: int | None = None
-) -> Iterator[str]:
+def history_lines(entries: Iterable[Listed], look: Look = PLAIN) -> Iterator[str]:
     """Yield every entry whole, with its author, its time and what became of it."""
     for number, item in enumerate(entries):
         if number:
             yield ""
         made = (item.author and f"by {item.author}", item.origin and f"from {item.origin}", _standing(item))
         about = ", ".join(filter(None, (item.entry, f"{item.when:%Y-%m-%d %H:%M}", *made)))
-        yield f"{strong(item.citation)}  {faint(about)}"
+        yield f"{look.strong(item.citation)}  {look.faint(about)}"
         for line in item.text.split("\n"):
-            yield from _marked_lines(f"  {line}".rstrip(), "", None, width)
+            yield from _marked_lines(f"  {line}".rstrip(), "", None, look.width)
 
 
 def _standing(item: Listed) -> str:

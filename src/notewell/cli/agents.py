@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from notewell import NotewellError, WorkspaceNotFoundError
-from notewell.agents.install.clients import CLIENTS, server_for
+from notewell import NotewellError, SessionInputError, WorkspaceNotFoundError
+from notewell.agents.install.clients import CLIENTS, apply_change, plan_change, server_for
 from notewell.cli.options import Chosen, common_options
 from notewell.cli.terminal import print_json, print_notes
 
 if TYPE_CHECKING:
-    from notewell.agents.install.client_settings import Change
+    from notewell.agents.install.clients import Change
     from notewell.agents.tools.prompt import Citations, PromptMode
     from notewell.sources.privacy import Chat
 
@@ -98,8 +98,6 @@ def install(
 
     CLIENT is claude-code, claude-desktop, codex, openclaw, cursor or vscode.
     """
-    from notewell.agents.install.client_settings import apply_change, plan_change
-
     chosen_client = CLIENTS[client]
     project = Path.cwd() if scope == "project" else None
     if project is not None and not chosen_client.project_file:
@@ -209,25 +207,34 @@ def session_end(*, event_file: str | None, chosen: Chosen) -> None:
 
 
 def _start_session(chosen: Chosen, event: Mapping[str, Any]) -> None:
-    from notewell.agents.hooks import recalled_at_start
+    """Print what a new session should know, after a line on the state of the memory; nothing where that is nothing."""
+    from notewell.agents.tools.prompt import state_line
 
     if event.get("source") == "resume":  # the conversation contains what was recalled when it started
         return
     with chosen.memory(_folder_of(event)) as memory:
-        text = recalled_at_start(memory)
+        context = memory.session_context()
+        text = f"{state_line(memory)}\n{context.text}" if context.text else ""
     if text:
         print_json({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}})
 
 
 def _end_session(chosen: Chosen, event: Mapping[str, Any]) -> None:
-    from notewell.agents.hooks import capture_transcript
+    """Store the transcript that the event names; of a session that was resumed only the new messages."""
     from notewell.cli.sessions import make_searchable
+    from notewell.sessions import import_lines, merge
 
     with chosen.memory(_folder_of(event)) as memory:
-        done = capture_transcript(memory, event)
+        named, session_id = event.get("transcript_path"), event.get("session_id")
+        if not isinstance(named, str) or not named:
+            raise SessionInputError("the event names no transcript", hint="it must have `transcript_path`")
+        with Path(named).expanduser().open(encoding="utf-8", errors="replace", newline="\n") as lines:
+            session = import_lines(lines, session_id=session_id if isinstance(session_id, str) else "").session
+        entry = replace(session.entry, channel=session.entry.channel or "claude-code")
+        stored, added = merge(memory.conversations, replace(session, entry=entry))
     chosen.print(
-        {"sessionId": done.session_id, "added": done.added, "known": done.known},
-        [f"session {done.session_id}: {done.added:,} messages imported"],
+        {"sessionId": stored.session_id, "added": added, "known": len(session.messages) - added},
+        [f"session {stored.session_id}: {added:,} messages imported"],
     )
     print_notes(make_searchable(chosen, _folder_of(event), ask=True))
 

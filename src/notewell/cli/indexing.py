@@ -57,9 +57,7 @@ def index(
         named = tuple(path_in(memory, path) for path in paths) or None
         if dry_run:
             preview = memory.preview(paths=named, force=force, check=check)
-            chosen.print(preview_document(preview), preview_lines(preview))
-            if not chosen.as_json:
-                print_problems(preview.problems)
+            chosen.print(preview_document(preview), preview_lines(preview), problems=preview.problems)
             return 0
         if not yes:
             confirm_cost(memory, named, force=force, check=check, batch=batch)
@@ -174,9 +172,8 @@ def verify(*, chosen: Chosen) -> int:
     with chosen.memory() as memory:
         found = memory.verify()
     equal = f"equal: {found.files:,} notes, {found.chunks:,} chunks"
-    chosen.print(verification_document(found), [equal] if found.equal else found.findings)
-    if not found.equal and not chosen.as_json:
-        print_notes(["`notewell index` indexes what changed; `notewell doctor --fix` repairs the rest"])
+    notes = [] if found.equal else ["`notewell index` indexes what changed; `notewell doctor --fix` repairs the rest"]
+    chosen.print(verification_document(found), [equal] if found.equal else found.findings, notes=notes)
     return 0 if found.equal else 1
 
 
@@ -236,6 +233,5 @@ def migrate(*, to: str, no_switch: bool, chosen: Chosen) -> None:
     what = f"{found.chunks:,} chunks, {found.vectors:,} vectors, none embedded"
     lines = [f"Copied {found.files:,} files to {found.target}: {what} ({found.seconds:.1f} s)"]
     lines += [f"Switched: store.url in {switched}"] if switched else []
-    chosen.print({**migration_document(found), "settingsFile": switched or None, "notes": notes}, lines)
-    if not chosen.as_json:
-        print_notes(notes)
+    document = {**migration_document(found), "settingsFile": switched or None, "notes": notes}
+    chosen.print(document, lines, notes=notes)

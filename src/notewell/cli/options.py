@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from notewell import Citation, Memory, SettingsError, WorkspaceNotFoundError
-from notewell.cli.terminal import print_json, print_lines
+from notewell.cli.terminal import print_json, print_lines, print_notes, print_problems
 from notewell.settings import Resolved, load_settings
 from notewell.settings.workspace import find_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from notewell import Problem
     from notewell.agents.documents import Json
 
 
@@ -50,12 +51,16 @@ class Chosen:
         folder = self.folder(start)
         return Memory(folder, self.resolved(folder).settings, agent=self.agent)
 
-    def print(self, document: Json, lines: Iterable[str]) -> None:
-        """Print the result: the document with `--json`, else the lines."""
+    def print(
+        self, document: Json, lines: Iterable[str], *, notes: Iterable[str] = (), problems: Iterable[Problem] = ()
+    ) -> None:
+        """Print the result: the document with `--json`, else the lines, with what there is to say about them."""
         if self.as_json:
             print_json(document)
-        else:
-            print_lines(lines)
+            return
+        print_lines(lines)
+        print_notes(notes)
+        print_problems(problems)
 
 
 def path_in(memory: Memory, given: str) -> str:

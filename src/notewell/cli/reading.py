@@ -18,7 +18,7 @@ from notewell.agents.documents import (
 )
 from notewell.agents.rendering import history_lines, list_lines, search_lines, status_lines, timeline_lines
 from notewell.cli.options import Chosen, common_options, listener_options, path_in, search_options
-from notewell.cli.terminal import print_notes, print_problems, terminal_style, word_style
+from notewell.cli.terminal import terminal_look
 from notewell.search.options import TIMELINE_LIMIT
 from notewell.types import Category
 
@@ -43,9 +43,7 @@ def search(words: tuple[str, ...], *, short: bool, chosen: Chosen, **options: Un
         raise click.UsageError(f"--keyword-only contradicts --mode {mode}: leave one of them out.")
     with chosen.memory() as memory:
         answer = memory.search(query, **options)
-    chosen.print(search_document(answer), search_lines(answer, **terminal_style(), marked=word_style(), short=short))
-    if not chosen.as_json:
-        print_notes(answer.notes)
+    chosen.print(search_document(answer), search_lines(answer, terminal_look(), short=short), notes=answer.notes)
 
 
 @click.command(
@@ -58,20 +56,19 @@ def search(words: tuple[str, ...], *, short: bool, chosen: Chosen, **options: Un
 @click.option("--lines", type=int, metavar="N", help="Number of lines.  [default: 120, at most 12,000 characters]")
 @listener_options
 @common_options
-def get(
-    path: str, *, first_line: int, lines: int | None, chat: Chat | None, session: str | None, chosen: Chosen
-) -> None:
+def get(path: str, *, chosen: Chosen, **options: Any) -> None:
     """Print lines of the memory file PATH, or the lines that a citation such as memory/a.md#L8-L10 names.
 
     Paths outside the memory are refused.
     """
     with chosen.memory() as memory:
-        note = memory.get(path_in(memory, path), first_line=first_line, lines=lines, chat=chat, session=session)
-    chosen.print(note_document(note), [note.text] if note.line_count else [])
-    if not note.line_count and not chosen.as_json:
-        print_notes([f"{note.path} {f'ends before line {note.first_line}' if note.first_line > 1 else 'is empty'}"])
-    if note.truncated and note.next_first_line and not chosen.as_json:
-        print_notes([f"there is more: notewell get {note.path} --from {note.next_first_line}"])
+        note = memory.get(path_in(memory, path), **options)
+    notes = []
+    if not note.line_count:
+        notes.append(f"{note.path} {f'ends before line {note.first_line}' if note.first_line > 1 else 'is empty'}")
+    if note.truncated and note.next_first_line:
+        notes.append(f"there is more: notewell get {note.path} --from {note.next_first_line}")
+    chosen.print(note_document(note), [note.text] if note.line_count else [], notes=notes)
 
 
 @click.command(
@@ -92,9 +89,7 @@ def list_(*, chosen: Chosen, **options: Any) -> int:
     """List remembered entries, notes and conversations, the newest first."""
     with chosen.memory() as memory:
         found = memory.list(**options)
-    chosen.print(list_document(found), list_lines(found, **terminal_style()))
-    if not chosen.as_json:
-        print_problems(found.problems)
+    chosen.print(list_document(found), list_lines(found, terminal_look()), problems=found.problems)
     return 1 if found.problems else 0
 
 
@@ -113,9 +108,7 @@ def timeline(words: tuple[str, ...], *, chosen: Chosen, **options: Unpack[Search
     """Show what a search for TOPIC finds by date, the oldest first. The options are those of `search`."""
     with chosen.memory() as memory:
         answer = memory.timeline(" ".join(words), **options)
-    chosen.print(timeline_document(answer), timeline_lines(answer, **terminal_style(), marked=word_style()))
-    if not chosen.as_json:
-        print_notes(answer.notes)
+    chosen.print(timeline_document(answer), timeline_lines(answer, terminal_look()), notes=answer.notes)
 
 
 @click.command(
@@ -130,7 +123,7 @@ def history(entry: str, *, chat: Chat | None, session: str | None, chosen: Chose
     """Show the remembered entry ENTRY, an id or a citation, with all that it replaced."""
     with chosen.memory() as memory:
         found = memory.history(entry, chat=chat, session=session)
-    chosen.print({"entries": [listed_document(item) for item in found]}, history_lines(found, **terminal_style()))
+    chosen.print({"entries": [listed_document(item) for item in found]}, history_lines(found, terminal_look()))
 
 
 @click.command("status", epilog="Example: notewell status --json")
@@ -143,6 +136,4 @@ def status(*, deep: bool, chosen: Chosen) -> None:
     with chosen.memory() as memory:
         found = memory.status(deep=deep)
         found = replace(found, notes=(*found.notes, *ignored_settings(memory.workspace)))
-    chosen.print(status_document(found), status_lines(found))
-    if not chosen.as_json:
-        print_notes(found.notes)
+    chosen.print(status_document(found), status_lines(found), notes=found.notes)

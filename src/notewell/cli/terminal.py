@@ -10,7 +10,7 @@ import sys
 import time
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from notewell import Problem, Progress
     from notewell.agents.documents import Json
-    from notewell.agents.rendering import Style
+    from notewell.agents.rendering import Look
     from notewell.types import ProgressCallback
 
 INTERRUPTED = 130  # the exit code that shells expect after Ctrl-C
@@ -56,23 +56,17 @@ def _harmless(text: str, stream: TextIO) -> str:
     return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text) if stream.isatty() else text
 
 
-def terminal_style() -> dict[str, Any]:
-    """Return how text for people is shown: with styles and the width of the terminal, if stdout is one."""
+def terminal_look() -> Look:
+    """Return how lines look: styled and as wide as the terminal, if stdout is one; matches as `grep` shows them."""
+    from notewell.agents.rendering import PLAIN, Look  # not every command prints such lines
+
     if not sys.stdout.isatty():
-        return {}
+        return PLAIN
     width = shutil.get_terminal_size().columns
     if os.environ.get("NO_COLOR"):
-        return {"width": width}
-    return {
-        "strong": partial(click.style, bold=True),
-        "faint": partial(click.style, dim=True),
-        "width": width,
-    }
-
-
-def word_style() -> Style | None:
-    """Return how words that match are shown: as `grep` shows them, on a terminal."""
-    return partial(click.style, fg="red", bold=True) if "strong" in terminal_style() else None
+        return Look(width=width)
+    strong, faint = partial(click.style, bold=True), partial(click.style, dim=True)
+    return Look(strong, faint, partial(click.style, fg="red", bold=True), width)
 
 
 def print_notes(notes: Iterable[str]) -> None:

@@ -139,9 +139,8 @@ def show(*, chosen: Chosen) -> None:
             f"{key:{width}}  {value!r}" + ("" if origins[key] == "default" else f"  ({origins[key]})")
             for key, value in values.items()
         ),
+        notes=notes,
     )
-    if not chosen.as_json:
-        print_notes(notes)
 
 
 @config.command("path", epilog="Example: notewell config path")
@@ -182,11 +181,12 @@ def import_(file: Path, *, dry_run: bool, replace_file: bool, chosen: Chosen) ->
             "notes": found.notes,
         },
         [found.to_toml(public=True).rstrip("\n")] if dry_run else [f"{count} settings written to {target}"],
+        notes=[
+            *([f"the previous file is kept as {kept}"] if kept else []),
+            *found.notes,
+            *(f"left out: {each.key}: {each.reason}" for each in found.left_out),
+        ],
     )
-    if not chosen.as_json:
-        print_notes([f"the previous file is kept as {kept}"] if kept else [])
-        print_notes(found.notes)
-        print_notes(f"left out: {each.key}: {each.reason}" for each in found.left_out)
 
 
 def _public(values: dict[str, object]) -> Json:

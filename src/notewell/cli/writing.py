@@ -8,7 +8,7 @@ import shlex
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -106,19 +106,7 @@ def _next_steps(folder: Path, *, found: bool, include: Sequence[str] | None) -> 
 @click.option("--force", is_flag=True, help="Write the text even if a note already says the same.")
 @click.option("--keep-secret", is_flag=True, help="Write passwords and keys in TEXT as they are.")
 @common_options
-def remember(
-    words: tuple[str, ...],
-    *,
-    to: str | None,
-    by: str | None,
-    source: str,
-    category: Category,
-    importance: int,
-    replaces: str | None,
-    force: bool,
-    keep_secret: bool,
-    chosen: Chosen,
-) -> None:
+def remember(words: tuple[str, ...], *, to: str | None, by: str | None, chosen: Chosen, **options: Any) -> None:
     """Append TEXT to a note, with its author, time and origin.
 
     TEXT may be several words without quotes; if it is -, it is read from standard input. What a note already says is
@@ -126,20 +114,8 @@ def remember(
     """
     text = sys.stdin.read() if words == ("-",) else " ".join(words)
     with chosen.memory() as memory:
-        done = memory.remember(
-            text,
-            to=to and path_in(memory, to),
-            who=by,
-            source=source,
-            category=category,
-            importance=importance,
-            replaces=replaces,
-            force=force,
-            keep_secret=keep_secret,
-        )
-    chosen.print(remembered_document(done), remembered_lines(done))
-    if not chosen.as_json:
-        print_notes(done.notes)
+        done = memory.remember(text, to=to and path_in(memory, to), who=by, **options)
+    chosen.print(remembered_document(done), remembered_lines(done), notes=done.notes)
 
 
 @click.command("forget", epilog="Example: notewell forget --match 'silk gloss' --dry-run")
@@ -156,15 +132,13 @@ def remember(
 def forget(
     entries: tuple[str, ...],
     *,
-    session: str | None,
     path: str | None,
-    match: str | None,
     substring: bool,
-    since: str | None,
     for_good: bool,
     dry_run: bool,
     yes: bool,
     chosen: Chosen,
+    **options: Any,
 ) -> int:
     """Move entries, notes, lines or conversations to the trash.
 
@@ -176,12 +150,10 @@ def forget(
         wanted = partial(
             memory.forget,
             *entries,
-            session=session,
             path=path and path_in(memory, path),
-            match=match,
-            since=since,
             whole_words=not substring,
             for_good=for_good,
+            **options,
         )
         report = wanted(dry_run=True) if dry_run or not yes else None
         shown = bool(report and report.forgotten) and not dry_run
@@ -195,10 +167,8 @@ def forget(
             confirm("Erase this for good?" if for_good else "Move this to the trash?", "nothing was forgotten")
         if not report or not dry_run:
             report = wanted(confirmed=report if shown else None)
-    chosen.print(forget_document(report), forget_lines(report, with_text=not shown))
-    if not chosen.as_json:
-        print_notes(report.notes)
-        print_problems(report.problems)
+    lines = forget_lines(report, with_text=not shown)
+    chosen.print(forget_document(report), lines, notes=report.notes, problems=report.problems)
     return 1 if report.problems else 0
 
 
@@ -218,8 +188,5 @@ def undo(trash_id: str | None, *, only_list: bool, chosen: Chosen) -> int:
             chosen.print({"trash": [trashed_document(batch) for batch in trash]}, trash_lines(trash))
             return 0
         report = memory.undo(trash_id)
-    chosen.print(undo_document(report), undo_lines(report))
-    if not chosen.as_json:
-        print_notes(report.notes)
-        print_problems(report.problems)
+    chosen.print(undo_document(report), undo_lines(report), notes=report.notes, problems=report.problems)
     return 1 if report.problems else 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BEGIN_AFTER_S = 0.1  # a command that ends right after its answer never starts what it could not finish
 RETRY_AFTER_S = 30.0  # searches do not request another run so soon after one that failed
 LAST_WAIT_S = 10.0  # at the end of the process, for the batch in progress
-MOST_DELAYS = 4  # times the quiet period: a conversation that never pauses is indexed all the same
+MOST_DELAYS = 4  # times the quiet period: what never rests is indexed all the same
 
 _log = logging.getLogger("notewell.sync")
 

@@ -42,15 +42,13 @@ FOREIGN_DAYS = 30  # how long providers keep results: a job of a model that is n
 NEVER_SET = threading.Event()
 
 
-def open_batch(
-    embedder: Embedder | None, settings: BatchSettings, policy: SyncPolicy, state_folder: Path
-) -> BatchRun | None:
+def open_batch(embedder: Embedder, settings: BatchSettings, policy: SyncPolicy, state_folder: Path) -> BatchRun | None:
     """Return the batch jobs of one sync, or None where it has nothing to do with any.
 
     Jobs that an earlier sync started are collected in any case; the sync waits only for its own.
     """
     makes_jobs = settings.enabled if policy.batch is None else policy.batch
-    if embedder is None or policy.spending_limit or not (makes_jobs or (state_folder / FOLDER).exists()):
+    if not (makes_jobs or (state_folder / FOLDER).exists()):
         return None
     from notewell.embedding.batch.jobs import open_jobs, supports_jobs
 

@@ -1,23 +1,27 @@
 """Brings a store up to date with the files: first the text, then the vectors.
 
-Text comes first so that keyword search finds everything at once, while embedding continues where it stopped.
+Text comes first so that keyword search finds everything at once, while embedding continues where it stopped. Of a
+transcript only what was appended since is indexed, piece by piece: after each the store holds a consistent beginning of
+it and where that ends. One that was rewritten instead is replaced in a single transaction.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from notewell.files.faults import reach
 from notewell.indexing.embedding_run import EmbeddingRun
 from notewell.indexing.plan import EVERYTHING, find_changes, trusted_stamp
-from notewell.indexing.transcripts import TranscriptRun
 from notewell.protocols import GrowingSource
 from notewell.types import IndexReport, Problem, Progress, StoredDocument
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from notewell.indexing.batch_jobs import BatchRun
@@ -25,13 +29,14 @@ if TYPE_CHECKING:
     from notewell.indexing.preparation import Preparation
     from notewell.indexing.spending import SpendingLimit
     from notewell.protocols import Embedder, EmbeddingCache, Source, Store, Vector
-    from notewell.types import Document, FileStamp, PreparedChunk, ProgressCallback
+    from notewell.types import Document, FileStamp, Piece, PreparedChunk, ProgressCallback
 
     KnownVectors = Callable[[Sequence[str]], dict[str, Vector]]
 
 WRITTEN_AT_ONCE = 64  # documents a transaction: a first index takes a fifth less time, a kill costs 0.2 s of work
 TEXT_AT_ONCE = 4_000_000  # characters; large notes are written sooner, so that memory stays small
 REMOVED_AT_ONCE = 256  # documents a transaction: some 50 ms, so that a deadline is kept and readers are not held up
+HURRIED_REWRITE_BYTES = 16_000_000  # of a transcript: about a second of work that cannot be stopped half-way
 OPTIMIZED_IN_A_HURRY = 16  # documents; optimizing after more of them may take longer than a search can wait
 
 
@@ -199,10 +204,7 @@ class _TextRun:
         try:
             if stamp.source == "sessions" and isinstance(source, GrowingSource):  # the check costs 40 µs a note
                 # A conversation is written in transactions of its own: it may be larger than memory.
-                transcripts = TranscriptRun(self.store, self.preparation, self.known_vectors)
-                transcripts.update(
-                    source, stamp, known, gone=gone, tally=self.tally, deadline=self.deadline, check=self.check
-                )
+                self._read_on(source, stamp, known, gone)
                 return
             reach("index.read")
             document = source.read(stamp)
@@ -216,15 +218,19 @@ class _TextRun:
     def _prepare(self, document: Document, known: StoredDocument | None, gone: set[str], waiting: _Waiting) -> None:
         stamp = trusted_stamp(document.stamp, now_ns=time.time_ns())
         stored = StoredDocument(stamp, document.content_hash, document.dated, document.private)
+        self._count(document.content_hash, known, gone)
         if known and known.content_hash == document.content_hash:
             waiting.touched.append(stored)
-            self.tally.unchanged += 1
             return
         waiting.fresh.append((stored, self.preparation.prepare(document)))
         waiting.characters += len(document.text)
-        if known:
+
+    def _count(self, content_hash: str, known: StoredDocument | None, gone: set[str]) -> None:
+        if known and known.content_hash == content_hash:
+            self.tally.unchanged += 1
+        elif known:
             self.tally.changed += 1
-        elif document.content_hash in gone:
+        elif content_hash in gone:
             self.tally.renamed += 1
         else:
             self.tally.added += 1
@@ -254,3 +260,62 @@ class _TextRun:
                 reach("index.remove")
                 self.store.remove_documents(source, paths[start : start + REMOVED_AT_ONCE])
         self.tally.removed += len(plan.removed) - self.tally.renamed
+
+    # --- transcripts -----------------------------------------------------------------------------
+
+    def _read_on(self, source: GrowingSource, stamp: FileStamp, known: StoredDocument | None, gone: set[str]) -> None:
+        """Index what a transcript has more than the store knows of it; raises OSError when it cannot be read."""
+        cursor = None
+        if known and not self.check:
+            with self.store.reading() as snapshot:
+                cursor = snapshot.cursor(known.stamp.source, known.stamp.path)
+        reach("index.read")
+        with closing(source.read_on(stamp, cursor)) as pieces:
+            first = next(pieces)
+            whole = chain([first], pieces)
+            if not (first.from_start and known):
+                end = self._append(whole, stamp)
+            elif self.deadline.at is not None and first.stamp.size > HURRIED_REWRITE_BYTES:
+                end = None
+            else:
+                end = self._rewrite(whole, stamp)
+        if end is None:
+            self.tally.complete = False
+        else:
+            self.tally.problems += end.problems
+            self._count(end.content_hash, known, gone)
+
+    def _append(self, pieces: Iterator[Piece], stamp: FileStamp) -> Piece | None:
+        """Commit piece by piece; return the last one, or None when the deadline came first."""
+        for piece in pieces:
+            chunks, vectors = self._chunks_of(piece, stamp)
+            self.store.append_document(_stored(piece), chunks, vectors, cursor=piece.position)
+            if piece.last:
+                return piece
+            if self.deadline.passed:
+                return None
+        return None
+
+    def _rewrite(self, pieces: Iterator[Piece], stamp: FileStamp) -> Piece | None:
+        with self.store.rewriting(stamp.source, stamp.path) as rewrite:
+            for piece in pieces:
+                rewrite.add(*self._chunks_of(piece, stamp))
+            rewrite.finish(_stored(piece), piece.position)
+        return piece
+
+    def _chunks_of(self, piece: Piece, stamp: FileStamp) -> tuple[list[PreparedChunk], dict[str, Vector]]:
+        """Return the chunks of a piece with the vectors of texts that were embedded before."""
+        chunks = self.preparation.prepare_messages(piece.lines, stamp.path)
+        vectors = self.known_vectors([prepared.chunk.embedded_hash for prepared in chunks])
+        self.tally.reused += len(vectors)
+        reach("index.put")
+        return chunks, vectors
+
+
+def _stored(piece: Piece) -> StoredDocument:
+    """Return what to remember; before the last piece a stamp that no file has, so that the rest is read next time."""
+    if piece.last:
+        stamp = trusted_stamp(piece.stamp, now_ns=time.time_ns())
+    else:
+        stamp = piece.stamp._replace(size=0, mtime_ns=0)
+    return StoredDocument(stamp, piece.content_hash, piece.dated)

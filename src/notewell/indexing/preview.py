@@ -10,6 +10,7 @@ from notewell.chunking import chunk_document
 from notewell.chunking.fitting import QUARTERS, weigh
 from notewell.indexing.embedding_run import pending_pages
 from notewell.indexing.plan import SyncPolicy, find_changes
+from notewell.indexing.rebuild import rebuild_reason
 from notewell.protocols import GrowingSource
 from notewell.reports import IndexPreview
 from notewell.types import Problem
@@ -48,15 +49,14 @@ class Preview:
     cache: EmbeddingCache | None
     estimate: Callable[[int], CostEstimate] | None = None  # what it costs to embed so many tokens
 
-    def run(
-        self, *, paths: Collection[str] | None = None, check: bool = False, rebuild_reason: str = ""
-    ) -> IndexPreview:
+    def run(self, *, paths: Collection[str] | None = None, check: bool = False, force: bool = False) -> IndexPreview:
         """Read and chunk what changed, and count what is known already; with `paths` only those are looked at.
 
-        `check` reads every file, to find changes that its size and times do not show.
+        `check` reads every file, to find changes that its size and times do not show; `force` is a rebuild.
         """
-        policy = SyncPolicy(paths=None if rebuild_reason else paths, check=check)
-        if self.store is None or rebuild_reason:
+        reason = self._rebuild_reason(force=force)
+        policy = SyncPolicy(paths=None if reason else paths, check=check)
+        if self.store is None or reason:
             changes, pending = find_changes(self.sources, None, policy), 0
         else:
             with self.store.reading() as snapshot:
@@ -78,13 +78,20 @@ class Preview:
             tokens=sum(weight for _, weight in weights) // QUARTERS,
             known=sum(text_hash in known for text_hash, _ in weights),
             pending=pending,
-            rebuild_reason=rebuild_reason,
+            rebuild_reason=reason,
             problems=tuple(problems),
             to_embed=len(unknown),
             cost=self.estimate(sum(unknown.values()) // QUARTERS) if self.estimate else None,
         )
 
     # --- reading ---------------------------------------------------------------------------------
+
+    def _rebuild_reason(self, *, force: bool) -> str:
+        """Say why the index would be rebuilt; empty when it would be updated, or made."""
+        if self.store is None or force:
+            return "requested" if self.store else ""
+        with self.store.reading() as snapshot:
+            return rebuild_reason(snapshot, self.preparation.profile, self.embedder)
 
     def _read_all(self, plan: Plan, problems: list[Problem]) -> list[_Read]:
         by_name = {source.name: source for source in self.sources}

@@ -173,15 +173,6 @@ class Sync:
 
     # --- reading ---------------------------------------------------------------------------------
 
-    def rebuild_reason(self, store: ReadableStore, embedder: Embedder | None) -> str:
-        """Say why the store cannot simply be updated; empty when it can."""
-        with store.reading() as snapshot:
-            return rebuild_reason(snapshot, self.preparation.profile, embedder)
-
-    def is_stale(self, store: ReadableStore) -> bool:
-        """Return whether files have changed since they were indexed."""
-        return is_stale(store, self.sources)
-
     def shown_to(self, on_sync: Callable[[IndexReport | Exception], None] | None) -> Callable[..., None] | None:
         """Return the listener as it may be called with the outcome of a background sync."""
         return on_sync
@@ -320,7 +311,8 @@ class Sync:
             self._create_store(current).close()
         with self.live.use() as store:
             if store is not None:
-                return self.rebuild_reason(store, embedder)
+                with store.reading() as snapshot:
+                    return rebuild_reason(snapshot, self.preparation.profile, embedder)
         path = self.indexes.next_index_path()
         store = self._create_store(path)
         store.write_meta({PROFILE: self.preparation.profile})

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +13,9 @@ from notewell.errors import StoreError
 from notewell.files.atomic import DRAFT_SUFFIX
 from notewell.indexing.preparation import Preparation
 from notewell.indexing.sync import Sync
-from notewell.memory.answering import Answering
+from notewell.memory.answering import BetweenSearches
 from notewell.memory.storage import Storage, open_sqlite_index, open_storage
+from notewell.search.tuning import TUNING
 from notewell.settings import state_folder
 from notewell.settings.workspace import WorkspaceInUse
 from notewell.sources.included import count_uncovered
@@ -28,11 +27,10 @@ from notewell.store.state_folder import TOP_FOLDER, StateFolder
 from notewell.types import Uncovered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from notewell.embedding.batch.ledger import JobFailures
     from notewell.memory.followed import Notes, Transcripts
-    from notewell.memory.group_view import GroupSync
+    from notewell.memory.group_view import GroupQmd, GroupSync
+    from notewell.memory.note_files import NoteFiles
     from notewell.protocols import Embedder, Generations, ManagedCache, ReadAccess, Source, StoreAccess
     from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
@@ -43,8 +41,6 @@ if TYPE_CHECKING:
 
 TRASH_FOLDER = ".trash"  # in the state folders of the workspace and of the agent; no agent can be called so
 MOVED_FILE = "moved.json"
-SEARCH_COUNT_S = 0.2  # that an answer without hits may take to count files that are no notes
-COUNTED_AGAIN_S = 60.0
 SESSIONS_FOLDER = "sessions"  # in the agent's state folder: the session store's own
 
 
@@ -67,9 +63,11 @@ class Components:
     sources: tuple[Source, ...]
     embedders: Embedders
     sync: Sync | GroupSync
-    answering: Answering
     qmd: Qmd | None  # None where the settings choose the builtin index
-    build_answering: Callable[..., Answering]  # of other parts
+    searched: ReadAccess  # `index`, but a search looks only at what it found for notes that became private
+    searched_qmd: Qmd | GroupQmd | None
+    between: BetweenSearches
+    tuning: Tuning
     audience: Audience = DIRECT
     behind: Components | None = None  # of a group's: all of the memory, for upkeep that shows nothing of it
 
@@ -101,6 +99,13 @@ class Components:
     def trash_folders(self) -> tuple[Path, Path]:
         """Where forgotten notes of the workspace and conversations of the agent are kept for a while."""
         return self.workspace / TOP_FOLDER / TRASH_FOLDER, self.folder.path / TRASH_FOLDER
+
+    @property
+    def note_files(self) -> NoteFiles:
+        """The notes of the workspace as files, for whoever may change them."""
+        from notewell.memory.note_files import NoteFiles  # costs as much as a keyword search
+
+        return NoteFiles(self.workspace, self.settings.extra_paths, self.settings.include)
 
     def conversations(self) -> ConversationStore:
         """Return the session store, for a group with no conversation but its own."""
@@ -151,28 +156,32 @@ class Components:
                 self.storage.answering, scope, lambda path: whole.notes.exists(path) and not notes.exists(path)
             )
         sources = _sources(self.settings, notes, transcripts)
-        sync = GroupSync(whole.sync, index, sources)
-        qmd = GroupQmd(whole.qmd, notes) if whole.qmd else None
         return replace(
             whole,
             index=index,
             notes=notes,
             transcripts=transcripts,
             sources=sources,
-            sync=sync,
-            answering=self.build_answering(
-                index=searched, notes=notes, transcripts=transcripts, sync=sync, unsearched=tuple, kept=tuple, qmd=qmd
-            ),
+            sync=GroupSync(whole.sync, index, sources),
             qmd=None,  # its state is that of all notes
+            searched=searched,
+            searched_qmd=GroupQmd(whole.qmd, notes) if whole.qmd else None,
+            between=BetweenSearches(),
             audience=audience,
             behind=whole,
         )
 
-    def unsearched_conversations(self) -> tuple[str, ...]:
-        """Return notes on conversations that the settings leave out of search."""
-        if self.audience.is_group:
+    def unsearched_conversations(self, *, own: bool = False) -> tuple[str, ...]:
+        """Return notes on conversations that the settings leave out of search; with `own` only on this agent's."""
+        kept = "sessions" not in self.settings.sources and self.sessions_folder.is_dir()
+        if self.audience.is_group or (own and not kept):
             return ()
-        return _unsearched(self.settings, self.agent, self.sessions_folder, self.workspace)
+        from notewell.sources.transcripts import unsearched  # few answers need it
+
+        if own:
+            return tuple(unsearched.unsearched_own(self.settings, self.sessions_folder))
+        found = unsearched.unsearched_conversations(self.settings, self.agent, self.sessions_folder, self.workspace)
+        return tuple(found)
 
     def uncovered(self, limit_s: float | None = None) -> Uncovered:
         """Count the Markdown files of the workspace that are no notes; none for a group, which sees only what is one.
@@ -189,7 +198,14 @@ class Components:
 
     def uncovered_note(self, limit_s: float) -> tuple[str, ...]:
         """Return what to tell about Markdown files that are no notes; nothing where there are none."""
-        return _uncovered_note(self.workspace, self.uncovered(limit_s))
+        uncovered = self.uncovered(limit_s)
+        if not uncovered.count:
+            return ()
+        import shlex
+
+        are = "is" if uncovered.count == 1 and uncovered.complete else "are"
+        command = f"notewell init --yes {shlex.quote(str(self.workspace))}"
+        return (f"{uncovered} here {are} not indexed: run `{command}` (--no: do not ask again)",)
 
     def close(self) -> None:
         """Stop the background work and release everything that is open; the next use opens it again."""
@@ -199,31 +215,7 @@ class Components:
         self.sync.follower.stop()
         self.storage.close()
         self.embedders.close()
-        self.answering.forget_queries()
-
-
-def _uncovered_note(workspace: Path, uncovered: Uncovered) -> tuple[str, ...]:
-    if not uncovered.count:
-        return ()
-    import shlex
-
-    are = "is" if uncovered.count == 1 and uncovered.complete else "are"
-    command = f"notewell init --yes {shlex.quote(str(workspace))}"
-    return (f"{uncovered} here {are} not indexed: run `{command}` (--no: do not ask again)",)
-
-
-def _unsearched(settings: Settings, agent: str, sessions_folder: Path, workspace: Path) -> tuple[str, ...]:
-    from notewell.sources.transcripts.unsearched import unsearched_conversations  # only answers without hits need it
-
-    return tuple(unsearched_conversations(settings, agent, sessions_folder, workspace))
-
-
-def _unsearched_own(settings: Settings, sessions_folder: Path) -> tuple[str, ...]:
-    if "sessions" in settings.sources or not sessions_folder.is_dir():
-        return ()
-    from notewell.sources.transcripts.unsearched import unsearched_own
-
-    return tuple(unsearched_own(settings, sessions_folder))
+        self.between.forget_queries()
 
 
 def sweep_conversations(folder: Path) -> None:
@@ -256,7 +248,6 @@ def open_components(
     )
     folder.check_owner()
     storage = open_storage(settings, workspace, folder, agent)
-    index = storage.answering
     followed = storage.answering if storage.follows else None
     notes, transcripts = _open_sources(workspace, settings, folder, DIRECT, followed)
     sources = _sources(settings, notes, transcripts)
@@ -279,47 +270,25 @@ def open_components(
     qmd = None
     if settings.backend == "qmd" and isinstance(notes, NotesSource) and notes in sources:
         qmd = open_qmd(settings, workspace, folder, notes)
-    build_answering = partial(Answering, workspace=workspace, settings=settings, embedders=embedders, tuning=tuning)
-    told = _now_and_then(lambda: parts.uncovered_note(SEARCH_COUNT_S))
-    parts = Components(
+    return Components(
         workspace=workspace,
         place=WorkspaceInUse(workspace),
         agent=agent,
         settings=settings,
         folder=folder,
         storage=storage,
-        index=index,
+        index=storage.answering,
         notes=notes,
         transcripts=transcripts,
         sources=sources,
         embedders=embedders,
         sync=sync,
-        answering=build_answering(
-            index=index,
-            notes=notes,
-            transcripts=transcripts,
-            sync=sync,
-            unsearched=lambda: (*told(), *_unsearched(settings, agent, folder.path / SESSIONS_FOLDER, workspace)),
-            kept=lambda: _unsearched_own(settings, folder.path / SESSIONS_FOLDER),
-            qmd=qmd,
-        ),
-        build_answering=build_answering,
         qmd=qmd,
+        searched=storage.answering,
+        searched_qmd=qmd,
+        between=BetweenSearches(),
+        tuning=tuning or TUNING,
     )
-    return parts
-
-
-def _now_and_then(look: Callable[[], tuple[str, ...]]) -> Callable[[], tuple[str, ...]]:
-    """Return a function that looks at most once a minute: a server may answer many searches without hits."""
-    seen: tuple[float, tuple[str, ...]] | None = None
-
-    def told() -> tuple[str, ...]:
-        nonlocal seen
-        if seen is None or time.monotonic() - seen[0] > COUNTED_AGAIN_S:
-            seen = (time.monotonic(), look())
-        return seen[1]
-
-    return told
 
 
 def _holds_same_notes(folder: StateFolder, workspace: Path, settings: Settings) -> bool:

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from notewell.embedding.batch.ledger import JobFailures, Ledger
 from notewell.errors import (
     EntryNotFoundError,
+    IndexBusyError,
     NoteNotFoundError,
     NotewellError,
     QueryError,
     SessionNotFoundError,
     system_error,
 )
-from notewell.memory.forget_targets import CHANGED, Query, Target, TargetSearch, checked_query, confirmed_lines
+from notewell.indexing.plan import SyncPolicy
+from notewell.indexing.sync import BACKGROUND, LOCK_WAIT_S, Sync
+from notewell.memory.components import open_components, open_qmd
+from notewell.memory.forget_targets import CHANGED, Query, Target, TargetSearch, confirmed_lines
 from notewell.memory.moved_lines import MovedLines
+from notewell.memory.note_files import notes_lock
 from notewell.memory.note_lines import cut_lines
-from notewell.memory.note_writing import change_note, delete_note, notes_lock, remove_drafts
-from notewell.memory.traces import erase_for_other_agents, erase_traces, take_from_index
-from notewell.memory.trash import Kind, OpenBatch, TrashItem, open_trash
-from notewell.memory.undo import erase_expired
+from notewell.memory.trash import Kind, OpenBatch, TrashItem, hash_of, open_trash
 from notewell.reports import ForgetReport, Forgotten, ForgottenLine
-from notewell.sources.notes import decode_note
+from notewell.settings import load_settings
+from notewell.sources.notes import NotesSource, decode_note
 from notewell.types import Problem
 
 if TYPE_CHECKING:
@@ -38,13 +42,8 @@ NOTHING = "no note or conversation contains this"
 
 def forget(
     parts: Components,
-    *entries: str,
-    session: str | None = None,
-    path: str | None = None,
-    match: str | None = None,
-    since: str | date | None = None,
-    whole_words: bool = True,
-    for_good: bool = False,
+    query: Query,
+    *,
     one_entry: bool = False,
     dry_run: bool = False,
     confirmed: ForgetReport | None = None,
@@ -54,33 +53,24 @@ def forget(
     Files come first: if the process dies on the way, the same command does the rest. Where it is for good, traces are
     erased also when nothing is found, because then only they may be left.
     """
-    query = checked_query(
-        entries, session=session, path=path, match=match, since=since, whole_words=whole_words, for_good=for_good
-    )
     erase_expired(parts)
     conversations = parts.conversations() if parts.sessions_folder.is_dir() else None
-    search = TargetSearch(
-        parts,
-        query,
-        conversations,
-        one_entry=one_entry,
-        dry_run=dry_run,
-        confirmed=confirmed_lines(confirmed),
-    )
+    seen = confirmed_lines(confirmed)
+    search = TargetSearch(parts, query, conversations, one_entry=one_entry, dry_run=dry_run, confirmed=seen)
     work = _Work(search)
     if not dry_run:
         work.remove_drafts()
     try:
         targets, problems = search.run()
     except (SessionNotFoundError, NoteNotFoundError, EntryNotFoundError):
-        if for_good and not dry_run:  # a process that was killed may have deleted the file and erased no traces
+        if query.for_good and not dry_run:  # a process that was killed may have deleted the file and left traces
             work.rebuild_registry()
             erase_traces(parts)
         raise
     found = tuple(target.forgotten for target in targets)
     if dry_run:
         notes = () if found else (NOTHING,)
-        return ForgetReport(True, found, problems=tuple(problems), notes=notes, for_good=for_good)
+        return ForgetReport(True, found, problems=tuple(problems), notes=notes, for_good=query.for_good)
     return work.forget(targets, problems)
 
 
@@ -140,8 +130,7 @@ class _Work:
 
     def remove_drafts(self) -> None:
         """Remove what killed processes left of notes and conversations: a draft may hold what is to be forgotten."""
-        settings = self.parts.settings
-        remove_drafts(self.parts.workspace, extra_paths=settings.extra_paths, include=settings.include)
+        self.parts.note_files.remove_drafts()
         if self.conversations is not None:
             self.conversations.sweep(wait=True)
         trash = open_trash(self.parts)
@@ -206,8 +195,7 @@ class _Work:
             if not self.query.for_good:
                 self.batch.put(self._item("note", forgotten, target.dated), {"content": raw})
 
-        extra, include = self.parts.settings.extra_paths, self.parts.settings.include
-        delete_note(self.parts.workspace, forgotten.path, extra_paths=extra, include=include, keep=keep)
+        self.parts.note_files.delete(forgotten.path, keep)
         return forgotten
 
     def _has_seen(self, path: str, raw: bytes) -> bool:
@@ -234,24 +222,16 @@ class _Work:
             moved.add(stored, numbers[0])
             if not self.query.for_good:
                 item = replace(self._item("lines", forgotten, target.dated), count=len(numbers), cuts=cuts)
-                self.batch.put(replace(item, before=_hash(raw), after=_hash(content)))
+                self.batch.put(replace(item, before=hash_of(raw), after=hash_of(content)))
             return content
 
-        extra, include = self.parts.settings.extra_paths, self.parts.settings.include
-        change_note(self.parts.workspace, forgotten.path, change, extra_paths=extra, include=include)
+        self.parts.note_files.change(forgotten.path, change)
         if not taken and self.search.confirmed is not None:
             raise QueryError(CHANGED, hint="run the same command again")
         return replace(forgotten, count=len(taken), lines=tuple(ForgottenLine(*each) for each in taken))
 
     def _item(self, kind: Kind, forgotten: Forgotten, dated: date | None = None) -> TrashItem:
-        return TrashItem(
-            kind,
-            forgotten.path,
-            agent="",
-            chat="",
-            count=forgotten.count,
-            dated=dated.isoformat() if dated else "",
-        )
+        return TrashItem(kind, forgotten.path, count=forgotten.count, dated=dated.isoformat() if dated else "")
 
     # --- the trash ---------------------------------------------------------------------------------
 
@@ -279,5 +259,122 @@ class _Work:
                 trash.remove(item)
 
 
-def _hash(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+# --- erasing -------------------------------------------------------------------------------------
+
+
+def erase_expired(parts: Components) -> None:
+    """Erase what has been in the trash for 30 days, with its traces.
+
+    The files go last: whatever happens on the way, the next call does it again. While another process indexes, it is
+    left to a later call.
+    """
+    trash = open_trash(parts.whole)
+    if not trash.has_expired():
+        return
+    try:
+        erase_traces(parts.whole)
+        erase_for_other_agents(parts.whole)
+    except IndexBusyError:
+        return
+    trash.erase_expired()
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """How much of what was derived is gone."""
+
+    chunks: int = 0
+    vectors: int = 0
+    problems: tuple[Problem, ...] = ()
+
+
+def erase_traces(parts: Components) -> Erased:
+    """Bring the index up to date and erase what it, the cache, batch jobs and older files still hold.
+
+    The cache keeps only vectors of texts that are still in the memory: an earlier wording of a note may have contained
+    what is to be forgotten, and its vector has no name by which it could be found.
+    """
+    if parts.audience.is_group:
+        erase_traces(parts.whole)
+        return Erased()  # the figures are those of hidden notes as well
+    folder, indexes, sync = parts.folder, parts.indexes, parts.sync
+    if indexes.current() is None and not folder.path.exists():
+        return Erased()
+    with parts.index.use() as store:
+        before = store.embedded_hashes() if store else set()
+    # Another process at work has the lock: a run that embeds the text right now ends before anything is erased.
+    sync.run(SyncPolicy(embed=False))
+    with indexes.write_lock(LOCK_WAIT_S):
+        assert isinstance(sync, Sync)
+        with sync.live.use() as live:
+            kept = live.embedded_hashes() if live else set()
+            if live:
+                indexes.remove_superseded()
+                live.erase_deleted()
+        cache = parts.cache
+        vectors = cache.keep_only(kept) if cache else 0
+        ledger = Ledger(folder.path)
+        ledger.forget({digest for record in ledger.records() for digest in record.wanted} - kept)
+        ledger.record_failures(JobFailures())  # what a provider said about a text could quote it
+        in_use = {"cache.sqlite", (folder.current() or folder.cache_path).name} if indexes is folder else set()
+        problems = tuple(_remove_leftovers(folder.path, in_use))
+    assert isinstance(parts.notes, NotesSource)
+    if (qmd := parts.qmd or open_qmd(parts.settings, parts.workspace, folder, parts.notes)).folder.exists():
+        qmd.erase()
+    return Erased(len(before - kept), vectors, problems)
+
+
+def _remove_leftovers(folder: Path, in_use: Collection[str]) -> Iterator[Problem]:
+    """Delete databases that are no longer used: unfinished, replaced or set aside as corrupt, with their logs."""
+    for path in sorted(folder.glob("*.sqlite*")):
+        owner = path.name
+        for suffix in ("-wal", "-shm", ".in-use"):
+            owner = owner.removesuffix(suffix)
+        if owner in in_use:
+            continue
+        try:
+            with suppress(FileNotFoundError):
+                path.unlink()
+        except OSError as error:  # Windows deletes no open file
+            yield Problem(path.name, f"cannot be deleted now: {error.strerror}; run the same command again")
+
+
+def erase_for_other_agents(parts: Components) -> list[Problem]:
+    """Erase the note from what other agents of this workspace have indexed; their conversations are their own."""
+    return _for_other_agents(parts, lambda theirs: erase_traces(theirs).problems)
+
+
+def take_from_index(parts: Components, paths: Collection[str]) -> tuple[str, ...]:
+    """Index files that lost something, for this agent and the others, and return what to tell about it.
+
+    What they lost is found by nobody then; its traces are erased with what the trash holds of it.
+    """
+
+    def sync(its: Components) -> tuple[Problem, ...]:
+        if its.indexes.current() is not None:
+            its.sync.run(replace(BACKGROUND, paths=paths))
+            if its.qmd:
+                its.qmd.update()
+        return ()
+
+    problems: list[Problem] = []
+    try:
+        sync(parts)
+    except NotewellError as error:
+        problems.append(Problem("index", f"{error.message}; {error.hint}"))
+    theirs = _for_other_agents(parts.whole, sync)
+    problems += () if parts.audience.is_group else theirs
+    return tuple(f"it is forgotten, but not yet out of the {each.path}: {each.reason}" for each in problems)
+
+
+def _for_other_agents(parts: Components, work: Callable[[Components], Iterable[Problem]]) -> list[Problem]:
+    """Do some work for every other agent that has an index of this workspace."""
+    problems: list[Problem] = []
+    for other in sorted({*parts.indexes.agents(), *parts.folder.agents()} - {parts.agent}):
+        try:
+            settings = load_settings(parts.workspace, agent=other).settings
+            with closing(open_components(parts.workspace, settings, other)) as theirs:
+                problems += work(theirs)
+        except NotewellError as error:
+            problems.append(Problem(f"index of agent {other}", f"{error.message}; {error.hint}"))
+    return problems

@@ -21,10 +21,9 @@ from notewell.errors import (
     SessionTooNewError,
 )
 from notewell.memory.components import TRASH_FOLDER
-from notewell.memory.listing import check_author, find_entry
 from notewell.memory.moved_lines import check_cited
-from notewell.memory.trash import TrashItem, open_trash
-from notewell.memory.undo import shown_item
+from notewell.memory.reading import check_author, find_entry
+from notewell.memory.trash import TrashItem, open_trash, shown_item
 from notewell.reports import ForgetReport, Forgotten, ForgottenLine
 from notewell.search.dates.question import parse_day
 from notewell.sources.notes import decode_note
@@ -89,11 +88,11 @@ class Target:
 
 def checked_query(
     entries: Sequence[str],
-    *,
     session: str | None,
     path: str | None,
     match: str | None,
     since: str | date | None,
+    *,
     whole_words: bool,
     for_good: bool,
 ) -> Query:

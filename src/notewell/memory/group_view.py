@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from notewell.errors import NotewellError
 from notewell.indexing.plan import EMBEDDER
-from notewell.indexing.sync import BUSY, IN_PROGRESS, READ_ONLY, REBUILDING, is_stale
+from notewell.indexing.sync import BUSY, IN_PROGRESS, READ_ONLY, REBUILDING
 from notewell.types import EVERYTHING, Counts, IndexReport, IndexState, Problem
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from notewell.indexing.plan import SyncPolicy
     from notewell.indexing.preparation import Preparation
     from notewell.indexing.sync import Sync
-    from notewell.protocols import Embedder, ReadableStore, ReadAccess, Snapshot, Source, Store, StoreAccess
+    from notewell.protocols import ReadableStore, ReadAccess, Snapshot, Source, Store, StoreAccess
     from notewell.search.options import SearchRequest
     from notewell.search.qmd import Qmd
     from notewell.types import PendingChunk, Scope, SearchAnswer, SourceName, StoredDocument
@@ -143,14 +143,6 @@ class GroupSync:
         """Start a new index in place of one that is corrupt."""
         done = self._whole.replace_corrupt(error, budget_s, embed=embed)
         return IndexReport(complete=done.complete, notes=_told(done.notes))
-
-    def rebuild_reason(self, store: ReadableStore, embedder: Embedder | None) -> str:
-        """Say why the store cannot simply be updated; empty when it can."""
-        return self._whole.rebuild_reason(store, embedder)
-
-    def is_stale(self, store: ReadableStore) -> bool:
-        """Return whether files that may be seen have changed since they were indexed."""
-        return is_stale(store, self.sources)
 
     def shown_to(self, on_sync: Callable[[IndexReport | Exception], None] | None) -> Callable[..., None] | None:
         """Return a listener that hears of a sync only whether it ended well."""

@@ -1,13 +1,18 @@
-"""Reports the state of a memory: the figures of `status` and the checks of `doctor`."""
+"""Reports the health of a memory, and restores it: `status`, `doctor` with its repairs, `verify`."""
 
 from __future__ import annotations
 
+import time
+from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from notewell.embedding.selection import FELL_BACK
-from notewell.errors import BackendError, NotewellError, StoreError
+from notewell.errors import BackendError, IndexCorruptError, NotewellError, StoreError
 from notewell.indexing.batch_jobs import FAILURE_LIMIT
-from notewell.reports import BatchState, CacheState, FtsState, Status, VectorState
+from notewell.indexing.plan import SyncPolicy
+from notewell.indexing.sync import is_stale
+from notewell.reports import BatchState, CacheState, FtsState, Status, VectorState, Verification
 from notewell.search.options import NO_KEYWORDS
 from notewell.store.sqlite.connection import has_fts5
 from notewell.types import EVERYTHING, Check, Counts, Fallback
@@ -16,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from notewell.memory.components import Components
-    from notewell.protocols import ReadableStore
+    from notewell.protocols import ReadableStore, Snapshot
     from notewell.settings import Settings
     from notewell.types import CacheStats, EmbedderIdentity, Problem, SearchMode, SourceCounts
 
@@ -38,7 +43,7 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
             with store.reading() as snapshot:
                 counts, built_with = snapshot.counts(), snapshot.embedder()
                 source_counts = snapshot.source_counts()
-            size, stale = store.size_bytes(), parts.sync.is_stale(store)
+            size, stale = store.size_bytes(), is_stale(store, parts.sources)
             store_notes = store.notes
     cache_stats, cache_trouble = _cache_stats(parts)
     answers_by_vector = _answers_by_vector(counts, built_with, parts)
@@ -232,7 +237,7 @@ def _check_index(parts: Components) -> Iterator[Check]:
             with store.reading() as snapshot:
                 counts, built_with = snapshot.counts(), snapshot.embedder()
             unreadable: Sequence[Problem] = ()
-            if stale := parts.sync.is_stale(store):
+            if stale := is_stale(store, parts.sources):
                 stale, unreadable = _what_changed(parts, store)
     except NotewellError as error:
         # A full disk or a busy index will pass; only what exits 3 has to be rebuilt.
@@ -341,3 +346,91 @@ def _check_cache(parts: Components) -> Iterator[Check]:
     else:
         notes = parts.cache.notes if parts.cache else ()
         yield Check("cache", not notes, "; ".join(notes) or f"{stats.entries:,} of {stats.max_entries:,} vectors")
+
+
+# --- comparing and repairing ---------------------------------------------------------------------
+
+
+def verify(parts: Components) -> Verification:
+    """Build a fresh index of the files in memory and compare; nothing is written."""
+    started = time.monotonic()
+    try:
+        return replace(_verified(parts), seconds=time.monotonic() - started)
+    except IndexCorruptError as error:
+        return Verification((error.message,), 0, 0, time.monotonic() - started)
+
+
+def repair(parts: Components) -> tuple[Check, ...]:
+    """Repair an index that is corrupt, inconsistent or out of date, and return the checks as they are then.
+
+    What was done comes first, as checks that pass. The files are never touched.
+    """
+    if not parts.indexes.writable():
+        raise parts.indexes.read_only_error()
+    names = [f"a folder was in the way of a file; it is kept as {name}" for name in parts.folder.set_folders_aside()]
+    done = [*names, *_repaired_index(parts), *_repaired_cache(parts)]
+    return (*(Check("repaired", True, what) for what in done), *run_checks(parts))
+
+
+def _verified(parts: Components) -> Verification:
+    with parts.index.use() as store:
+        if store is None:
+            return Verification(("nothing is indexed yet: run `notewell index`",), 0, 0)
+        findings = list(store.verify())
+        with store.reading() as snapshot:
+            counts = snapshot.counts()
+            if not findings:
+                findings = [*_missing_vectors(parts, snapshot), *_compared(parts, store, snapshot)]
+    return Verification(tuple(findings), counts.files, counts.chunks)
+
+
+def _missing_vectors(parts: Components, snapshot: Snapshot) -> Iterator[str]:
+    embedder = parts.embedders.selection.embedder
+    counts = snapshot.counts()
+    if embedder and counts.embedded and snapshot.embedder() != embedder.identity:
+        yield "the vectors are from another embedding model"
+    elif embedder and counts.pending:
+        yield f"{counts.pending} chunks have no vector yet"
+
+
+def _compared(parts: Components, store: ReadableStore, snapshot: Snapshot) -> list[str]:
+    from notewell.indexing.indexer import Indexer
+    from notewell.indexing.verification import Comparison
+    from notewell.store.sqlite import open_in_memory
+
+    with closing(open_in_memory()) as fresh:
+        report = Indexer(parts.sources, parts.sync.preparation).run(fresh)
+        with fresh.reading() as other:
+            comparison = Comparison(snapshot, other, same_engine=type(store) is type(fresh))
+            cache = parts.cache
+            findings = comparison.findings(cache.peek_many if cache else None)
+    return [*findings, *(f"{problem.path}: {problem.reason}" for problem in report.problems)]
+
+
+def _repaired_index(parts: Components) -> Iterator[str]:
+    try:
+        with parts.index.use() as store:
+            wrong = list(store.verify()) if store else []
+    except StoreError as error:
+        if error.exit_code != StoreError.exit_code:
+            raise  # a full or read-only disk is no reason to throw an index away
+        wrong = [error.message]
+    if not wrong:
+        report = parts.sync.run()
+        if report.added or report.changed or report.renamed or report.removed or report.embedded or report.rebuilt:
+            yield "the index was brought up to date"
+        wrong = [*verify(parts).findings] if report.complete and not report.problems else []
+    if wrong:
+        why = f"the index is inconsistent: {'; '.join(wrong)}"
+        yield from parts.sync.run(SyncPolicy(repair=why, batch=False)).notes[:1]
+
+
+def _repaired_cache(parts: Components) -> Iterator[str]:
+    """Reading the figures of the cache is enough: it sets a corrupt file aside by itself, and notes it."""
+    try:
+        cache = parts.cache
+        if cache:
+            cache.stats()
+            yield from cache.notes
+    except NotewellError:
+        return  # the checks that follow report it

@@ -22,7 +22,7 @@ from notewell.errors import (
 )
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import BACKGROUND
-from notewell.memory.answering import NO_NOTES
+from notewell.memory.answering import NO_NOTES, embedder_notes, search
 from notewell.memory.components import open_components, sweep_conversations
 from notewell.memory.reading import read_note, read_transcript
 from notewell.search.options import TIMELINE_LIMIT, build_request, no_source, sessions_off
@@ -35,6 +35,7 @@ from notewell.settings.workspace import (
     is_workspace,
 )
 from notewell.sources.privacy import Audience, Chat, audience_of, shows_citations
+from notewell.text.entries import Entry
 from notewell.types import Citation, Problem
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ class Memory:
             problem = Problem("embedder", f"{selection.reason}; {selection.hint}".rstrip("; "))
             report = replace(report, complete=False, problems=(*report.problems, problem))
         else:
-            notes += self._components.answering.embedder_notes()
+            notes += embedder_notes(self._components)
         if self._components.qmd and source != "sessions":
             notes += _update_notes(self._components.qmd)
         return replace(report, notes=(*report.notes, *notes))
@@ -264,21 +265,9 @@ class Memory:
         from notewell.memory.remember import remember
 
         self._check_writes()
-        _check_text("what to remember", text)
+        entry = Entry(text, author=who or self.agent, source=source, category=category, importance=importance)
         parts = self._seen_by(chat, None)
-        return remember(
-            parts,
-            text,
-            to=to,
-            who=who or self.agent,
-            source=source,
-            category=category,
-            importance=importance,
-            force=force,
-            keep_secret=keep_secret,
-            replaces=replaces,
-            audience=parts.audience,
-        )
+        return remember(parts, entry, to=to, force=force, keep_secret=keep_secret, replaces=replaces)
 
     def forget(
         self,
@@ -306,31 +295,19 @@ class Memory:
         forget nothing of notes but the entries that it wrote.
         """
         from notewell.memory.forget import forget
+        from notewell.memory.forget_targets import checked_query
 
         self._check_writes()
-        for entry in entries:
-            _check_text("an entry", entry)
         self._components.sync.background.stop()
-        report = forget(
-            self._components,
-            *entries,
-            session=session,
-            path=path,
-            match=match,
-            since=since,
-            whole_words=whole_words,
-            for_good=for_good,
-            one_entry=one_entry,
-            dry_run=dry_run,
-            confirmed=confirmed,
-        )
+        query = checked_query(entries, session, path, match, since, whole_words=whole_words, for_good=for_good)
+        report = forget(self._components, query, one_entry=one_entry, dry_run=dry_run, confirmed=confirmed)
         if dry_run:
             self._shown(each.path for each in report.forgotten)
         return report
 
     def trash(self) -> tuple[Trashed, ...]:
         """Return what `undo` can restore, the newest first; of a group only what it forgot itself."""
-        from notewell.memory.undo import trashed
+        from notewell.memory.trash import trashed
 
         self._check_enabled()
         return trashed(self._components)
@@ -341,7 +318,7 @@ class Memory:
         Nothing is overwritten: lines come back where they were, or at the end of a note that has changed too much, and
         a note whose name is taken comes back under another one. Raises TrashError when there is nothing to restore.
         """
-        from notewell.memory.undo import undo
+        from notewell.memory.trash import undo
 
         self._check_writes()
         return undo(self._components, trash_id)
@@ -441,9 +418,8 @@ class Memory:
         embedder = parts.embedders.for_indexing(renew=force)
         cost = partial(estimate, embedder, self.settings) if embedder else None
         with parts.index.use() as store:
-            reason = ("requested" if force else parts.sync.rebuild_reason(store, embedder)) if store else ""
             preview = Preview(store, parts.sources, parts.sync.preparation, embedder, parts.cache, cost)
-            return preview.run(paths=paths, check=check or paths is not None, rebuild_reason=reason)
+            return preview.run(paths=paths, check=check or paths is not None, force=force)
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -460,11 +436,10 @@ class Memory:
         What is new is indexed first, for `sync.search_budget_ms` at most; `sync=False` answers from the index as it is.
         """
         self._check_enabled()
-        _check_text("the query", query)
         self._empty_trash()
         request = build_request(self.settings, query, options, opened_for=self.audience)
         parts = self._seen_by(options.get("chat"), options.get("session"))
-        answer = parts.answering.search(request, sync=options.get("sync"))
+        answer = search(parts, request, sync=options.get("sync"))
         self._shown(hit.path for hit in answer.hits)
         return answer
 
@@ -501,7 +476,6 @@ class Memory:
         may not see does not exist.
         """
         self._check_enabled()
-        _check_text("the path", path)
         parts = self._seen_by(chat, session)
         cited = Citation.parse(path)
         path, (first_line, lines) = cited.path, cited.lines_to_read(first_line, lines)
@@ -530,7 +504,7 @@ class Memory:
         a citation. `by` is the author of entries; with `by` or `category` only entries are listed. A note counts by
         its date, or by its last change where it has none.
         """
-        from notewell.memory.listing import list_memory
+        from notewell.memory.reading import list_memory
 
         self._check_enabled()
         found = list_memory(
@@ -551,7 +525,7 @@ class Memory:
 
         Raises EntryNotFoundError.
         """
-        from notewell.memory.listing import entry_history
+        from notewell.memory.reading import entry_history
 
         self._check_enabled()
         found = entry_history(self._seen_by(chat, session), entry)
@@ -597,17 +571,13 @@ class Memory:
 
         `fix` first repairs what can be repaired: an index that is corrupt, inconsistent or out of date.
         """
-        if fix:
-            from notewell.memory.repair import repair
+        from notewell.memory.health import repair, run_checks
 
-            return repair(self._components)
-        from notewell.memory.health import run_checks
-
-        return tuple(run_checks(self._components))
+        return repair(self._components) if fix else tuple(run_checks(self._components))
 
     def verify(self) -> Verification:
         """Compare the index with the files and with a fresh index of them, built in memory; writes nothing."""
-        from notewell.memory.repair import verify
+        from notewell.memory.health import verify
 
         return verify(self._components)
 
@@ -662,7 +632,7 @@ class Memory:
             return
         self._trash_emptied_at = now
         if any(map(os.path.isdir, self._parts.trash_folders)):
-            from notewell.memory.undo import erase_expired
+            from notewell.memory.forget import erase_expired
 
             with suppress(NotewellError, OSError):  # a later call tries again; `forget` and `undo` say what is wrong
                 erase_expired(self._components)
@@ -682,11 +652,6 @@ class Memory:
             raise no_source(source)
         if source == "sessions" and self._components.transcripts is None:
             raise sessions_off()
-
-
-def _check_text(what: str, value: object) -> None:
-    if not isinstance(value, str):
-        raise QueryError(f"{what} must be text, got {value!r}", hint="pass a string")
 
 
 def _files_of(paths: Collection[str] | None) -> Collection[str] | None:

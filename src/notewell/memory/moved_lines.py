@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from notewell.errors import NotewellError, QueryError
 from notewell.files.atomic import write_atomically
 from notewell.indexing.sync import BACKGROUND
-from notewell.memory.note_writing import notes_lock
+from notewell.memory.note_files import notes_lock
 from notewell.text.entries import without_comments
 from notewell.types import Citation, hash_text
 

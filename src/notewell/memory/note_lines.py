@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 import re
 from bisect import bisect_left
@@ -11,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from notewell.errors import EntryNotFoundError, NoteUnreadableError, RememberError
+from notewell.sources.notes import BYTE_ORDER_MARKS
 from notewell.text.entries import Entry, changed_comments, find_entries
 from notewell.types import Citation
 
@@ -22,15 +22,6 @@ _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+")
 _NO_STATEMENT = re.compile(r"[ \t]*(?:#{1,6}(?:[ \t]|$)|\||>|```|~~~|<|-{3,}|={3,})|    |\t(?![ \t]*[-*+\d])")
 _BESIDE = re.compile(r"[ \t]*(?:$|#{1,6}[ \t]|<!--|-->)")  # what may be right above or below a paragraph
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
-
-# Notes of other programs; longest first, because the mark of UTF-32 begins with that of UTF-16.
-_MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +250,7 @@ def check_statement(path: str, text: str, lines: range) -> None:
 
 def written_in(raw: bytes, stored: str) -> tuple[str, str, str]:
     """Return the encoding and line ending of a note, and its text with plain line ends."""
-    mark, encoding = next(((mark, name) for mark, name in _MARKS if raw.startswith(mark)), (b"", "utf-8"))
+    mark, encoding = next(((mark, name) for mark, name in BYTE_ORDER_MARKS if raw.startswith(mark)), (b"", "utf-8"))
     if not mark and b"\0" in raw:
         raise NoteUnreadableError(stored, "it is not written in UTF-8, so nothing can be added to it")
     text = raw[len(mark) :].decode(encoding, "replace")

@@ -9,31 +9,18 @@ from typing import TYPE_CHECKING
 
 from notewell.errors import EntryNotFoundError, NoteNotFoundError, NotewellError, PathRefusedError, RememberError
 from notewell.indexing.sync import BACKGROUND
-from notewell.memory.listing import check_author, find_entry
+from notewell.memory.answering import search
 from notewell.memory.moved_lines import MovedLines, check_cited
+from notewell.memory.note_files import Appended, daily_note, entry_text, notes_lock
 from notewell.memory.note_lines import check_statement, lines_marked_as_replaced, marked_as_replaced
-from notewell.memory.note_writing import (
-    Appended,
-    append_note,
-    change_note,
-    daily_note,
-    entry_text,
-    notes_lock,
-)
-from notewell.memory.reading import read_note
+from notewell.memory.reading import check_author, find_entry, read_note
 from notewell.memory.statements import Known, most_similar, similar_statements
 from notewell.reports import KnownAlready, Listed, Remembered
 from notewell.search.options import SearchOptions, build_request
-from notewell.sources.privacy import DIRECT, Audience, is_private
-from notewell.text.entries import (
-    CATEGORY,
-    IMPORTANCE,
-    Entry,
-    checked_category,
-    checked_importance,
-)
+from notewell.sources.privacy import is_private
+from notewell.text.entries import Entry, checked_category, checked_importance
 from notewell.text.redaction import redact
-from notewell.types import Category, Citation, EntryPlace
+from notewell.types import Citation, EntryPlace
 
 if TYPE_CHECKING:
     from notewell.memory.components import Components
@@ -48,37 +35,32 @@ MOST_SHOWN = 3  # similar statements that are pointed out
 
 def remember(
     parts: Components,
-    text: str,
+    entry: Entry,
     *,
     to: str | None,
-    who: str,
-    source: str,
-    category: Category = CATEGORY,
-    importance: int = IMPORTANCE,
     force: bool = False,
     keep_secret: bool = False,
     replaces: str | None = None,
-    audience: Audience = DIRECT,
-    now: datetime | None = None,
 ) -> Remembered:
-    """Append the text to a note, today's unless one is named, if nothing says the same yet or `force` is given.
+    """Append the entry to a note, today's unless one is named, if nothing says the same yet or `force` is given.
 
     What `replaces` an older entry, by id or citation, is written in any case; that entry stays and is marked. The
     citation may be that of a list item or paragraph that somebody wrote by hand.
     """
     force = force or replaces is not None
-    category, importance = checked_category(category), checked_importance(importance)
-    moment = now or datetime.now().astimezone()
+    checked_category(entry.category)
+    checked_importance(entry.importance)
+    moment = entry.date or datetime.now().astimezone()
     path = Citation.parse(to).path if to else daily_note(moment.date())
-    cleaned = entry_text(text)
+    cleaned = entry_text(entry.text)
     without_secrets = redact(cleaned).text  # what is searched for goes to an embedding provider
-    entry = cleaned if keep_secret else without_secrets
+    text = cleaned if keep_secret else without_secrets
     in_note: list[Known] = []
 
     def says_so(note: str) -> bool:
-        if audience.is_group and is_private(path, note):
+        if parts.audience.is_group and is_private(path, note):
             raise PathRefusedError(path)  # a group must not learn whether it is known there already
-        in_note[:] = [known for known in similar_statements(entry, path, note) if known.same]
+        in_note[:] = [known for known in similar_statements(text, path, note) if known.same]
         return bool(in_note) and not force
 
     if replaces is not None and Citation.parse(replaces).first_line is not None:
@@ -86,28 +68,16 @@ def remember(
         check_cited(parts, _read(parts, cited.path), Citation.parse(cited.citation))
     with notes_lock(parts.workspace):
         older = None if replaces is None else _entry_to_replace(parts, replaces, moment)
-        known = most_similar(_known(parts, entry, without_secrets, audience), MOST_SHOWN)
+        known = most_similar(_known(parts, text, without_secrets), MOST_SHOWN)
         if known and known[0].same and not force:
             return _known_already(path, known, ())
-        done = append_note(
-            parts.workspace,
-            path,
-            Entry(
-                text,
-                date=moment,
-                author=who,
-                source=source,
-                chat=audience.label,
-                category=category,
-                importance=importance,
-                replaces=(older.entry,) if older and older.entry else (),
-            ),
-            extra_paths=parts.settings.extra_paths,
-            include=parts.settings.include,
-            unless=says_so,
-            keep_secret=keep_secret,
-            locked=True,
+        entry = replace(
+            entry,
+            date=moment,
+            chat=parts.audience.label,
+            replaces=(older.entry,) if older and older.entry else (),
         )
+        done = parts.note_files.append(path, entry, unless=says_so, keep_secret=keep_secret, locked=True)
         marked = _marked_as_replaced(parts, older, done.entry, moment) if older and done else ""
     if done is None:  # another process wrote it a moment ago, and the index does not know yet
         return _known_already(path, most_similar((*in_note, *known), MOST_SHOWN), _indexed(parts, path))
@@ -175,14 +145,7 @@ def _marked_as_replaced(parts: Components, older: Listed, entry: str, moment: da
         return content
 
     try:
-        change_note(
-            parts.workspace,
-            older.path,
-            change,
-            extra_paths=parts.settings.extra_paths,
-            include=parts.settings.include,
-            locked=True,
-        )
+        parts.note_files.change(older.path, change, locked=True)
     except NotewellError as error:
         return f"{older.citation} could not be marked as replaced: {error.message}; {error.hint}".rstrip("; ")
     return ""
@@ -218,24 +181,17 @@ class NoteWriter:
     parts: Components
 
     def __call__(self, path: str, text: str, *, source: str, mark: str, when: datetime) -> bool:
-        done = append_note(
-            self.parts.workspace,
-            path,
-            Entry(text, date=when, author=self.parts.agent, source=source, chat=self.parts.audience.label),
-            extra_paths=self.parts.settings.extra_paths,
-            include=self.parts.settings.include,
-            unless=lambda note: mark in note,
-        )
-        return done is not None
+        entry = Entry(text, date=when, author=self.parts.agent, source=source, chat=self.parts.audience.label)
+        return self.parts.note_files.append(path, entry, unless=lambda note: mark in note) is not None
 
 
-def _known(parts: Components, entry: str, searched: str, audience: Audience) -> list[Known]:
+def _known(parts: Components, text: str, searched: str) -> list[Known]:
     """Return similar statements that the audience may see; the notes themselves are read, not snippets."""
     query = " ".join(searched.split())[:LONGEST_QUERY]
     options = SearchOptions(limit=CANDIDATES, min_score=0.0)
-    request = build_request(parts.settings, query, options, opened_for=audience)
+    request = build_request(parts.settings, query, options, opened_for=parts.audience)
     found: list[Known] = []
-    for hit in parts.answering.search(request).hits:
+    for hit in search(parts, request).hits:
         if hit.source != "memory" or hit.replaced_by:
             continue
         count = hit.last_line - hit.first_line + 1
@@ -243,7 +199,7 @@ def _known(parts: Components, entry: str, searched: str, audience: Audience) -> 
             note = read_note(parts.notes, hit.path, first_line=hit.first_line, lines=count)
         except NoteNotFoundError:  # gone since the search
             continue
-        found += similar_statements(entry, hit.path, note.text, first_line=hit.first_line)
+        found += similar_statements(text, hit.path, note.text, first_line=hit.first_line)
     return found
 
 

@@ -1,4 +1,4 @@
-"""The trash: keeps what was forgotten for 30 days, so that it can be restored.
+"""The trash: keeps what was forgotten for 30 days, and restores it.
 
 Every call of `forget` has a folder in it, named by its time and id, and every note or conversation that lost something
 a file in that folder. Notes are in the workspace's trash, conversations in that of their agent.
@@ -6,6 +6,7 @@ a file in that folder. Notes are in the workspace's trash, conversations in that
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -17,17 +18,25 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from notewell.errors import NO_SPACE, TrashError
+from notewell.errors import NO_SPACE, NoteNotFoundError, NotewellError, PathRefusedError, TrashError, system_error
 from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.files.no_follow import read_below
-from notewell.memory.note_lines import CutLines
+from notewell.indexing.sync import BACKGROUND
+from notewell.memory.moved_lines import MovedLines
+from notewell.memory.note_lines import CutLines, put_lines_back
+from notewell.reports import Forgotten, ForgottenLine, Trashed, UndoReport
+from notewell.sources.notes import decode_note
+from notewell.sources.privacy import is_private
 from notewell.store.state_folder import StateFolder
+from notewell.text.entries import find_entries
+from notewell.types import Problem
 
 if TYPE_CHECKING:
     from notewell.memory.components import Components
     from notewell.types import SourceName
 
 KEPT_DAYS = 30
+MOST_NAMES = 100  # that are tried for a note whose name is taken
 Kind = Literal["lines", "note", "session", "transcript"]
 
 _ID_BYTES = 5  # 8 letters and digits, as the ids of entries have
@@ -41,9 +50,9 @@ class TrashItem:
 
     kind: Kind
     path: str  # as it was stored and cited
-    agent: str
-    chat: str  # for whom the memory was open; see `Audience.label`
     count: int  # lines or messages
+    agent: str = ""
+    chat: str = ""  # for whom the memory was open; see `Audience.label`
     dated: str = ""  # the day of a note
     cuts: tuple[CutLines, ...] = ()  # of `lines`
     before: str = ""  # hash of the note, with these lines and without
@@ -273,3 +282,170 @@ def _bytes_of(path: Path) -> bytes:
 
 def _frozen(value: object) -> Any:
     return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+
+
+# --- listing and restoring -----------------------------------------------------------------------
+
+
+def trashed(parts: Components) -> tuple[Trashed, ...]:
+    """Return what can be restored, the newest first."""
+    return tuple(
+        Trashed(batch.id, batch.forgotten_at, batch.kept_until, tuple(map(shown_item, batch.items)))
+        for batch in open_trash(parts).batches()
+    )
+
+
+def undo(parts: Components, batch_id: str | None = None) -> UndoReport:
+    """Restore what one call of `forget` moved to the trash, the latest unless an id is given.
+
+    Nothing that is there now is overwritten: lines come back where they were, or at the end of a note that has changed
+    too much, and a note whose name is taken comes back under another one. What cannot be restored stays in the trash.
+    """
+    trash = open_trash(parts)
+    batch = _chosen(trash.batches(), batch_id)
+    restored: list[Forgotten] = []
+    problems: list[Problem] = []
+    notes: list[str] = []
+    for item in batch.items:
+        try:
+            path = _restore(parts, item, notes)
+        except NotewellError as error:
+            problems.append(Problem(item.path, f"{error.message}; {error.hint}".rstrip("; ")))
+            continue
+        shown = shown_item(item)
+        restored.append(Forgotten(path, shown.source, shown.whole, shown.count, shown.lines))
+        trash.remove(item)
+    if restored:
+        notes += _indexed(parts, [each.path for each in restored])
+    return UndoReport(batch.id, tuple(restored), tuple(problems), tuple(notes))
+
+
+def shown_item(item: TrashItem) -> Forgotten:
+    """Return what an item of the trash holds."""
+    lines = tuple(
+        ForgottenLine(number, line.rstrip("\r\n"))
+        for cut in item.cuts
+        for number, line in enumerate(cut.lines, start=cut.first_line)
+        if not cut.instead and line.strip() and not line.lstrip().startswith("<!-- notewell ")
+    )
+    return Forgotten(item.path, item.source, item.whole, item.count, lines)
+
+
+def _chosen(batches: list[Batch], batch_id: str | None) -> Batch:
+    if not batches:
+        raise TrashError("the trash is empty: there is nothing to restore", hint=f"it is kept for {KEPT_DAYS} days")
+    found = batches[:1] if batch_id is None else [batch for batch in batches if batch.id == batch_id.strip().lower()]
+    if not found:
+        raise TrashError(
+            f"the trash holds nothing under the id {batch_id[:60]!r}" if batch_id else "the trash is empty",
+            hint="`notewell undo --list` shows what can be restored",
+        )
+    return found[0]
+
+
+def _restore(parts: Components, item: TrashItem, notes: list[str]) -> str:
+    """Restore one item and return the path that it has now."""
+    try:
+        if item.kind == "lines":
+            return _restore_lines(parts, item, notes)
+        if item.kind == "note":
+            return _restore_note(parts, item, notes)
+        if item.kind == "session":
+            _restore_session(parts, item)
+        else:
+            _restore_transcript(parts, item)
+    except OSError as error:
+        raise system_error(error) from error
+    return item.path
+
+
+def _restore_lines(parts: Components, item: TrashItem, notes: list[str]) -> str:
+    at_end = 0
+
+    def change(raw: bytes, stored: str) -> bytes | None:
+        nonlocal at_end
+        if parts.audience.is_group and is_private(stored, decode_note(raw)):  # since the group forgot the lines
+            raise PathRefusedError(stored)
+        now = hash_of(raw)
+        if now == item.before or _holds_entries(raw, item):  # a killed process had restored it, or never cut it
+            return None
+        content, at_end = put_lines_back(raw, stored, item.cuts, unchanged=now == item.after)
+        MovedLines(parts).add(stored, min(cut.first_line for cut in item.cuts))
+        return content
+
+    try:
+        stored = parts.note_files.change(item.path, change)
+    except NoteNotFoundError:
+        lines = "".join(line for cut in item.cuts for line in cut.lines)
+        notes.append(f"{item.path} is gone: a new note holds the lines")
+        content = lines.encode("utf-8", "surrogateescape")
+        return parts.note_files.create(item.path, content)
+    if at_end:
+        notes.append(f"{stored} has changed: lines whose place is gone are at its end")
+    return stored
+
+
+def _holds_entries(raw: bytes, item: TrashItem) -> bool:
+    """Say whether the entries that were cut are in the note."""
+    cut = {entry.id for each in item.cuts for entry in find_entries("".join(each.lines)).entries}
+    if not cut:
+        return False
+    return cut <= {entry.id for entry in find_entries(raw.decode("utf-8", "replace")).entries}
+
+
+def _restore_note(parts: Components, item: TrashItem, notes: list[str]) -> str:
+    content = item.content("content")
+    for path in _free_names(item.path):
+        try:
+            stored = parts.note_files.create(path, content)
+        except FileExistsError:
+            if path == item.path and parts.notes.resolve(path).read_bytes() == content:
+                return path  # a killed process had restored it, or never deleted it
+            continue
+        if stored != item.path:
+            notes.append(f"{item.path} is taken by another note: it is restored as {stored}")
+        return stored
+    raise TrashError(f"{item.path} is taken by another note", hint="rename that note and try again")
+
+
+def _free_names(path: str) -> Iterator[str]:
+    yield path
+    stem, dot, ending = path.rpartition(".")
+    for number in range(1, MOST_NAMES):
+        yield f"{stem}-restored{f'-{number}' if number > 1 else ''}{dot}{ending}"
+
+
+def _restore_session(parts: Components, item: TrashItem) -> None:
+    from notewell.sessions import LostPart
+
+    files = {name: item.content(name) for name in item.contents}
+    parts.conversations().put_back(LostPart(item.session, files, item.messages, item.left))
+
+
+def _restore_transcript(parts: Components, item: TrashItem) -> None:
+    place = parts.transcripts.place_to_write(item.path) if parts.transcripts else None
+    if place is None or place != Path(item.place):
+        raise TrashError(
+            f"{item.path} was in a folder that is not part of this memory now: {item.place}",
+            hint="set sessions.paths to what it was then",
+        )
+    (content,) = (item.content(name) for name in item.contents)
+    try:
+        write_atomically(place, content, overwrite=False)
+    except FileExistsError:
+        if place.read_bytes() != content:
+            raise TrashError(f"{place} is there again", hint="move that file away and try again") from None
+
+
+def _indexed(parts: Components, paths: list[str]) -> tuple[str, ...]:
+    """Index what is back; a failure is only noted, since the files are there."""
+    try:
+        parts.sync.run(replace(BACKGROUND, paths=paths))
+    except NotewellError as error:
+        return (f"it is restored, but not indexed yet: {error.message}; {error.hint}",)
+    return ()
+
+
+def hash_of(data: bytes) -> str:
+    """Return by what the content of a note is recognized."""
+    return hashlib.sha256(data).hexdigest()

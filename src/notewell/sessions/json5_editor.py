@@ -199,7 +199,7 @@ def _after_line(text: str, position: int) -> int:
 # --- members -----------------------------------------------------------------------------------
 
 
-def set_members(text: str, start: int, changes: Mapping[str, Any], *, before: str = "", indent: str = "  ") -> str:
+def set_members(text: str, start: int, changes: Mapping[str, Any], *, before: str = "") -> str:
     """Return the text with members of the object at `start` set, or removed where the value is None.
 
     Values that are there are replaced where they stand; new ones go before the member `before`, else to the end.
@@ -212,21 +212,21 @@ def set_members(text: str, start: int, changes: Mapping[str, Any], *, before: st
         elif item:
             text = text[: item.value_start] + write_json(value) + text[item.value_end :]
         elif value is not None:
-            text = _inserted(text, found, f"{write_name(name)}: {write_json(value)}", before=before, indent=indent)
+            text = _inserted(text, found, f"{write_name(name)}: {write_json(value)}", before=before)
     return text
 
 
-def _inserted(text: str, found: Container, member: str, *, before: str, indent: str) -> str:
+def _inserted(text: str, found: Container, member: str, *, before: str) -> str:
     anchor = found.item(before) if before else None
     if anchor:
-        return f"{text[: anchor.start]}{member},\n{indent}{text[anchor.start :]}"
+        return f"{text[: anchor.start]}{member},\n  {text[anchor.start :]}"
     close = found.end - 1
     if found.items and not found.items[-1].has_comma:
         cut = found.items[-1].value_end
         text, close = f"{text[:cut]},{text[cut:]}", close + 1
     body = text[:close].rstrip(" \t")
     gap = "" if body.endswith("\n") else "\n"
-    return f"{body}{gap}{indent}{member},\n{indent[2:]}{text[close:]}"
+    return f"{body}{gap}  {member},\n{text[close:]}"
 
 
 def _without(text: str, item: Item) -> str:

@@ -286,13 +286,13 @@ def _counted(values: Json) -> dict[str, Any]:
     }
     for position, name in enumerate(("inputTokens", "outputTokens")):
         if not isinstance(values.get(name), int):
-            foot[name] = sum(tokens_of(message)[position] for message in messages)
+            foot[name] = sum(tokens_of(message.usage or {})[position] for message in messages)
     return foot
 
 
 def _foot_after(foot: Json, messages: Sequence[Message]) -> dict[str, Any]:
     """Return the foot after an append."""
-    added = [tokens_of(message) for message in messages]
+    added = [tokens_of(message.usage or {}) for message in messages]
     updated_at = _number(foot, "updatedAt")
     return {
         "updatedAt": max(now_ms(), updated_at) if messages else updated_at,

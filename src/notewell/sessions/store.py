@@ -23,8 +23,6 @@ from notewell.errors import (
 )
 from notewell.files.no_follow import read_regular
 from notewell.sessions.append_journal import replace_file
-from notewell.sessions.archives import ENDING as ARCHIVE_ENDING
-from notewell.sessions.archives import Unwanted, everything_in, key_of, remove_lines
 from notewell.sessions.import_export import export_lines
 from notewell.sessions.model import (
     SETTABLE,
@@ -40,7 +38,16 @@ from notewell.sessions.model import (
 )
 from notewell.sessions.registry import Registry
 from notewell.sessions.session_file import SessionFile, as_stored, salvage, text_of
-from notewell.sessions.session_folder import JOURNALS, SessionFolder, new_id
+from notewell.sessions.session_folder import (
+    ARCHIVE_ENDING,
+    JOURNALS,
+    SessionFolder,
+    Unwanted,
+    everything_in,
+    key_of,
+    new_id,
+    remove_lines,
+)
 from notewell.settings.arguments import checked_calls
 from notewell.sources.note_paths import parts_of
 from notewell.sources.transcripts import REGISTRY, TOP

@@ -322,7 +322,7 @@ def _below(base: str, path: Path) -> tuple[str, ...] | None:
 # --- decoding ----------------------------------------------------------------------------------
 
 # Longest first: the UTF-32 mark begins with the UTF-16 one.
-_BYTE_ORDER_MARKS = (
+BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF8, "utf-8"),
@@ -352,7 +352,7 @@ def is_no_text(text: str) -> bool:
 
 
 def _decoded(raw: bytes) -> str:
-    for mark, encoding in _BYTE_ORDER_MARKS:
+    for mark, encoding in BYTE_ORDER_MARKS:
         if raw.startswith(mark):
             return raw[len(mark) :].decode(encoding, "replace")
     return raw.decode("utf-8", "replace")

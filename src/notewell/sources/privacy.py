@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from notewell.errors import QueryError
-from notewell.sources.private_marks import marked_private
+from notewell.sources.front_matter import marked_private
 from notewell.sources.transcripts import ARCHIVE, GROUPS, SESSION_ENDING, TOP
 from notewell.sources.transcripts.session_ids import id_of_group, is_session_name, names_of
 from notewell.types import Document

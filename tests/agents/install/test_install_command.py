@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from notewell.agents.install.clients import CLIENTS
-from notewell.agents.install.json_editor import values_of
+from notewell.agents.install.editing import values_of
 from notewell.cli.main import run
 
 FILES = {

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from notewell.agents.install.json_editor import JsonTextError, parse_json, values_of, with_member, without_member
+from notewell.agents.install.editing import JsonTextError, parse_json, values_of, with_member, without_member
 
 ENTRY = {"command": "notewell", "args": ["mcp"]}
 KEYS = ("mcpServers", "memory")

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from notewell.agents.adapters.shared import index_written
 from notewell.errors import NotewellError, QueryError
 from notewell.files.no_follow import is_link, read_below
-from notewell.memory.note_folder import NoteFolder, open_folder
-from notewell.memory.note_writing import MOST_TRIES, note_identity, notes_lock
+from notewell.memory.note_files import MOST_TRIES, NoteFolder, note_identity, notes_lock, open_folder
 from notewell.sources.note_paths import (
     ROOT_FILES,
     ROOT_FOLDER,

@@ -20,6 +20,7 @@ from notewell.sources.transcripts.messages import (
     milliseconds,
     spoken,
     text_of,
+    tokens_of,
 )
 
 
@@ -201,17 +202,8 @@ def _of_blocks(inner: Json, role: str, time: int, message_id: str) -> tuple[Mess
 
 def _usage(inner: Json) -> Json | None:
     usage = inner.get("usage")
-    if not isinstance(usage, dict):
-        return None
-    names = {
-        "inputTokens": ("inputTokens", "input_tokens", "input"),
-        "outputTokens": ("outputTokens", "output_tokens", "output"),
-    }
-    found = {
-        ours: next((value for name in theirs if isinstance(value := usage.get(name), int)), 0)
-        for ours, theirs in names.items()
-    }
-    return found if any(found.values()) else None
+    tokens = tokens_of(usage) if isinstance(usage, dict) else (0, 0)
+    return {"inputTokens": tokens[0], "outputTokens": tokens[1]} if any(tokens) else None
 
 
 def _any_text(content: object) -> str:

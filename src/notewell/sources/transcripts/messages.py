@@ -124,9 +124,8 @@ def with_id_and_time(message: Message) -> Message:
     return replace(message, timestamp=message.timestamp or now_ms(), id=message.id or secrets.token_hex(6))
 
 
-def tokens_of(message: Message) -> tuple[int, int]:
-    """Return how many tokens went in and came out, according to the message's usage."""
-    usage = message.usage or {}
+def tokens_of(usage: Json) -> tuple[int, int]:
+    """Return how many tokens went in and came out, according to the usage of a message."""
 
     def first(*names: str) -> int:
         return next((value for name in names if isinstance(value := usage.get(name), int) and value > 0), 0)

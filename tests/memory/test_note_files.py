@@ -21,7 +21,7 @@ from notewell.errors import (
     RememberError,
 )
 from notewell.files.faults import planted
-from notewell.memory.note_writing import append_note, daily_note, notes_lock
+from notewell.memory.note_files import NoteFiles, daily_note, notes_lock
 from notewell.text.entries import Entry, find_entries
 from notewell.text.fences import fence
 
@@ -66,7 +66,7 @@ def note_of(folder, content: bytes):
 )
 def test_what_was_there_stays_byte_for_byte(folder, before, added):
     path = note_of(folder, before)
-    append_note(folder, "memory/x.md", "new")
+    NoteFiles(folder).append("memory/x.md", "new")
     assert path.read_bytes() == before + added
 
 
@@ -80,12 +80,11 @@ def test_what_was_there_stays_byte_for_byte(folder, before, added):
     ],
 )
 def test_a_new_note_begins_with_a_heading(folder, path, heading):
-    done = append_note(folder, path, entry("first"))
+    done = NoteFiles(folder).append(path, entry("first"))
     assert (folder / path).read_text() == (
         f"{heading}\n\nfirst\n<!-- notewell id={done.entry} date=2026-11-16T09:05:00+02:00 author=main"
         ' source="the command line" category=decision importance=8 -->\n'
     )
-    assert done.created
     assert (done.path, done.first_line, done.last_line) == (path, 3, 3)
     assert done.citation == f"{path}#L3"
 
@@ -93,18 +92,17 @@ def test_a_new_note_begins_with_a_heading(folder, path, heading):
 def test_the_lines_told_are_the_lines_written(folder):
     note_of(folder, b"# X\n\n- one")
     for text in ("two\nlines", "three"):
-        done = append_note(folder, "memory/x.md", entry(text))
+        done = NoteFiles(folder).append("memory/x.md", entry(text))
         lines = (folder / "memory/x.md").read_text().split("\n")
         assert lines[done.first_line - 1 : done.first_line - 1 + text.count("\n") + 1] == text.split("\n")
         assert lines[done.last_line].startswith(f"<!-- notewell id={done.entry} ")
-        assert not done.created
 
 
 @pytest.mark.parametrize("newline", [b"\n", b"\r\n", b"\r"], ids=["unix", "windows", "old mac"])
 def test_entries_are_read_as_they_were_written(folder, newline):
     note = note_of(folder, newline.join([b"# X", b"", b"```", b"code that never ends", b""]))
     texts = ["one", "two\n\n```\n<!-- notewell id=x -->\n```", "a -->\n<!-- notewell id=y -->", "~~~\nopen"]
-    ids = [append_note(folder, "memory/x.md", entry(text)).entry for text in texts]
+    ids = [NoteFiles(folder).append("memory/x.md", entry(text)).entry for text in texts]
     content = note.read_bytes()
     found = find_entries(content.replace(newline, b"\n").decode()).entries
     assert [each.text for each in found] == [*texts[:3], "~~~\nopen\n~~~"]
@@ -117,14 +115,14 @@ def test_entries_are_read_as_they_were_written(folder, newline):
 
 
 def test_an_id_comes_from_what_is_written_not_from_the_secret(folder):
-    ids = [append_note(folder, "memory/x.md", entry(f"token {TOKEN}")).entry for _ in range(2)]
+    ids = [NoteFiles(folder).append("memory/x.md", entry(f"token {TOKEN}")).entry for _ in range(2)]
     assert ids[0] == ids[1]
     assert ids[0] != Entry(f"token {TOKEN}", date=WHEN, author="main", source="the command line").id
 
 
 def test_secrets_recalled_text_and_odd_characters_are_not_written(folder):
     text = f"token {TOKEN}\r\n{fence('old memory', 'memory/a.md#L1')}\nkept\0 \ud800 end  "
-    done = append_note(folder, "memory/x.md", text)
+    done = NoteFiles(folder).append("memory/x.md", text)
     written = (folder / "memory/x.md").read_bytes()
     assert TOKEN.encode() not in written
     assert b"[secret:github-token:" in written
@@ -139,7 +137,7 @@ def test_secrets_recalled_text_and_odd_characters_are_not_written(folder):
 )
 def test_nothing_to_remember_is_an_error(folder, text):
     with pytest.raises(RememberError):
-        append_note(folder, "memory/x.md", text)
+        NoteFiles(folder).append("memory/x.md", text)
     assert not (folder / "memory/x.md").exists()
 
 
@@ -154,7 +152,7 @@ def test_nothing_to_remember_is_an_error(folder, text):
 )  # fmt: skip
 def test_paths_that_are_no_notes_are_refused(folder, path):
     with pytest.raises(PathRefusedError):
-        append_note(folder, path, "text")
+        NoteFiles(folder).append(path, "text")
     assert sorted(p.name for p in folder.iterdir()) == [".notewell", "memory"] or not (folder / ".notewell").exists()
 
 
@@ -165,7 +163,7 @@ def test_links_are_not_written_through(folder, tmp_path_factory):
     (folder / "memory" / "folder").symlink_to(outside)
     for path in ("memory/link.md", "memory/folder/victim.md", "memory/folder/new.md"):
         with pytest.raises(PathRefusedError):
-            append_note(folder, path, "text")
+            NoteFiles(folder).append(path, "text")
     assert (outside / "victim.md").read_text() == "mine\n"
     assert [path.name for path in outside.iterdir()] == ["victim.md"]
 
@@ -174,13 +172,13 @@ def test_a_note_outside_of_the_workspace_is_not_written(folder, tmp_path_factory
     vault = tmp_path_factory.mktemp("vault")
     (vault / "a.md").write_text("theirs\n")
     with pytest.raises(PathRefusedError):
-        append_note(folder, f"@{vault.name}/a.md", "text", extra_paths=[vault])
+        NoteFiles(folder, [vault]).append(f"@{vault.name}/a.md", "text")
 
 
 def test_a_note_in_an_unknown_encoding_is_left_alone(folder):
     path = note_of(folder, "é\n".encode("utf-16-le"))
     with pytest.raises(NoteUnreadableError):
-        append_note(folder, "memory/x.md", "text")
+        NoteFiles(folder).append("memory/x.md", "text")
     assert path.read_bytes() == "é\n".encode("utf-16-le")
 
 
@@ -188,7 +186,7 @@ def test_a_note_in_an_unknown_encoding_is_left_alone(folder):
 def test_who_may_read_a_note_stays_so(folder):
     path = note_of(folder, b"x\n")
     path.chmod(0o640)
-    append_note(folder, "memory/x.md", "new")
+    NoteFiles(folder).append("memory/x.md", "new")
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
@@ -202,18 +200,18 @@ def test_a_failing_disk_leaves_the_note_whole(folder, point, code):
             raise OSError(code, os.strerror(code))
 
     with planted(fail), pytest.raises(NotewellError) as raised:
-        append_note(folder, "memory/x.md", "new")
+        NoteFiles(folder).append("memory/x.md", "new")
     assert isinstance(raised.value, DiskFullError) == (code == errno.ENOSPC)
     written = b"# X\n\nnew\n"
     assert path.read_bytes() == (written if point == "note.fsync_folder" else b"# X\n")
     assert [p.name for p in (folder / "memory").iterdir()] == ["x.md"]
-    append_note(folder, "memory/x.md", "again")
+    NoteFiles(folder).append("memory/x.md", "again")
     assert path.read_bytes().endswith(b"\nagain\n")
 
 
 def test_drafts_of_killed_processes_are_cleared_away(folder):
     (folder / "memory" / ".notewell-123-abcd.tmp").write_text("half")
-    append_note(folder, "memory/x.md", "new")
+    NoteFiles(folder).append("memory/x.md", "new")
     assert [p.name for p in (folder / "memory").iterdir()] == ["x.md"]
 
 
@@ -227,14 +225,14 @@ def test_a_note_saved_by_an_editor_meanwhile_keeps_what_it_says(folder):
             path.write_bytes(b"# X\n\n- from an editor\n")
         return False
 
-    append_note(folder, "memory/x.md", "new", unless=unless)
+    NoteFiles(folder).append("memory/x.md", "new", unless=unless)
     assert path.read_bytes() == b"# X\n\n- from an editor\n\nnew\n"
     assert len(asked) == 2
 
 
 def test_unless_sees_the_note_and_can_stop_it(folder):
     path = note_of(folder, b"known\r\n")
-    assert append_note(folder, "memory/x.md", "new", unless=lambda text: text == "known\n") is None
+    assert NoteFiles(folder).append("memory/x.md", "new", unless=lambda text: text == "known\n") is None
     assert path.read_bytes() == b"known\r\n"
 
 
@@ -246,8 +244,8 @@ def test_a_lock_that_is_held_is_told(folder):
 @pytest.mark.slow
 def test_processes_at_once_lose_nothing(folder):
     script = (
-        "import sys; from pathlib import Path; from notewell.memory.note_writing import append_note\n"
-        "for n in range(25): append_note(Path(sys.argv[1]), 'memory/x.md', f'entry {sys.argv[2]}-{n}')"
+        "import sys; from pathlib import Path; from notewell.memory.note_files import NoteFiles\n"
+        "for n in range(25): NoteFiles(Path(sys.argv[1])).append('memory/x.md', f'entry {sys.argv[2]}-{n}')"
     )
     started = [subprocess.Popen([sys.executable, "-c", script, str(folder), str(who)]) for who in range(4)]
     assert [process.wait(timeout=120) for process in started] == [0] * 4
@@ -260,9 +258,9 @@ def test_processes_at_once_lose_nothing(folder):
 @pytest.mark.slow
 def test_a_killed_process_leaves_the_note_whole(folder):
     script = (
-        "import sys; from pathlib import Path; from notewell.memory.note_writing import append_note\n"
+        "import sys; from pathlib import Path; from notewell.memory.note_files import NoteFiles\n"
         "print('go', flush=True)\n"
-        "while True: append_note(Path(sys.argv[1]), 'memory/x.md', 'word ' * 40)"
+        "while True: NoteFiles(Path(sys.argv[1])).append('memory/x.md', 'word ' * 40)"
     )
     for _ in range(3):
         process = subprocess.Popen([sys.executable, "-c", script, str(folder)], stdout=subprocess.PIPE)
@@ -272,7 +270,7 @@ def test_a_killed_process_leaves_the_note_whole(folder):
         process.kill()
         process.wait(timeout=30)
         process.stdout.close()
-        append_note(folder, "memory/x.md", "still works")
+        NoteFiles(folder).append("memory/x.md", "still works")
         text = (folder / "memory/x.md").read_text()
         assert text.endswith("\nstill works\n")
         assert {line.strip() for line in text.split("\n")} <= {"# X", "", ("word " * 40).strip(), "still works"}

@@ -1,0 +1,411 @@
+"""Changes the note files of a workspace: appends entries, rewrites, creates and deletes notes.
+
+A note is replaced as a whole, in one step, under a lock that all processes share and never through a link: it is never
+torn, and no entry is lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from pathlib import Path
+
+from notewell.errors import (
+    NoteNotFoundError,
+    NotesBusyError,
+    NoteUnreadableError,
+    PathRefusedError,
+    RememberError,
+    system_error,
+)
+from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
+from notewell.files.faults import reach
+from notewell.files.no_follow import is_link, read_below
+from notewell.memory.note_lines import written_in
+from notewell.settings.workspace import require_workspace
+from notewell.sources.included import INSTRUCTIONS
+from notewell.sources.note_paths import is_skipped
+from notewell.sources.notes import LARGEST_NOTE_BYTES, NotesSource
+from notewell.store.state_folder import TOP_FOLDER, StateFolder
+from notewell.text.entries import Entry, closed_text, open_code_block
+from notewell.text.fences import strip_fenced
+from notewell.text.redaction import redact
+from notewell.types import Citation
+
+LOCK_TIMEOUT_S = 10.0  # an append takes milliseconds; a longer wait is for something stuck
+LOCK_NAME = "notes.lock"
+MOST_TRIES = 5  # an editor may save the note between our reading and writing; each try reads it again
+MOST_FOLDERS = 8  # made for a note, the first one below the workspace included: nobody files notes deeper
+DRAFT_PREFIX = ".notewell-"  # hidden, so that no listing of notes shows a draft
+_NEW_MODE = 0o666  # what the user's umask leaves of it, as for any new file
+_BY_FOLDER = (
+    {os.open, os.mkdir, os.rename, os.unlink, os.stat} <= os.supports_dir_fd
+    and hasattr(os, "O_NOFOLLOW")
+    and hasattr(os, "O_DIRECTORY")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where a text was put."""
+
+    path: str  # as stored and cited
+    first_line: int  # of the text, 1-based
+    last_line: int  # of the text: the comment of an entry is the line below
+    secrets: tuple[str, ...] = ()  # kinds that the text holds
+    kept: bool = False  # they were written as they are
+    entry: str = ""  # the id of the entry
+
+    @property
+    def citation(self) -> str:
+        return str(Citation(self.path, self.first_line, self.last_line))
+
+
+@contextmanager
+def notes_lock(workspace: Path, *, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+    """Let no other process write notes of the workspace; raises NotesBusyError after `timeout_s`."""
+    import filelock
+
+    require_workspace(workspace)
+    folder = StateFolder(workspace / TOP_FOLDER)
+    try:
+        folder.ensure()
+        lock = filelock.FileLock(folder.path / LOCK_NAME)
+        lock.acquire(timeout=timeout_s)
+    except filelock.Timeout as error:
+        raise NotesBusyError(str(workspace)) from error
+    except OSError as error:
+        raise system_error(error) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class NoteFiles:
+    """The note files of one workspace; those outside of it are read only."""
+
+    def __init__(self, workspace: Path, extra_paths: Sequence[Path] = (), include: Sequence[str] | None = None) -> None:
+        self._workspace = workspace
+        self._extra_paths = extra_paths
+        self._include = include
+        self._notes = NotesSource(workspace, extra_paths, include=include)
+
+    def append(
+        self,
+        path: str,
+        text: str | Entry,
+        *,
+        unless: Callable[[str], bool] | None = None,
+        keep_secret: bool = False,
+        locked: bool = False,
+    ) -> Appended | None:
+        """Append a text or an entry to the note, creating it if need be; recalled text is left out.
+
+        Secrets are redacted, unless `keep_secret` is given. An entry gets its id here, from the text that is written.
+        A new note begins with its name or day as a heading. `unless` is asked about the text the note has now, while no
+        other process can write it: if it returns True, nothing is written and None returned. `locked` says that the
+        caller holds `notes_lock` already.
+        """
+        if path.rpartition("/")[2].casefold() in INSTRUCTIONS:
+            raise PathRefusedError(path)  # what is written there is obeyed, not remembered
+        cleaned = entry_text(text.text if isinstance(text, Entry) else text)
+        redacted = redact(cleaned)
+        written = cleaned if keep_secret else redacted.text
+        entry = replace(text, text=written, id="") if isinstance(text, Entry) else None
+        text_lines = written.split("\n")
+        first_line = 0
+
+        def appended(old: bytes, stored: str) -> bytes | None:
+            nonlocal first_line
+            encoding, newline, old_text = written_in(old, stored)
+            if unless and unless(old_text):
+                return None
+            added, first_line = _added(old_text, entry.lines if entry else text_lines, _heading_of(stored))
+            return old + added.replace("\n", newline).encode(encoding)
+
+        try:
+            stored = self._rewrite(path, appended, create=True, locked=locked)
+        except OSError as error:
+            if error.errno in {errno.ELOOP, errno.ENOTDIR}:
+                raise PathRefusedError(path) from error
+            raise system_error(error) from error
+        if not first_line:
+            return None
+        kinds = tuple(dict.fromkeys(found.kind for found in redacted.found))
+        last_line = first_line + len(text_lines) - 1
+        return Appended(stored, first_line, last_line, kinds, keep_secret, entry.id if entry else "")
+
+    def change(self, path: str, change: Callable[[bytes, str], bytes | None], *, locked: bool = False) -> str:
+        """Replace the content of a note by what `change` makes of it and its stored path, which is returned.
+
+        `change` is called while no other process writes notes, and again if an editor saved the note meanwhile; None
+        leaves the note as it is. Raises NoteNotFoundError when there is no such note, NotesBusyError when it keeps
+        changing. `locked` says that the caller holds `notes_lock` already.
+        """
+        try:
+            return self._rewrite(path, change, create=False, locked=locked)
+        except FileNotFoundError as error:
+            raise NoteNotFoundError(path) from error
+        except OSError as error:
+            raise system_error(error) from error
+
+    def create(self, path: str, content: bytes) -> str:
+        """Write a note that is not there yet and return its stored path; raises FileExistsError when it is."""
+
+        def new(old: bytes, stored: str) -> bytes:  # noqa: ARG001 - there is none
+            return content
+
+        try:
+            return self._rewrite(path, new, create=True, exist_ok=False)
+        except FileExistsError:
+            raise
+        except OSError as error:
+            raise system_error(error) from error
+
+    def delete(self, path: str, keep: Callable[[bytes], None]) -> None:
+        """Delete a note; one that is gone already is no failure. `keep` gets its content: if it raises, it stays."""
+        base, parts, _ = self._notes.place_to_write(path)
+        with notes_lock(self._workspace):
+            try:
+                with open_folder(base, parts[:-1], create=False) as folder:
+                    folder.remove_drafts()
+                    keep(read_below(base, parts, most_bytes=LARGEST_NOTE_BYTES)[0])
+                    folder.remove(parts[-1])
+                    folder.sync()
+            except FileNotFoundError:
+                return
+            except OSError as error:
+                raise system_error(error) from error
+
+    def remove_drafts(self) -> None:
+        """Delete the drafts that killed processes left in every folder where notes are written."""
+        base = os.path.realpath(self._workspace)
+        extra = [os.path.realpath(self._workspace / path) for path in self._extra_paths]
+        tops = [os.path.join(base, "memory"), *(path for path in extra if path.startswith(base + os.sep))]  # noqa: PTH118
+        if self._include:
+            tops.append(base)
+        folders = [base]
+        for top in tops:
+            for folder, below, _ in os.walk(top):
+                folders.append(folder)
+                below[:] = [name for name in below if not is_skipped(name)]
+        if not any(map(_has_drafts, folders)):
+            return
+        with notes_lock(self._workspace):
+            for folder in folders:
+                with suppress(OSError), open_folder(folder, (), create=False) as opened:
+                    opened.remove_drafts()
+
+    def _rewrite(
+        self,
+        path: str,
+        change: Callable[[bytes, str], bytes | None],
+        *,
+        create: bool,
+        exist_ok: bool = True,
+        locked: bool = False,
+    ) -> str:
+        """Replace a note by what `change` makes of it, again and again while others save it; see `change`."""
+        base, parts, stored = self._notes.place_to_write(path)
+        name = parts[-1]
+        with (
+            nullcontext() if locked else notes_lock(self._workspace),
+            open_folder(base, parts[:-1], create=create) as folder,
+        ):
+            folder.remove_drafts()
+            for _ in range(MOST_TRIES):
+                info = folder.stat(name)
+                if info is None and not create:
+                    raise NoteNotFoundError(stored)
+                if info is not None and not exist_ok:
+                    raise FileExistsError(errno.EEXIST, "there is such a note", stored)
+                content = change(b"" if info is None else _content(info, base, parts, stored), stored)
+                if content is None:
+                    return stored
+                if note_identity(folder.stat(name)) == note_identity(info):
+                    folder.replace(name, content, stat.S_IMODE(info.st_mode) if info else _NEW_MODE & ~_umask())
+                    return stored
+        raise NotesBusyError(stored)
+
+
+def daily_note(day: date | None = None) -> str:
+    """Return the path of a day's note; today is the user's, in the time zone of this machine."""
+    return f"memory/{(day or datetime.now().astimezone().date()).isoformat()}.md"
+
+
+def entry_text(text: str) -> str:
+    """Return the text as it may be written, but for its secrets: no recalled memory, nothing that breaks a note."""
+    cleaned = strip_fenced(text).replace("\0", "").replace("\r\n", "\n").replace("\r", "\n")
+    cleaned = cleaned.encode("utf-8", "replace").decode()  # halves of surrogate pairs cannot be stored
+    cleaned = "\n".join(line.rstrip() for line in cleaned.strip("\n").split("\n")).strip()
+    if not cleaned:
+        raise RememberError(
+            "there is nothing to remember: the text is empty, or only repeats what was recalled",
+            hint="say what to remember: `notewell remember the guest wifi is heron-guest`",
+        )
+    return closed_text(cleaned)
+
+
+def _content(info: os.stat_result, base: str, parts: tuple[str, ...], stored: str) -> bytes:
+    if not stat.S_ISREG(info.st_mode):
+        raise PathRefusedError(stored)
+    if info.st_size > LARGEST_NOTE_BYTES:
+        raise NoteUnreadableError(stored, "it is too large to be added to")
+    return read_below(base, parts, most_bytes=LARGEST_NOTE_BYTES)[0]
+
+
+def _added(old_text: str, lines: Sequence[str], heading: str) -> tuple[str, int]:
+    """Return what is appended to the old text, and the first line of the addition in the new one.
+
+    A code block that the note leaves open is ended, so that the addition is no code.
+    """
+    if not old_text.strip() and "\n" not in old_text:
+        before = f"{heading}\n\n"
+    else:
+        before = "" if old_text.endswith("\n") else "\n"
+        if marks := open_code_block(old_text):
+            before += f"{marks}\n"
+        before += "" if (old_text + before).endswith("\n\n") else "\n"
+    text = before + "\n".join([*lines, ""])
+    return text, (old_text + text).count("\n") - len(lines) + 1
+
+
+def _heading_of(stored: str) -> str:
+    """Return the first line of a new note: its day, or its name with blanks."""
+    name = stored.rsplit("/", 1)[-1].rsplit(".", 1)[0]
+    is_dated = name[:4].isdigit() and name[4:5] == "-"
+    return f"# {name}" if is_dated else f"# {name.replace('-', ' ').replace('_', ' ').strip().capitalize()}"
+
+
+def note_identity(info: os.stat_result | None) -> tuple[int, int, int] | None:
+    """Return what tells a file from another or a changed one."""
+    return None if info is None else (info.st_ino, info.st_size, info.st_mtime_ns)
+
+
+def _umask() -> int:
+    # The only portable way to learn it is to set it; a file of 0o666 that is created meanwhile is no harm to anybody.
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+# --- folders -------------------------------------------------------------------------------------
+
+
+class NoteFolder:
+    """One folder that is held open, or checked where folders cannot be; names in it are plain file names."""
+
+    def __init__(self, path: str, handle: int | None) -> None:
+        self._path = path
+        self._handle = handle
+
+    def replace(self, name: str, content: bytes, mode: int) -> None:
+        """Give a file this content in one step: after a crash the old or the new content is there, whole."""
+        write_atomically(
+            self._at(name), content, mode=mode, folder_fd=self._handle, draft_prefix=DRAFT_PREFIX, faults="note"
+        )
+
+    def sync(self) -> None:
+        """Make what was done here outlive a power cut; Windows needs no such call."""
+        if self._handle is not None:
+            reach("note.fsync_folder")
+            os.fsync(self._handle)
+
+    def stat(self, name: str) -> os.stat_result | None:
+        """Return what lstat says of a file, or None when it is not there."""
+        try:
+            return os.stat(self._at(name), dir_fd=self._handle, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def remove(self, name: str) -> None:
+        """Delete a file."""
+        reach("note.remove")
+        os.unlink(self._at(name), dir_fd=self._handle)
+
+    def remove_folder(self, name: str) -> None:
+        """Delete a folder that is empty."""
+        os.rmdir(self._at(name), dir_fd=self._handle)
+
+    def move(self, name: str, into: NoteFolder, new_name: str) -> None:
+        """Give a file or folder another name, here or in another folder; the caller sees that it is free."""
+        reach("note.rename")
+        if self._handle is None or into._handle is None:
+            os.rename(self._at(name), into._at(new_name))  # noqa: PTH104
+        else:
+            os.rename(name, new_name, src_dir_fd=self._handle, dst_dir_fd=into._handle)
+        into.sync()
+        self.sync()
+
+    def remove_drafts(self) -> None:
+        """Delete drafts that killed processes left; the caller holds the lock, so nobody is writing one."""
+        for name in os.listdir(self._path if self._handle is None else self._handle):  # noqa: PTH208
+            if _is_draft(name):
+                with contextlib.suppress(OSError):
+                    self.remove(name)
+
+    def _at(self, name: str) -> str:
+        return name if self._handle is not None else os.path.join(self._path, name)  # noqa: PTH118
+
+
+def _has_drafts(folder: str) -> bool:
+    """Say whether there is a draft in a folder, of a process that was killed or is at work."""
+    try:
+        return any(map(_is_draft, os.listdir(folder)))  # noqa: PTH208
+    except OSError:
+        return False
+
+
+def _is_draft(name: str) -> bool:
+    return name.startswith(DRAFT_PREFIX) and name.endswith(DRAFT_SUFFIX)
+
+
+@contextmanager
+def open_folder(base: str, parts: tuple[str, ...], *, create: bool) -> Iterator[NoteFolder]:
+    """Yield the folder, made if need be; raises OSError when a link lies on the way or a file is in it."""
+    if not _BY_FOLDER:
+        yield NoteFolder(_checked_path(base, parts, create=create), None)
+        return
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    handle = os.open(base, flags)
+    try:
+        for depth, part in enumerate(parts, start=1):
+            if create:
+                with contextlib.suppress(FileExistsError):
+                    _check_depth(depth, parts, os.path.join(base, *parts[:depth]))  # noqa: PTH118
+                    os.mkdir(part, dir_fd=handle)
+            inner = os.open(part, flags, dir_fd=handle)
+            os.close(handle)
+            handle = inner
+        yield NoteFolder(os.path.join(base, *parts), handle)  # noqa: PTH118
+    finally:
+        os.close(handle)
+
+
+def _check_depth(depth: int, parts: tuple[str, ...], path: str) -> None:
+    """Raise RememberError where a folder would be made too deep; one that a person made may be used."""
+    if depth > MOST_FOLDERS and not os.path.lexists(path):
+        raise RememberError(
+            f"{'/'.join(parts[:3])}/... is {len(parts)} folders deep; at most {MOST_FOLDERS} are made for a note",
+            hint="name a note with fewer folders, or make the folder first",
+        )
+
+
+def _checked_path(base: str, parts: tuple[str, ...], *, create: bool) -> str:
+    path = base
+    for depth, part in enumerate(parts, start=1):
+        path = os.path.join(path, part)  # noqa: PTH118
+        if create:
+            with contextlib.suppress(FileExistsError):
+                _check_depth(depth, parts, path)
+                os.mkdir(path)  # noqa: PTH102
+        if is_link(os.lstat(path)):
+            raise OSError(errno.ELOOP, "a link lies on the way", path)
+    return path
