@@ -379,7 +379,9 @@ def test_after_thirty_days_it_is_erased_with_every_trace(memory, workspace, use)
         pytest.param(["memory/none.md#L1"], NoteNotFoundError, "no such note", id="a note that does not exist"),
         pytest.param(["../secret.md#L1"], PathRefusedError, "not a memory file", id="a file outside"),
         pytest.param(["/etc/passwd#L1"], PathRefusedError, "not a memory file", id="a file of the system"),
-        pytest.param(["memory/birds.md#L90-L95"], QueryError, "has no lines 90", id="behind the end"),
+        pytest.param(
+            ["memory/birds.md#L90-L95"], QueryError, "memory/birds.md#L90-L95 is not in the note", id="behind the end"
+        ),
         pytest.param(["memory/birds.md#L0"], NotewellError, "memory/birds.md#L0", id="line 0"),
         pytest.param(["sessions/chats/chat-1.json5#L3"], QueryError, "is a conversation", id="lines of a conversation"),
         pytest.param([""], EntryNotFoundError, "no remembered entry", id="an empty id"),
@@ -734,6 +736,47 @@ def test_a_group_forgets_only_what_it_wrote_and_undoes_only_that(memory):
     assert len(memory.trash()) == 1
 
 
+@pytest.mark.parametrize("for_good", [False, True])
+def test_a_group_forgets_no_lines_of_others(memory, workspace, for_good):
+    note = workspace / "memory/open.md"
+    note.write_text("# Open\n\nDana moved the ferry to nine.\n\nThe ferry is blue.\n")
+    team = memory.seen_by(chat="group", session="team")
+    own = team.remember("The ferry leaves late.", to="memory/open.md")
+    memory.seen_by(chat="group", session="board").remember("The ferry needs paint.", to="memory/open.md", force=True)
+    before = note.read_text()
+    for asked in (
+        {"path": "memory/open.md"},
+        {"path": "memory/open.md#L3-L8"},
+        {"path": "memory/open.md", "since": "2020-01-01"},
+    ):
+        with pytest.raises(QueryError, match="not written by this group"):
+            team.forget(**asked, for_good=for_good)
+    for entry in ("memory/open.md", "memory/open.md#L1-L11", f"{own.citation[:-1]}3-L8"):
+        with pytest.raises(QueryError, match="not written by this group"):
+            team.forget(entry, for_good=for_good)
+    assert note.read_text() == before
+    report = team.forget(match="ferry", for_good=for_good)
+    assert [line.text for each in report.forgotten for line in each.lines] == ["The ferry leaves late."]
+    assert [problem.path for problem in report.problems] == ["memory/open.md"]
+    assert note.read_text() == before.replace("The ferry leaves late.\n", "").replace(
+        next(line for line in before.splitlines(keepends=True) if f"id={own.entry} " in line), ""
+    )
+
+
+def test_a_group_restores_nothing_in_a_note_that_became_private(memory, workspace):
+    team = memory.seen_by(chat="group", session="team")
+    own = team.remember("The team meets at nine.", to="memory/open.md")
+    team.forget(own.entry)
+    note = workspace / "memory/open.md"
+    note.write_text("---\nprivate: true\n---\nDana's plans.\n")
+    report = team.undo()
+    assert report.restored == ()
+    assert [problem.path for problem in report.problems] == ["memory/open.md"]
+    assert note.read_text() == "---\nprivate: true\n---\nDana's plans.\n"
+    memory.undo()
+    assert "The team meets at nine." in note.read_text()
+
+
 # --- the commands --------------------------------------------------------------------------------
 
 
@@ -773,8 +816,15 @@ def test_the_commands(birds, workspace, capsys):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no pseudo-terminals")
-@pytest.mark.parametrize(("answer", "forgotten"), [("y", True), ("n", False)])
-def test_each_line_is_shown_before_it_is_asked(birds, workspace, answer, forgotten):
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        pytest.param("y\n", 0, id="yes"),
+        pytest.param("n\n", 1, id="no"),
+        pytest.param("\x04", 130, id="Ctrl-D, which ends the question as Ctrl-C does"),
+    ],
+)
+def test_each_line_is_shown_before_it_is_asked(birds, workspace, answer, code):
     import pty
 
     ours, theirs = pty.openpty()
@@ -782,11 +832,13 @@ def test_each_line_is_shown_before_it_is_asked(birds, workspace, answer, forgott
     process = subprocess.Popen(
         [*words, "--set", "provider=none"], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    os.write(ours, f"{answer}\n".encode())
+    os.write(ours, answer.encode())
     _, shown = process.communicate(timeout=60)
     os.close(ours)
     os.close(theirs)
     assert shown.index("L3  First line.") < shown.index("L8  Last line.") < shown.index("Move this to the trash?")
-    assert ("First line." not in birds.read_text()) is forgotten
-    assert ("nothing was forgotten" in shown) is not forgotten
-    assert process.returncode == (0 if forgotten else 1)
+    assert ("First line." not in birds.read_text()) is (code == 0)
+    assert ("\nnote: nothing was forgotten\n" in shown) is (code == 130)
+    assert ("nothing was forgotten" in shown) is (code != 0)
+    assert "error" not in shown
+    assert process.returncode == code
