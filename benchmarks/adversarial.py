@@ -50,7 +50,8 @@ TOKENS = (
 )  # fmt: skip
 REPEATED = (  # each one many times in a row
     *TOKENS, 'password="', "password=hunter2x ", "password of the ", "passwort für ", "密码是", "token: ", "secret=",
-    "acme_key=", "acme_key=a1b2c3d4e5f6g7h8i9j0 ", "SECRET a1b2c3d4e5f6g7h8i9j0 ", "pk_", "live_a1",
+    "pw is ", "psk=", "a\\_", "acme_key=", "acme_key=a1b2c3d4e5f6g7h8i9j0 ", "SECRET a1b2c3d4e5f6g7h8i9j0 ",
+    "pk_", "live_a1",
     "pk_prod_a1B2c3D4e5F6a1B2c3D4e5F6 ", "%YAML 1.2\n", "%a\n\n", "api_key", "key", "pass",
     "Bearer ", "Authorization: ", "curl -u a:", "curl ", "mysql -p", "login a password ",
     "seed phrase: ", "seed phrase: legal winner thank ", "abandon ", "://a:", "://a:b@", ":5432:a:b:", 'auth": "',

@@ -126,6 +126,43 @@ def test_a_workspace_that_moved_away_is_an_error(notes, tmp_path, call, elsewher
         assert memory.search("pelican").hits
 
 
+KEPT_CALLS = {
+    "list": lambda store: store.list(),
+    "list, archived": lambda store: store.list(archived=True),
+    "get": lambda store: store.get("old"),
+    "exists": lambda store: store.exists("old"),
+    "search": lambda store: store.search("pelican"),
+    "ids": lambda store: store.ids(),
+    "append": lambda store: store.append("old", {"role": "user", "content": "pelican"}),
+    "compact": lambda store: store.compact("old", "summary"),
+    "delete": lambda store: store.delete("old"),
+    "archive": lambda store: store.archive("old"),
+    "export": lambda store: list(store.export_jsonl("old")),
+    "repair": lambda store: store.repair("old"),
+    "sweep": lambda store: store.sweep(),
+    "rebuild the registry": lambda store: store.rebuild_registry(),
+}
+
+
+@pytest.mark.parametrize("in_its_place", ["nothing", "an empty folder"])
+@pytest.mark.parametrize("call", KEPT_CALLS)
+def test_a_store_that_was_kept_knows_that_its_workspace_moved_away(notes, tmp_path, call, in_its_place):
+    with Memory.open(notes, provider="none", **SESSIONS) as memory:
+        memory.index()
+        kept = memory.conversations
+        kept.create("old")
+        notes.rename(tmp_path / "moved")
+        if in_its_place == "an empty folder":
+            notes.mkdir()
+        with pytest.raises(WorkspaceError, match="is gone: it was moved"):
+            KEPT_CALLS[call](kept)
+        assert not notes.exists() or list(notes.iterdir()) == []
+        if notes.exists():
+            notes.rmdir()
+        (tmp_path / "moved").rename(notes)
+        assert [entry.session_id for entry in kept.list()] == ["old"]
+
+
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["state inside", "state outside"])
 @pytest.mark.parametrize("call", CALLS)
 def test_an_empty_folder_in_the_place_of_the_workspace_is_an_error(notes, tmp_path, call, elsewhere):
@@ -300,6 +337,21 @@ def test_doctor_fixes_a_folder_where_a_file_belongs(notes, name):
         assert [check for check in memory.doctor() if not check.ok] == []
         assert memory.search("pelican").hits
     assert [path.read_text() for path in state.glob(f"{name}.corrupt-*/mine.txt")] == ["of a person"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes that have a name")
+@pytest.mark.parametrize("name", ["CURRENT", "cache.sqlite", "write.lock", "index-1.sqlite"])
+def test_doctor_fixes_a_pipe_where_a_file_belongs(notes, name):
+    with Memory.open(notes, embedder=HashingEmbedder()) as memory:
+        memory.index()
+        state = memory._components.folder.path
+    for path in state.glob(f"{name}*"):
+        path.unlink()
+    os.mkfifo(state / name)
+    with Memory.open(notes, embedder=HashingEmbedder()) as memory:
+        memory.doctor(fix=True)
+        assert [check for check in memory.doctor() if not check.ok] == []
+        assert memory.search("pelican").hits
 
 
 @pytest.mark.slow

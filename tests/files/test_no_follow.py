@@ -49,3 +49,16 @@ def test_only_regular_files_are_read(base, parts):
         os.mkfifo(Path(base) / "pipe.md")
     with pytest.raises(OSError):
         no_follow.read_below(base, parts)
+
+
+def test_a_folder_is_named_in_the_error_and_not_left_open(base):
+    folder = Path(base) / "deep"
+    opened = os.open(folder / "a.md", os.O_RDONLY)  # the lowest number that is free
+    os.close(opened)
+    for read in (lambda: no_follow.read_regular(folder), lambda: no_follow.read_below(base, ("deep",))):
+        with pytest.raises(OSError) as caught:
+            read()
+        assert str(caught.value.filename).endswith("deep")
+    again = os.open(folder / "a.md", os.O_RDONLY)
+    os.close(again)
+    assert again == opened

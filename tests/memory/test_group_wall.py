@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from notewell import AsyncMemory, ConversationStore, Memory, NotewellError
+from notewell import AsyncMemory, ConversationStore, Memory, NoteNotFoundError, NotewellError
 from notewell.agents.adapters.shared import passages_for
 from notewell.agents.tools import MemoryTools
 from notewell.agents.tools.prompt import memory_prompt
@@ -481,3 +481,39 @@ def private_bytes(folder: Path) -> dict[str, bytes]:
     trash = [path for path in (folder / "workspace" / ".notewell").rglob("*") if ".trash" in path.parts]
     kept += [path for path in trash if path.is_file() and b"quux" in path.read_bytes()]
     return {str(path.relative_to(folder)): path.read_bytes() for path in kept}
+
+
+@pytest.mark.parametrize("below", ["private", "Private/vault"])
+def test_an_extra_path_in_a_private_folder_is_private(tmp_path, below):
+    outside = tmp_path / "elsewhere" / below
+    outside.mkdir(parents=True)
+    (outside / "plan.md").write_text("the harbour and quuxplan\n")
+    (tmp_path / "workspace/memory").mkdir(parents=True)
+    with Memory.open(tmp_path / "workspace", provider="none", extra_paths=[str(outside)]) as memory:
+        (hit,) = memory.search("harbour").hits
+        group = memory.seen_by(chat="group")
+        assert group.files() == ()
+        assert group.search("harbour").hits == ()
+        assert group.status().chunks == 0
+        with pytest.raises(NoteNotFoundError):
+            group.get(hit.path)
+
+
+def test_another_name_of_a_private_note_is_private(tmp_path):
+    for path, text in {"MEMORY.md": "the harbour and quuxcurated", "memory/private/plan.md": "the harbour"}.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(f"{text}\n")
+    (tmp_path / "memory/first.md").hardlink_to(tmp_path / "MEMORY.md")
+    (tmp_path / "memory/zoo.md").hardlink_to(tmp_path / "memory/private/plan.md")
+    (tmp_path / "memory/open.md").write_text("the harbour is open\n")
+    (tmp_path / "memory/open-too.md").hardlink_to(tmp_path / "memory/open.md")
+    with Memory.open(tmp_path, provider="none") as memory:
+        memory.index()
+        group = memory.seen_by(chat="group")
+        for path in ("memory/first.md", "memory/zoo.md"):
+            assert memory.get(path).text
+            with pytest.raises(NoteNotFoundError):
+                group.get(path)
+        assert [hit.path for hit in group.search("harbour").hits] == ["memory/open-too.md"]
+        assert group.files() == ("memory/open-too.md",)
+        assert group.get("memory/open.md").text == "the harbour is open"

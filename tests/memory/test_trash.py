@@ -736,6 +736,47 @@ def test_a_group_forgets_only_what_it_wrote_and_undoes_only_that(memory):
     assert len(memory.trash()) == 1
 
 
+@pytest.mark.parametrize("for_good", [False, True])
+def test_a_group_forgets_no_lines_of_others(memory, workspace, for_good):
+    note = workspace / "memory/open.md"
+    note.write_text("# Open\n\nDana moved the ferry to nine.\n\nThe ferry is blue.\n")
+    team = memory.seen_by(chat="group", session="team")
+    own = team.remember("The ferry leaves late.", to="memory/open.md")
+    memory.seen_by(chat="group", session="board").remember("The ferry needs paint.", to="memory/open.md", force=True)
+    before = note.read_text()
+    for asked in (
+        {"path": "memory/open.md"},
+        {"path": "memory/open.md#L3-L8"},
+        {"path": "memory/open.md", "since": "2020-01-01"},
+    ):
+        with pytest.raises(QueryError, match="not written by this group"):
+            team.forget(**asked, for_good=for_good)
+    for entry in ("memory/open.md", "memory/open.md#L1-L11", f"{own.citation[:-1]}3-L8"):
+        with pytest.raises(QueryError, match="not written by this group"):
+            team.forget(entry, for_good=for_good)
+    assert note.read_text() == before
+    report = team.forget(match="ferry", for_good=for_good)
+    assert [line.text for each in report.forgotten for line in each.lines] == ["The ferry leaves late."]
+    assert [problem.path for problem in report.problems] == ["memory/open.md"]
+    assert note.read_text() == before.replace("The ferry leaves late.\n", "").replace(
+        next(line for line in before.splitlines(keepends=True) if f"id={own.entry} " in line), ""
+    )
+
+
+def test_a_group_restores_nothing_in_a_note_that_became_private(memory, workspace):
+    team = memory.seen_by(chat="group", session="team")
+    own = team.remember("The team meets at nine.", to="memory/open.md")
+    team.forget(own.entry)
+    note = workspace / "memory/open.md"
+    note.write_text("---\nprivate: true\n---\nDana's plans.\n")
+    report = team.undo()
+    assert report.restored == ()
+    assert [problem.path for problem in report.problems] == ["memory/open.md"]
+    assert note.read_text() == "---\nprivate: true\n---\nDana's plans.\n"
+    memory.undo()
+    assert "The team meets at nine." in note.read_text()
+
+
 # --- the commands --------------------------------------------------------------------------------
 
 

@@ -6,10 +6,13 @@ import os
 import subprocess
 from pathlib import Path
 
+import pathspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from notewell.errors import PathRefusedError
-from notewell.sources.included import count_uncovered
+from notewell.sources.included import _patterns, count_uncovered
 from notewell.sources.notes import NotesSource
 
 EVERY = ("**/*.md",)
@@ -171,3 +174,49 @@ def test_what_is_not_covered_is_counted(tmp_path):
     assert str(count_uncovered(str(tmp_path), {"docs", "y"})) == "1 Markdown file"
     given_up = count_uncovered(str(tmp_path), limit_s=0)
     assert (given_up.count, given_up.complete, str(given_up)) == (0, False, "more than 0 Markdown files")
+
+
+# --- hostile patterns ----------------------------------------------------------------------------
+
+LONG_NAME = f"{'a' * 240}.md"
+DEEP = f"{'a/' * 120}z.md"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "left_out"),
+    [
+        pytest.param("*a" * 60 + "b", [], id="stars"),
+        pytest.param("?*[a]*" * 30 + "b", [], id="stars and classes"),
+        pytest.param("[!b]*" * 60 + "b", [], id="stars and classes of all else"),
+        pytest.param("**/a/" * 40 + "b", [], id="folders at any depth"),
+        pytest.param("a/" + "**/a*a*/" * 20 + "b", [], id="stars in folders at any depth"),
+        pytest.param("*a" * 60 + "*", [LONG_NAME], id="stars that match"),
+        pytest.param("**/a/" * 20 + "z.md", [DEEP], id="folders that match"),
+        pytest.param("**/" * 300_000, [], id="a line longer than any path"),
+    ],
+)
+def test_no_pattern_takes_forever(tmp_path, pattern, left_out):
+    """A workspace comes with its patterns, perhaps from somebody else; these took years."""
+    write(tmp_path, LONG_NAME, DEEP, "b.md")
+    write(tmp_path, ".gitignore", text=f"{pattern}\n")
+    assert sorted(found(tmp_path)) == sorted({LONG_NAME, DEEP, "b.md"} - set(left_out))
+    (tmp_path / ".gitignore").unlink()
+    assert set(found(tmp_path, (pattern,))) - {"b.md"} == set(left_out)
+
+
+@given(
+    pattern=st.lists(
+        st.sampled_from(["a", "b", "*", "*a", "?", "/", "**/", "/**/", "[ab]", r"\*", "!", "."]), min_size=1, max_size=9
+    ).map("".join),
+    path=st.lists(st.text("aab.*", min_size=1, max_size=5), min_size=1, max_size=6).map("/".join),
+    of_git=st.booleans(),
+)
+def test_patterns_match_what_they_matched_before(pattern, path, of_git):
+    kind, name = (pathspec.GitIgnoreSpec, None) if of_git else (pathspec.PathSpec, "gitignore")
+    try:
+        plain = kind.from_lines(*filter(None, [name]), [pattern])
+    except ValueError:
+        return
+    steady = _patterns([pattern], of_git=of_git)
+    for each in (path, f"{path}/"):
+        assert steady.check_file(each).include == plain.check_file(each).include

@@ -39,14 +39,7 @@ def open_regular(path: str | os.PathLike[str]) -> io.FileIO:
 
     Reading a pipe that stands in its place might never end.
     """
-    file = io.FileIO(os.open(path, _FILE_FLAGS))
-    mode = os.fstat(file.fileno()).st_mode
-    if stat.S_ISREG(mode):
-        return file
-    file.close()
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+    return _regular(os.open(path, _FILE_FLAGS), os.fspath(path))
 
 
 def read_regular(path: str | os.PathLike[str], *, most_bytes: int | None = None) -> bytes:
@@ -79,11 +72,18 @@ def open_below(base: str, parts: tuple[str, ...]) -> io.FileIO:
     Raises OSError when the file is gone or unreadable, is not a regular file, or a link lies anywhere below `base`.
     """
     handle = _open_by_folder(base, parts) if _FOLDER_BY_FOLDER else _open_by_path(base, parts)
-    file = io.FileIO(handle)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        file.close()
-        raise OSError(errno.EINVAL, "not a regular file", "/".join(parts))
-    return file
+    return _regular(handle, "/".join(parts))
+
+
+def _regular(handle: int, path: str) -> io.FileIO:
+    """Return an open regular file. FileIO would leave a folder open, and name it by its number in the error."""
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return io.FileIO(handle)
+    os.close(handle)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    raise OSError(errno.EINVAL, "not a regular file", path)
 
 
 def settled(read_rest: Callable[[], bytes], file: io.FileIO) -> tuple[bytes, os.stat_result]:

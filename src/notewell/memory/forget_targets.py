@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from notewell.sessions import ConversationStore
     from notewell.types import Document
 
+LONGEST_PHRASE = 2_000  # characters to be matched
 LONGEST_PASSAGE = 200  # characters of a message that are shown around the text
 CHANGED = "it has changed since it was shown, so it was left as it is: look again"
 
@@ -103,6 +104,11 @@ def checked_query(
         raise QueryError(
             "name one thing to forget",
             hint="give ids or citations of entries, or one of --session ID, --path NOTE and --match TEXT",
+        )
+    if match is not None and len(match) > LONGEST_PHRASE:  # the time grows with its length times that of the notes
+        raise QueryError(
+            f"a text to match has {LONGEST_PHRASE:,} characters at most, this one {len(match):,}",
+            hint="give its beginning, or forget the note with --path",
         )
     phrase = None if match is None else Phrase(match, whole_words)
     if phrase and phrase.is_too_short:
@@ -203,11 +209,9 @@ class TargetSearch:
                 f"{Citation(stored, first, last)} is not in the note", hint="search for its content to get its citation"
             )
         numbers = range(first, min(last, len(listed)) + 1)
-        entries = [each for each in find_entries(document.text).entries if _overlap(each, numbers)]
-        if not entries:
+        if any(listed[number - 1].strip() for number in set(numbers) - self._own(document.text, numbers)):
             check_author(self.parts.audience, "", str(cited))
-        for entry in entries:
-            self._check_author(entry, stored)
+        entries = [each for each in find_entries(document.text).entries if _overlap(each, numbers)]
         if self.one_entry:
             _check_one(stored, numbers, listed, entries)
         self._check_inside(stored)
@@ -234,6 +238,13 @@ class TargetSearch:
     def _check_author(self, entry: Entry, path: str) -> None:
         citation = str(Citation(path, entry.first_line, entry.last_line))
         check_author(self.parts.audience, entry.chat, citation)
+
+    def _own(self, text: str, numbers: Collection[int]) -> set[int]:
+        """Return those lines of a note that the audience may forget: a group only the entries that it wrote."""
+        if not self.parts.audience.is_group:
+            return set(numbers)
+        own = (each for each in find_entries(text).entries if each.chat == self.parts.audience.label)
+        return {number for each in own for number in range(each.first_line, each.comment_line + 1)} & set(numbers)
 
     @staticmethod
     def _check_inside(path: str) -> None:
@@ -302,6 +313,7 @@ class TargetSearch:
         if source.name == "sessions":
             yield Target(Forgotten(stamp.path, "sessions", whole=True, count=0))
             return
+        check_author(self.parts.audience, "", stamp.path)
         document = self.parts.notes.read(stamp, as_written=True)
         problems += self._other_names(document.stamp.path)
         listed = document.text.removesuffix("\n").split("\n") if document.text else []
@@ -357,10 +369,14 @@ class TargetSearch:
             if self.query.is_in(path) or self.query.is_in(re.sub(r"[-_/.]+", " ", path)):
                 hint = f"notewell forget --path {path}"
                 problems.append(Problem(path, f"its name contains the text, too: {hint}"))
-            numbers = self.query.lines_in(text)
-            if numbers and path.startswith("@"):
+            found = self.query.lines_in(text)
+            numbers = sorted(self._own(text, found))
+            if found and path.startswith("@"):
                 problems.append(Problem(path, "is outside the workspace: edit that file yourself"))
-            elif numbers:
+                continue
+            if len(numbers) < len(found):
+                problems.append(Problem(path, "holds the text where others than this group wrote it"))
+            if numbers:
                 problems += self._other_names(path)
                 listed = text.split("\n")
                 lines = tuple(ForgottenLine(number, listed[number - 1]) for number in numbers)
@@ -372,7 +388,7 @@ class TargetSearch:
 
     def _choose_matches(self, path: str) -> Callable[[str], Collection[int]]:
         def choose(text: str) -> Collection[int]:
-            numbers = self.query.lines_in(text)
+            numbers = sorted(self._own(text, self.query.lines_in(text)))
             if self.confirmed is None:
                 return numbers
             seen, listed = self.confirmed.get(path, frozenset()), text.split("\n")

@@ -333,7 +333,9 @@ def _check_vector_search(parts: Components) -> Iterator[Check]:
 def _check_cache(parts: Components) -> Iterator[Check]:
     stats, trouble = _cache_stats(parts)
     if trouble:
-        yield Check("cache", False, trouble[0], "free some space, or delete cache.sqlite: only time is lost")
+        in_file = "free some space, or delete cache.sqlite: only time is lost"
+        hint = in_file if parts.indexes is parts.folder else "repair the database: until then, only time is lost"
+        yield Check("cache", False, trouble[0], hint)
     elif stats is None:
         yield Check("cache", True, "turned off" if not parts.settings.cache.enabled else "empty")
     else:

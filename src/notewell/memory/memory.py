@@ -303,7 +303,7 @@ class Memory:
         `for_good` erases it without a trace instead, also from the trash: the index, the caches and their logs are
         wiped. `one_entry` refuses a citation of more than one entry, paragraph or list item. `dry_run` only reports
         what would be forgotten; `confirmed=` that report leaves out what has changed or was added since. A group can
-        forget no entries but those that it wrote.
+        forget nothing of notes but the entries that it wrote.
         """
         from notewell.memory.forget import forget
 

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from notewell.errors import IndexBusyError, NoteNotFoundError, NotewellError, TrashError, system_error
+from notewell.errors import (
+    IndexBusyError,
+    NoteNotFoundError,
+    NotewellError,
+    PathRefusedError,
+    TrashError,
+    system_error,
+)
 from notewell.files.atomic import write_atomically
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.moved_lines import MovedLines
@@ -16,6 +23,8 @@ from notewell.memory.note_writing import change_note, create_note
 from notewell.memory.traces import erase_for_other_agents, erase_traces
 from notewell.memory.trash import KEPT_DAYS, Batch, TrashItem, open_trash
 from notewell.reports import Forgotten, ForgottenLine, Trashed, UndoReport
+from notewell.sources.notes import decode_note
+from notewell.sources.privacy import is_private
 from notewell.text.entries import find_entries
 from notewell.types import Problem
 
@@ -123,6 +132,8 @@ def _restore_lines(parts: Components, item: TrashItem, notes: list[str]) -> str:
 
     def change(raw: bytes, stored: str) -> bytes | None:
         nonlocal at_end
+        if parts.audience.is_group and is_private(stored, decode_note(raw)):  # since the group forgot the lines
+            raise PathRefusedError(stored)
         now = _hash(raw)
         if now == item.before or _holds_entries(raw, item):  # a killed process had restored it, or never cut it
             return None

@@ -38,12 +38,14 @@ class Registry:
         *,
         entries: Callable[[Mapping[str, Values]], Iterable[SessionEntry]],
         aside: Callable[[Path], Path],
+        require: Callable[[], None],  # raises where nothing may be written: the workspace has moved away
     ) -> None:
         self._path = folder / REGISTRY
         self._lock = folder / ".locks" / ".registry.lock"
         self._timeout_s = timeout_s
         self._entries_of_files = entries
         self._aside = aside
+        self._require = require
 
     def entries(self) -> dict[str, Values]:
         """Return what the registry holds, by session id; nothing when it is missing or corrupt."""
@@ -79,6 +81,7 @@ class Registry:
 
     def locked(self, timeout_s: float | None = None) -> AbstractContextManager[None]:
         """Be the only writer of the registry."""
+        self._require()
         return locked(self._lock, self._timeout_s if timeout_s is None else timeout_s, self._path.name)
 
     def _change(self, session_id: str, change: Callable[[str, list[Any], int | None], str]) -> None:

@@ -47,7 +47,7 @@ class SessionFolder:
     path: Path
     timeout_s: float
     group_only: frozenset[str] | None = None  # the groups' sessions that are there; None: all, and direct ones
-    workspace: Path | None = None  # must exist: nothing is created where a workspace was before it moved away
+    workspace: Path | None = None  # must exist: nothing is created or missed where one was before it moved away
 
     def is_hidden(self, session_id: str) -> bool:
         """Say whether a session is not there for whoever uses this folder; also a direct one of a group's id is not."""
@@ -65,10 +65,14 @@ class SessionFolder:
                 hint='open the memory with session="ID", and create it with kind="group"',
             )
 
-    def ensure(self) -> None:
-        """Make the folder; only its owner may enter it."""
+    def require(self) -> None:
+        """Raise WorkspaceError when the workspace has moved away: that is not the same as holding no conversations."""
         if self.workspace is not None:
             require_workspace(self.workspace)
+
+    def ensure(self) -> None:
+        """Make the folder; only its owner may enter it."""
+        self.require()
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         except (FileExistsError, NotADirectoryError) as error:
@@ -88,6 +92,7 @@ class SessionFolder:
     def flushing(self, session_id: str) -> AbstractContextManager[None]:
         """Be the only one that flushes a session."""
         self._check(session_id)
+        self.require()
         lock = self.path / ".locks" / f"{session_id}.flush.lock"
         return locked(lock, self.timeout_s, f"the notes of session {session_id!r}")
 
@@ -97,6 +102,7 @@ class SessionFolder:
 
     def find(self, session_id: str) -> SessionFile | None:
         """Return the file of a session that exists; a group is also found by its id in the chat program."""
+        self.require()
         if self.is_hidden(session_id):
             return None
         if is_new_id(session_id):  # nearly always; every append asks
@@ -116,6 +122,7 @@ class SessionFolder:
 
     def sessions(self, *, archived: bool) -> Iterator[SessionFile]:
         """Yield the file of every session, in the order of their ids."""
+        self.require()
         for kind, name in FOLDERS.items():
             place = f"{ARCHIVE}/{name}" if archived else name
             for path in _children(self.path / place, SESSION_ENDING):
@@ -144,6 +151,7 @@ class SessionFolder:
 
     def files(self, start: str = "") -> Iterator[Path]:
         """Yield every regular file below the folder but locks, or those whose names begin so; no link is followed."""
+        self.require()
         for folder, folders, names in os.walk(self.path):
             if ".locks" in folders:
                 folders.remove(".locks")
@@ -156,6 +164,7 @@ class SessionFolder:
 
     def debris(self) -> dict[str, list[Path]]:
         """Return what killed processes left, by session, or under "" what concerns the registry."""
+        self.require()
         found: dict[str, list[Path]] = {owner: [] for owner in pending_owners(self.path / COMPACTED)}
         tops = (self.path, *(self.path / name for name in (COMPACTED, CORRUPT)))
         kinds = (self.path / top / name for top in ("", ARCHIVE) for name in FOLDERS.values())

@@ -96,7 +96,11 @@ class ConversationStore:
         self.folder = Path(folder)
         self._files = SessionFolder(self.folder, lock_timeout_s, group_only, workspace)
         self._registry = Registry(
-            self.folder, lock_timeout_s, entries=self._entries_of_files, aside=self._files.set_aside
+            self.folder,
+            lock_timeout_s,
+            entries=self._entries_of_files,
+            aside=self._files.set_aside,
+            require=self._files.require,
         )
         self._listeners: list[Listener] = []
         self._listeners_lock = threading.Lock()

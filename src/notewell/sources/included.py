@@ -7,13 +7,14 @@ instructions that agents load themselves, and reports that programs write.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import takewhile
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from notewell.files.no_follow import read_below
 from notewell.settings.workspace import EVERY_NOTE
@@ -32,6 +33,13 @@ REPORTS = ("memory/dreaming",)  # folders that programs write: OpenClaw's report
 PACKAGES = frozenset({"site-packages"})  # folders of installed programs, besides those that are skipped everywhere
 LARGEST_GITIGNORE = 1_000_000  # bytes; a longer one is no list of patterns
 MOST_ABOVE = 40  # folders between a workspace and the top of its repository
+
+LONGEST_PATTERN = 4096  # characters, as a path may have
+
+# What pathspec makes of `**/` at the beginning and further on, and of what is between two `*` of one name.
+_LEADING_FOLDERS, _FOLDERS = "^(?:.+/)?", "(?:/.+)?"
+_BETWEEN_STARS = re.compile(r"\[\^/\]\*((?:\[\^/\](?!\*)|[^/\[]|\[(?!\^/\]))*?)(?=\[\^/\]\*)")
+_ANYTHING_BUT = re.compile(r"(?<!\\)\[\^(?!/\])")
 
 Stamp = tuple[int, ...]
 
@@ -221,10 +229,20 @@ def _spec_of(folder: str, stamp: Stamp) -> PathSpec:  # noqa: ARG001 - the stamp
 
 def _patterns(lines: Iterable[str], *, of_git: bool = False) -> PathSpec:
     import pathspec  # 7 ms, for those who have such patterns
+    from pathspec.patterns.gitignore.basic import GitIgnoreBasicPattern
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+    class Steady(GitIgnoreSpecPattern if of_git else GitIgnoreBasicPattern):  # type: ignore[misc]
+        @classmethod
+        def pattern_to_regex(cls, pattern: Any) -> tuple[Any, bool | None]:
+            regex, include = super().pattern_to_regex(pattern)
+            return regex and _without_second_thoughts(regex), include
+
+    # To git a folder that is ignored counts more than a file that is not; in `include` the last match decides.
+    kind = pathspec.GitIgnoreSpec if of_git else pathspec.PathSpec
 
     def made(lines: Iterable[str]) -> PathSpec:
-        # To git a folder that is ignored counts more than a file that is not; in `include` the last match decides.
-        return pathspec.GitIgnoreSpec.from_lines(lines) if of_git else pathspec.PathSpec.from_lines("gitignore", lines)
+        return kind.from_lines(Steady, lines)
 
     def is_pattern(line: str) -> bool:
         try:
@@ -233,11 +251,27 @@ def _patterns(lines: Iterable[str], *, of_git: bool = False) -> PathSpec:
             return False
         return True
 
-    lines = list(lines)
+    lines = [line for line in lines if len(line) <= LONGEST_PATTERN]
     try:
         return made(lines)
     except ValueError:  # git passes over a line that is no pattern
         return made(filter(is_pattern, lines))
+
+
+def _without_second_thoughts(regex: str) -> str:
+    """Return the regular expression of a pattern so that `*a*a*a*a*b` takes no exponential time.
+
+    What is between two wildcards is taken where it first fits, for good: what follows a later place fits there, too.
+    """
+    regex = _BETWEEN_STARS.sub(r"(?>[^/]*?\1)", regex)
+    regex = _ANYTHING_BUT.sub("(?!/)[^", regex)  # as in git, `[!a]` is no slash
+    first, *middle = regex.split(_FOLDERS)
+    if not middle:
+        return regex
+    last = middle.pop()
+    if first.startswith(_LEADING_FOLDERS):
+        first = f"^(?>(?:.+?/)??{first.removeprefix(_LEADING_FOLDERS)}(?=/))"
+    return "".join([first, *(f"(?>(?:/.+?)??{part}(?=/))" for part in middle), _FOLDERS, last])
 
 
 def _literal_folders(pattern: str) -> str:

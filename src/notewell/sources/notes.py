@@ -7,7 +7,7 @@ import errno
 import hashlib
 import os
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +30,7 @@ from notewell.sources.walk import (
     SETTLED_NS,
     Place,
     Root,
+    Walk,
     Walker,
     combined,
     find_file,
@@ -89,14 +90,19 @@ class NotesSource:
             return Listing(tuple(sorted(filter(None, map(self._stamp_if_there, paths)))))
         escaping = self._roots_and_escaping[1]
         problems = [problem_at(path, "leads out of the workspace through a link") for path in escaping]
-        walks = [self._walker.walk(root) for root in self._listed_roots()]
-        if self._inclusion.patterns:
-            walks.append(self._included.walk(self._top))
+        walks = self._walks()
         listing = combined(walks, problems)
         if not self._audience.is_group:
             return listing
+        hidden = _private_by_name(walks)
         # Without the problems: one may name what is private.
-        return Listing(tuple(stamp for stamp in listing.files if self._is_public(stamp.path)))
+        return Listing(tuple(stamp for stamp in listing.files if self._is_public(stamp.path, hidden)))
+
+    def _walks(self) -> Sequence[Walk]:
+        walks = [self._walker.walk(root) for root in self._listed_roots()]
+        if self._inclusion.patterns:
+            walks.append(self._included.walk(self._top))
+        return walks
 
     def read(self, stamp: FileStamp, *, as_written: bool = False) -> Document:
         """Return the note with the stamp of what was really read; only `stamp.path` is looked at.
@@ -117,7 +123,8 @@ class NotesSource:
         text = decode_note(raw)
         if is_no_text(text):
             raise OSError(errno.EILSEQ, "no UTF-8 text; save it as UTF-8 to index it", path)
-        private = is_private(path, text)
+        # An extra path that lies in a folder called private is private, whatever its notes are stored under.
+        private = is_private(place.real_path if place.root.is_outside else path, text)
         if self._redacted and not as_written:
             text = redact(text).text
         metadata, body_first_line = split_front_matter(text)
@@ -131,8 +138,11 @@ class NotesSource:
             private=private,
         )
 
-    def _is_public(self, path: str) -> bool:
-        """Return whether a note may be named to a group; one that cannot be read may be private."""
+    def _is_public(self, path: str, hidden: Collection[tuple[int, int] | str] | None = None) -> bool:
+        """Return whether a note may be named to a group; one that cannot be read may be private.
+
+        `hidden` are the files that have a private name, if that is known: a hard link to one is as private.
+        """
         place = self._place(path)
         try:
             info = os.lstat(place.real_path) if place else None
@@ -140,6 +150,10 @@ class NotesSource:
             state = (info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns) if info else ()
             if state and self._public.get(path) == state:
                 return True
+            if info and info.st_nlink > 1:
+                hidden = _private_by_name(self._walks()) if hidden is None else hidden
+                if (info.st_dev, info.st_ino) in hidden:
+                    return False
             document = self._document(path)
         except OSError:
             return False
@@ -261,6 +275,11 @@ class NotesSource:
         if self._audience.is_group and not self._is_public(found.stored):
             raise NoteNotFoundError(path)
         return found, info
+
+
+def _private_by_name(walks: Iterable[Walk]) -> frozenset[tuple[int, int] | str]:
+    """Return the files that have a name that is private, whatever other names they have."""
+    return frozenset(found.identity for files, _ in walks for found in files if is_private(found.stamp.path, ""))
 
 
 # --- roots -------------------------------------------------------------------------------------

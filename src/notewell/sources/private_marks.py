@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 
 _NO = frozenset({"false", "no", "n", "off", "0", "0.0"})
 _MENTION = re.compile(r"private|visibility", re.IGNORECASE)
-_BLANK = " \t\r\n\f\v\ufeff\u200b"  # a byte order mark in the middle of joined files, too
+_INVISIBLE = "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+_HIDDEN = re.compile(f"[{_INVISIBLE}]+")
+_BLANK = re.compile(rf"[\s{_INVISIBLE}]*")  # a byte order mark in the middle of joined files, too
+_SAID = re.compile(rf"^[ \t{_INVISIBLE}]*[^\s#{_INVISIBLE}]", re.MULTILINE)  # anything but comments of YAML
+_COMMENTS = re.compile(rf"(?:<!--.*?-->{_BLANK.pattern})+", re.DOTALL)  # before the front matter
 # `%YAML 1.2`, comments and blank lines before the first line of a YAML document.
 _DIRECTIVES = re.compile(r"(?:%.*\n|[ \t]*(?:#.*)?\r?\n)+(?=---)")
-_OPENING = re.compile(r"(---|\+\+\+|;;;)(?:[ \t].*|[a-z]+[ \t]*)?$")  # some programs name the language: `---toml`
+_OPENING = re.compile(r"(---|\+\+\+|;;;)(?:[ \t].*|[a-zA-Z]+[ \t]*)?$")  # some programs name the language: `---toml`
 _CLOSERS = {"---": frozenset({"---", "..."}), "+++": frozenset({"+++"}), ";;;": frozenset({";;;"})}
 _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|\n[ \t]*)", re.IGNORECASE)
-# In what could not be read as front matter the wish is honoured all the same, where it is written as a line of its own.
+# In what could not be read as front matter the wish is honoured all the same, where a line begins with it.
 _WISH = re.compile(
-    r"^[ \t]*[\"']?(?:private[\"']?[ \t]*[:=][ \t]*[\"']?(?:true|yes|on|1)\b"
-    r"|visibility[\"']?[ \t]*[:=][ \t]*[\"']?private\b)",
+    r"^[ \t]*(?:\{.*?|<!--[ \t]*|\?[ \t]+)?[\"']?"
+    r"(?:private[\"']?\s*[:=]\s*(?:[!&]\S{0,60}\s+){0,3}[\"']?(?:true|yes|on|1)\b"
+    r"|visibility[\"']?\s*[:=]\s*(?:[\"'\[-]\s*){0,3}private\b)",
     re.IGNORECASE | re.MULTILINE,
 )
 _WISH_IN_BRACES = re.compile(r"[\"']?private[\"']?\s*:\s*[\"']?(?:true|yes|on|1)\b", re.IGNORECASE)
@@ -32,7 +38,15 @@ MOST_BRACKETS = 500
 
 def marked_private(text: str) -> bool:
     """Return whether the front matter of a note says that the note is for its owner alone."""
-    text = text.lstrip(_BLANK)
+    text = _plain(text)
+    comments = _COMMENTS.match(text)
+    if comments is None:
+        return _in_front_matter(text)
+    return _WISH.search(comments[0]) is not None or _in_front_matter(text[comments.end() :])
+
+
+def _in_front_matter(text: str) -> bool:
+    """Look at a note from its first visible character on."""
     if text.startswith("{"):
         return _in_object(text)
     if text.startswith("%") and (directives := _DIRECTIVES.match(text)):
@@ -41,27 +55,34 @@ def marked_private(text: str) -> bool:
     opening = _OPENING.match(first.rstrip())
     if opening is None:
         return False
-    language = first[3:].strip() if first[3:4].isalpha() else ""
+    language = first[3:].strip().lower() if first[3:4].isalpha() else ""
     # What follows the dashes on their line belongs to the document: `--- {private: true}`, `--- !!map`.
     block = _block(rest if language else f"{first[3:]}\n{rest}", _CLOSERS[opening[1]])
     if block is None:  # never closed: perhaps a thematic break, perhaps front matter that was cut off
         return _WISH.search(text) is not None
+    if not block.isascii():  # `ｐｒｉｖａｔｅ：ｔｒｕｅ` and a key with a character in it that nobody sees
+        block = unicodedata.normalize("NFKC", _HIDDEN.sub("", block))
     if not _MENTION.search(_ESCAPE.sub(_unescaped, block)):
         return False
     if len(block) > MOST_PARSED or sum(map(block.count, "[{")) > MOST_BRACKETS:
         return True
     kind = language or {"---": "yaml", "+++": "toml", ";;;": "json"}[opening[1]]
-    return _says_so(_READERS.get(kind, _yaml_entries), block)
+    return _says_so(_READERS.get(kind, _yaml_entries), block) or _WISH.search(block) is not None
+
+
+def _plain(text: str) -> str:
+    """Return a text from its first visible character on."""
+    return text[_BLANK.match(text).end() :]  # type: ignore[union-attr]  # it matches an empty text, too
 
 
 def _block(rest: str, closers: frozenset[str]) -> str | None:
-    """Return the text up to the line that closes it, leaving out empty blocks before; None when none does."""
+    """Return the text up to the line that closes it; None when none does. Blocks that say nothing are passed over."""
     at = begins = 0
     while at < len(rest):
         ends = rest.find("\n", at)
         line = rest[at : ends if ends >= 0 else len(rest)]
         if line.rstrip() in closers:
-            if rest[begins:at].strip(_BLANK):
+            if _SAID.search(rest, begins, at):
                 return rest[begins:at]
             begins = at + len(line) + 1
         at += len(line) + 1
@@ -138,7 +159,8 @@ def _yaml_entries(block: str) -> Iterator[tuple[str, object]]:
     document = f"---{block}" if block[:1].isspace() else f"---\n{block}"
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     named: dict[str, str] = {}  # scalars with an anchor
-    waiting: list[str | None] = []  # for each open mapping the key whose value comes next; for a list `_ITEMS`
+    # For each open mapping the key whose value comes next, for each list the key whose value it is.
+    waiting: list[tuple[str | None, bool]] = []
     try:
         for event in yaml.parse(document, Loader=loader):
             if isinstance(event, yaml.CollectionEndEvent):
@@ -148,18 +170,22 @@ def _yaml_entries(block: str) -> Iterator[tuple[str, object]]:
             node = getattr(event, "value", named.get(event.anchor, _OTHER))  # of an alias what its anchor names
             if event.anchor and isinstance(event, yaml.ScalarEvent):
                 named[event.anchor] = node
-            if waiting and waiting[-1] is None:
-                waiting[-1] = node
-            elif waiting and waiting[-1] is not _ITEMS:
-                yield str(waiting[-1]), node
-                waiting[-1] = None
-            if isinstance(event, yaml.CollectionStartEvent):
-                waiting.append(None if isinstance(event, yaml.MappingStartEvent) else _ITEMS)
+            key, is_list = waiting[-1] if waiting else ("", True)
+            if key is None:
+                waiting[-1] = (node, False)
+            else:
+                yield key, node
+                if not is_list:
+                    waiting[-1] = (None, False)
+            if isinstance(event, yaml.MappingStartEvent):
+                waiting.append((None, False))
+            elif isinstance(event, yaml.CollectionStartEvent):
+                waiting.append((key or "", True))
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
 
 
-_ITEMS, _OTHER = "\0items", "\0other"  # no scalar of YAML holds NUL
+_OTHER = "\0other"  # no scalar of YAML holds NUL
 _READERS: dict[str, Callable[[str], Iterator[tuple[str, object]]]] = {
     "yaml": _yaml_entries,
     "toml": _toml_entries,

@@ -192,12 +192,12 @@ class StateFolder:
         return kept
 
     def set_folders_aside(self) -> list[str]:
-        """Rename folders that stand where a file belongs; return their new names."""
+        """Rename folders and pipes that stand where a file belongs; return their new names."""
         found = []
         for name in self._names():
             is_own = name in {"CURRENT", OWNER, "write.lock", self.cache_path.name} or _INDEX_NAME.match(name)
             path = self.path / name
-            if is_own and _CORRUPT not in name and path.is_dir() and not path.is_symlink():
+            if is_own and _CORRUPT not in name and path.exists() and not path.is_file() and not path.is_symlink():
                 kept = path.with_name(f"{name}{_CORRUPT}{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}")
                 with as_store_errors(path):
                     path.rename(kept)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import _thread
+import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -64,3 +67,25 @@ def test_no_thread_is_left_behind(monkeypatch):
 
 def test_at_least_one_core():
     assert usable_cores() >= 1
+
+
+@pytest.mark.slow
+def test_onnxruntime_reports_its_use_to_nobody(tmp_path):
+    """Its own telemetry keeps a device id and a database in the cache of the user, and sends what is in it."""
+    pytest.importorskip("onnxruntime")
+    (tmp_path / "notes" / "memory").mkdir(parents=True)
+    for number in range(30):
+        (tmp_path / "notes" / "memory" / f"{number}.md").write_text(f"Ferry {number} leaves the harbour. " * 40)
+    script = "from notewell import Memory; import sys\nwith Memory.open(sys.argv[1]) as memory: memory.index()"
+    removed = {"ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME"}
+    environ = {name: value for name, value in os.environ.items() if name not in removed}
+    home = tmp_path / "home"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{script}\nassert 'onnxruntime' in sys.modules", str(tmp_path / "notes")],
+        env=environ | {"HOME": str(home), "NOTEWELL_PROVIDER": "local"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in home.rglob("*") if "onnxruntime" in path.name or path.name == "deviceid"] == []

@@ -363,6 +363,7 @@ def disguised(seed: int) -> Iterator[Planted]:
             ("zero-width space", f"{secret[:at]}\u200b{secret[at:]}"),
             ("zero-width joiners", "\u200d".join(secret)),
             ("soft hyphen", f"{secret[:at]}\u00ad{secret[at:]}"),
+            *([("escaped by a Markdown editor", secret.replace("_", "\\_"))] if "_" in secret else []),
         ):
             yield Planted(kind, name, secret, f"I pasted {token} into the form")
 

@@ -93,6 +93,9 @@ def test_passwords_that_begin_like_placeholders_are_hidden(text):
     ("text", "left"),
     [
         pytest.param("router password: hunter2-Zx9!", "router password: ", id="a sign at the end"),
+        pytest.param("the pw is hunter2-Zx9!", "the pw is ", id="a short name"),
+        pytest.param("pw: hunter2-Zx9!", "pw: ", id="a short name, with a colon"),
+        pytest.param('ssid="home" psk="hunter2-Zx9!"', 'ssid="home" psk="', id="a wireless network"),
         pytest.param("password of the router is hunter2-Zx9!", "password of the router is ", id="English"),
         pytest.param("Das Passwort vom WLAN lautet hunter2-Zx9!", "Das Passwort vom WLAN lautet ", id="German"),
         pytest.param("le mot de passe du routeur est hunter2-Zx9!", "le mot de passe du routeur est ", id="French"),
@@ -246,6 +249,26 @@ def test_a_torn_key_is_replaced(monkeypatch, tmp_path):
     monkeypatch.setenv("NOTEWELL_REDACTION_KEY_FILE", str(path))
     redact(TOKEN)
     assert len(path.read_bytes()) == KEY_BYTES
+
+
+def test_a_file_that_is_no_key_is_left_alone(monkeypatch, tmp_path):
+    path = tmp_path / "notes.md"
+    path.write_bytes(b"something else, named by mistake, which nobody wants to lose")
+    monkeypatch.setenv("NOTEWELL_REDACTION_KEY_FILE", str(path))
+    assert redact(TOKEN).text.startswith("[secret:github-token:")
+    assert path.read_bytes().startswith(b"something else")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes that have a name")
+def test_a_pipe_in_the_place_of_the_key_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "redaction.key")
+    environ = {**os.environ, "NOTEWELL_REDACTION_KEY_FILE": str(tmp_path / "redaction.key")}
+    script = f"from notewell.text.redaction import redact; print(redact({TOKEN!r}).text)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environ, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.startswith("[secret:github-token:")
 
 
 def test_the_key_is_kept_with_the_user_s_data(monkeypatch):

@@ -20,6 +20,10 @@ def missing_packages() -> list[str]:
 
 def import_package(name: str) -> Any:
     """Return the module; importing onnxruntime takes up to 0.2 s of CPU, so it happens when a model first needs it."""
+    if name == "onnxruntime":
+        # Newer wheels (1.31 does) report their use to Microsoft. Only the variable prevents that: the
+        # function `disable_telemetry_events` comes after an address was looked up and a device id was written.
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         return importlib.import_module(name)
     except ImportError as error:  # absent, or its shared libraries do not fit this system

@@ -14,7 +14,7 @@ from itertools import groupby
 
 __all__ = ["REDACTION_VERSION", "Finding", "Redacted", "Redactor", "redact"]
 
-REDACTION_VERSION = 3  # grows when more is hidden than before: an index built earlier may hold secrets
+REDACTION_VERSION = 4  # grows when more is hidden than before: an index built earlier may hold secrets
 MOST_PASSES = 4  # hiding one secret may reveal another; the second pass hardly ever finds one
 NEAR = 2  # lines before and behind a mark in which it can reveal one: tokens are wrapped, keys come in pairs
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")

@@ -9,7 +9,7 @@ from itertools import pairwise
 from notewell.text.redaction.values import Span, is_placeholder, looks_chosen, looks_like_password, looks_random
 
 _KEYWORDS = (  # of two names for one value, the first counts
-    b"bearer", b"authorization", b"pass", b"pwd", b"secret", b"token", b"key", b"credential",
+    b"bearer", b"authorization", b"pass", b"pw", b"psk", b"secret", b"token", b"key", b"credential",
     b"kennwort", b"clave", b"senha", b"contrase",
 )  # fmt: skip
 _KEYWORDS_BEYOND_ASCII = ("密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호", "패스워드")
@@ -27,6 +27,7 @@ _KEY_OF = (  # keys that are secrets
 _NAME = (  # the end of a name in code, settings, headers or prose
     r"(?P<password>passw(?:or)?[dt]?s?|pwd|passphrase|pass_?code|(?<=mot de )passe"
     r"|(?<![a-z])pass(?=[\"'`\]]?[ \t]*[=:])"
+    r"|(?<![a-z])(?:pw|psk)(?=[\"'`\]]?[ \t]*[=:]|[ \t]+(?:is|was|ist|lautet)[ \t])"
     r"|kennwort|clave|senha|contraseñas?|密码|密碼|口令|パスワード|暗証番号|비밀번호|암호|패스워드)"
     rf"|(?P<key>secrets?|tokens?|credentials?|{_KEY_OF}key)"
     r"|(?P<other_key>(?<=[\w-])key)"  # of a service that nobody has heard of: `acme_key`, `acmeKey`

@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from notewell.files.atomic import write_atomically
+from notewell.files.no_follow import read_regular
 
 KEY_BYTES = 32
 KEY_VARIABLE = "NOTEWELL_REDACTION_KEY_FILE"
@@ -55,7 +56,7 @@ def _key_at(path: Path) -> bytes:
 
 def _stored_key(path: Path) -> bytes | None:
     try:
-        key = path.read_bytes()
+        key = read_regular(path, most_bytes=KEY_BYTES)
     except FileNotFoundError:
         return None
     return key if len(key) == KEY_BYTES else None

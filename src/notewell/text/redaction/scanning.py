@@ -289,12 +289,13 @@ def _unwrapped_after(text: str, at: int) -> _Unwrapped:
 
 # --- tokens with escapes or invisible characters in them ------------------------------------------
 
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]+(?P<code>)")
+# Markdown editors write \_ for _ where nothing is to be emphasized.
+_INVISIBLE = re.compile(r"(?:[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]|\\(?=_))+(?P<code>)")
 # %5F for _, also encoded twice; a blank or a control character would end a token anyway.
 _ESCAPE = re.compile("%(?:25){0,3}(?P<code>2[1-9A-Fa-f]|[3-6][0-9A-Fa-f]|7[0-9A-Ea-e])")
 _DISGUISE = re.compile(f"{_INVISIBLE.pattern.removesuffix('(?P<code>)')}|{_ESCAPE.pattern}")
 _REST_OF_WORD = re.compile(
-    f"(?:(?!{_ESCAPE.pattern.replace('?P<code>', '?:')})[^\\s\u00ad\u200b-\u200f\u2060-\u2064\ufeff])+"
+    rf"(?:(?!{_ESCAPE.pattern.replace('?P<code>', '?:')}|\\_)[^\s\u00ad\u200b-\u200f\u2060-\u2064\ufeff])+"
 )
 _NAME_REACH = 80  # characters before a word in disguise: the name it is given to
 
@@ -302,7 +303,7 @@ _NAME_REACH = 80  # characters before a word in disguise: the name it is given t
 def _disguised(text: str) -> Iterator[Secret]:
     """Yield the secrets that show only when percent escapes are decoded and invisible characters left out."""
     escaped = _ESCAPE.search(text) is not None
-    invisible = not text.isascii() and _INVISIBLE.search(text) is not None
+    invisible = (not text.isascii() or "\\_" in text) and _INVISIBLE.search(text) is not None
     if not escaped and not invisible:
         return
     disguise = _ESCAPE if not invisible else _DISGUISE if escaped else _INVISIBLE
