@@ -130,7 +130,7 @@ def functions() -> dict[str, Callable[[str], Any]]:
 
 def _of_texts() -> dict[str, Callable[[str], Any]]:
     from notewell.embedding.http_calls import without_secrets
-    from notewell.embedding.input_text import is_mostly_latin, valid_unicode
+    from notewell.embedding.input_text import is_mostly_latin, may_be_english, valid_unicode
     from notewell.embedding.providers.requests import estimate_tokens, split_text
     from notewell.text.fences import fence, fence_within, strip_fenced
     from notewell.text.languages import language_of
@@ -161,6 +161,7 @@ def _of_texts() -> dict[str, Callable[[str], Any]]:
         "split_text": lambda text: split_text(text, len(text) // 1000),
         "estimate_tokens": estimate_tokens,
         "is_mostly_latin": is_mostly_latin,
+        "may_be_english": may_be_english,
         "valid_unicode": valid_unicode,
     }
 
@@ -243,7 +244,8 @@ def _all_lines(text: str) -> range:
 
 
 def _of_questions() -> dict[str, Callable[[str], Any]]:
-    from notewell.search.dates.filters import time_reading
+    from notewell.openclaw.functions import build_fts_query, chunk_markdown
+    from notewell.search.dates.filters import day_phrases, time_reading
     from notewell.search.dates.moments import moments
     from notewell.search.dates.question import parse_day
     from notewell.search.qmd_output import parse_results
@@ -261,6 +263,10 @@ def _of_questions() -> dict[str, Callable[[str], Any]]:
         "time_reading": lambda text: time_reading(text, TODAY),
         "parse_day": lambda text: parse_day(text, TODAY),
         "moments": lambda text: moments(text, TODAY),
+        "day_phrases": lambda text: day_phrases(text.split()),
+        "build_fts_query": build_fts_query,
+        "build_fts_query, prefixes": lambda text: build_fts_query(text, prefixes=True),
+        "chunk_markdown": chunk_markdown,
         "parse_results": parse_results,
         "parse_results in a list": lambda text: parse_results(f'[{{"score": 1, "file": "{text}'),
     }
@@ -268,6 +274,7 @@ def _of_questions() -> dict[str, Callable[[str], Any]]:
 
 def _of_conversations() -> dict[str, Callable[[str], Any]]:
     from notewell.sessions.archives import owner_of_archive
+    from notewell.sessions.import_export import import_lines
     from notewell.sessions.json5_editor import (
         arrange,
         elements_of,
@@ -317,6 +324,7 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
         "parse_record": records,
         "spoken": lambda text: spoken(Message("user", text, 0)),
         "message, as a session": lambda text: text_of(entry, [message_from_json({"role": "user", "content": text})]),
+        "import_lines": lambda text: import_lines(text.splitlines(keepends=True)),
         "arrange": lambda text: arrange(MESSAGES, session(text)),
         "parts_of_end": lambda text: parts_of_end(MESSAGES, session(text) + text),
         "set_head": lambda text: set_head(MESSAGES, session(text), {"title": "a"}),
@@ -336,16 +344,20 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
 
 
 def _of_surfaces() -> dict[str, Callable[[str], Any]]:
-    from notewell.agents.install.json_editor import parse_json, with_member, without_member
+    from notewell.agents.install.json_editor import parse_json, values_of, with_member, without_member
     from notewell.agents.install.toml_editor import with_table, without_table
     from notewell.agents.rendering import cell_width, fitting, wrapped
     from notewell.agents.tools.calling import without_commands
     from notewell.settings.load import line_numbers
     from notewell.settings.masking import masked_text
+    from notewell.settings.store_switch import edited
 
     return {
         "parse_json": parse_json,
         "parse_json in a list": lambda text: parse_json(f"[{text}]"),
+        "values_of": values_of,
+        "values_of, a list": lambda text: values_of(f'{{"a": [{text}]}}'),
+        "edited": lambda text: edited(f"[store]\n{text}", "postgresql://a@b/c"),
         "with_member": lambda text: with_member(f'{{"a": [{text}]}}', ("mcp", "notewell"), {"a": 1}),
         "without_member": lambda text: without_member(f'{{"a": [{text}], "b": 1}}', ("b",)),
         "with_table": lambda text: with_table(text, ("mcp", "notewell"), {"a": 1}),

@@ -143,6 +143,10 @@ def _entries(value: object) -> Iterator[tuple[str, object]]:
 def _toml_entries(block: str) -> Iterator[tuple[str, object]]:
     import tomllib
 
+    from notewell.settings.load import DEEP_KEY
+
+    if re.search(DEEP_KEY, block):
+        raise ValueError("a key has too many parts")
     return _entries(tomllib.loads(block))
 
 
