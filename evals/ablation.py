@@ -50,14 +50,12 @@ class Rule:
 
 RULES = (
     Rule("text_weight", None, (0.55, 0.65, 0.75), chosen_together=True),
-    Rule("vector_alone", 0, (0.46, 0.5, 0.55), ("documents", "evidence"), chosen_together=True),
+    Rule("stand_out", 0, (0.8, 0.9, 1.0), ("documents", "evidence")),
     Rule("half_match", None, (0.35, 0.5, 0.75), chosen_together=True),
     Rule("function_words", 0, (0.3, 0.5, 0.8), ("documents", "evidence")),
     Rule("pairs", 0, (0.3, 0.5, 0.7), ("documents", "evidence"), chosen_together=True),
     Rule("piece_loss", 0, (0.02, 0.04, 0.06), ("documents", "evidence"), chosen_together=True),
     Rule("neighbour_turns", 0, (0.2, 0.3, 0.4), ("evidence",)),
-    Rule("ordinary_weight", 0, (0.5, 1.0, 1.5)),
-    Rule("absent_pairs", 1, (0.3, 0.5, 0.7)),
     Rule("about_share", 1, (0.6, 0.75, 0.9)),
 )
 

@@ -1,9 +1,12 @@
-"""Measures a model by cosine alone: one vector of the first 1,600 characters, at most 512 tokens, of each document.
+"""Measures a model by cosine alone: one vector of the first 1,600 characters of each document.
 
     python -m training.evaluate MODEL SETS_FOLDER [XQUAD_FOLDER]
 
 MODEL is an ONNX folder, or `MODEL_FOLDER:WEIGHTS.npz` (`granite` for the weights of the pack) on a GPU. The sets are
 those of `notewell eval`; XQuAD is a folder of `xquad.LANGUAGE.json`. The figure is nDCG@10.
+
+What is longer than 512 tokens is cut off on a GPU, and becomes the mean of several windows in an ONNX folder, as in the
+product.
 """
 
 import json

@@ -134,7 +134,7 @@ class NoteUnreadableError(NotewellError):
     """The note exists, but cannot be read."""
 
     def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"cannot read {path!r}: {reason}", hint="check the permissions of the file")
+        super().__init__(f"cannot read {path!r}: {reason}", hint="check the file and its permissions")
 
 
 class NotesBusyError(NotewellError):

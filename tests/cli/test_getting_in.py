@@ -65,6 +65,53 @@ def test_yes_indexes_them_and_the_hints_are_gone(notewell, vault):
     assert (again.document["found"], again.document["include"]) == (0, ["**/*.md"])
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param("# 路由器\n路由器的设置每周日检查一次，密码在抽屉里。\n".encode("gbk"), id="another encoding"),
+        pytest.param(bytes(range(256)) * 8, id="binary"),
+    ],
+)
+def test_a_file_that_is_no_text_is_named_and_left_out(notewell, indexed, raw):
+    (indexed / "memory/odd.md").write_bytes(raw)
+    why = "memory/odd.md: no UTF-8 text; save it as UTF-8 to index it"
+    done = notewell("index", "-w", indexed)
+    assert done.code == 0
+    assert why in done.err
+    assert notewell("search", "路由器", "-w", indexed, "--json").document["hits"] == []
+    got = notewell("get", "memory/odd.md", "-w", indexed)
+    assert (got.code, got.out) == (1, "")
+    assert "no UTF-8 text" in got.err
+    checks = notewell("doctor", "-w", indexed, "--json")
+    assert checks.code == 1
+    failed = [(check["name"], check["detail"]) for check in checks.document["checks"] if not check["ok"]]
+    assert failed == [("notes", f"a file cannot be indexed: {why}")]
+    (indexed / "memory/odd.md").write_text("# Müll\n", encoding="latin-1")
+    assert notewell("index", "-w", indexed).err == ""
+    assert notewell("doctor", "-w", indexed).code == 0
+
+
+def test_a_search_before_everything_is_indexed_says_how_much_is_missing(notewell, vault):
+    notewell("init", vault, "--yes")
+    early = notewell("search", "shell", "-w", vault, "--set", "sync.search_budget_ms=0")
+    assert early.out == "no hits\n"
+    assert "note: 13 files are not indexed yet: run `notewell index`" in early.err
+    assert "note: nothing is indexed yet: run `notewell index`" in early.err
+    notewell("index", "-w", vault)
+    (vault / "late.md").write_text("# Late\n\nThe ferry leaves at nine.\n")
+    early = notewell("search", "shell", "-w", vault, "--set", "sync.search_budget_ms=0", "--json")
+    assert early.document["hits"]
+    assert early.document["notes"] == ["a file is not indexed yet: run `notewell index`"]
+    assert notewell("search", "ferry", "-w", vault, "--json").document["notes"] == []
+
+
+def test_a_workspace_with_nothing_but_the_template_holds_no_notes_yet(notewell, tmp_path):
+    notewell("init", tmp_path)
+    assert notewell("search", "shell", "-w", tmp_path).err == (
+        f"note: no notes yet: write MEMORY.md or memory/<topic>.md in {tmp_path}\n"
+    )
+
+
 def test_no_is_remembered_and_nobody_is_asked_again(notewell, vault):
     assert notewell("init", vault, "--no", "--json").document["include"] == []
     assert notewell("index", "-w", vault, "--json").document["added"] == 1

@@ -42,6 +42,32 @@ def test_words_of_the_question_are_marked(text, query, expected):
     assert marked(text, query) == expected
 
 
+@pytest.mark.parametrize("width", range(6, 40))
+def test_no_line_begins_with_a_mark_that_closes_or_ends_with_one_that_opens(width):
+    line = "一般情况下这种现象是正常的：这是计算机散热方式的一部分；请看（附录）和《手册》，谢谢！「ケーブル」を確認。"
+    pieces = [line[start:stop] for start, stop in wrapped(line, width, 0)]
+    assert not [piece for piece in pieces if piece[0] in "：；，。！）》」ー" or piece[-1] in "（《「"]
+
+
+@pytest.mark.parametrize(
+    ("category", "importance", "shown"),
+    [
+        ("other", 5, "0.50 keyword"),
+        ("fact", 5, "0.50 keyword, fact, importance 5"),
+        ("other", 9, "other, importance 9"),
+    ],
+)
+def test_category_and_importance_are_shown_where_somebody_chose_them(category, importance, shown):
+    hit = Hit("memory/a.md", 3, 3, 0.5, "text", "memory", "memory/a.md#L3", found_by="keyword")
+    hit = replace(hit, entry="k3f9a2qx", category=category, importance=importance)
+    first, *_ = search_lines(SearchAnswer("text", "keyword", (hit,), IndexState(1, 1, 0, stale=False)))
+    assert first.endswith(shown)
+
+
+def test_control_characters_take_the_room_of_the_escapes_they_are_shown_as():
+    assert cell_width("a\x08b\x9b") == 2 + 2 * len("\\x08")
+
+
 @pytest.mark.parametrize("width", [20, 31, 80])
 @pytest.mark.parametrize(
     "line",

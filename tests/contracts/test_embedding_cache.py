@@ -10,6 +10,7 @@ import apsw
 import numpy as np
 import pytest
 
+from notewell.store.cache_use import CacheUse
 from notewell.store.sqlite import SqliteEmbeddingCache, open_index
 from notewell.testing import CacheContract
 from notewell.testing.samples import DIMENSIONS, IDENTITY, chunks_of, document, vector_for
@@ -189,6 +190,21 @@ def test_the_least_recently_used_go_first(tmp_path, clock):
     assert set(cache.get_many(IDENTITY, [*named("old", "used", "new", "newest")])) == set(named("old", "new", "newest"))
     assert cache.stats().entries == 3
     cache.close()
+
+
+def test_a_full_cache_is_not_counted_for_every_new_vector():
+    use, entries, counted = CacheUse(max_entries=640, max_age_s=0, clock=Clock()), 0, []
+
+    def count():
+        counted.append(entries)
+        return entries
+
+    for _ in range(2_000):
+        entries += 1
+        entries -= use.excess(1, count)
+        assert entries <= 640
+    assert entries >= 630
+    assert len(counted) < 2_000 / 8
 
 
 def test_pruning_forgets_what_was_not_used(cache, clock):

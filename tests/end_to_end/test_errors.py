@@ -265,7 +265,7 @@ PROVOCATIONS = {
     errors.EntryNotFoundError: Provocation(entry_not_found, 1, "no remembered entry: 'zzzz'", "`notewell list`"),
     errors.TrashError: Provocation(nothing_in_the_trash, 1, "there is nothing to restore", "kept for 30 days"),
     errors.NoteUnreadableError: Provocation(
-        note_unreadable, 1, "cannot read 'MEMORY.md'", "the permissions of the file"
+        note_unreadable, 1, "cannot read 'MEMORY.md'", "the file and its permissions"
     ),
     errors.NotesBusyError: Provocation(notes_busy, 1, "another process is writing notes", "try again"),
     errors.RememberError: Provocation(remember_error, 2, "nothing to remember", "say what to remember"),

@@ -251,7 +251,7 @@ def test_an_entry_that_is_back_already_is_not_written_twice(memory, workspace):
 LINES = st.lists(st.sampled_from(["", "a", "- b", "```", "x <!-- notewell id=a -->", "<!-- notewell id=b -->", "é"]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     lines=LINES,
     end=st.sampled_from(["\n", "\r\n", "\r"]),
@@ -379,7 +379,9 @@ def test_after_thirty_days_it_is_erased_with_every_trace(memory, workspace, use)
         pytest.param(["memory/none.md#L1"], NoteNotFoundError, "no such note", id="a note that does not exist"),
         pytest.param(["../secret.md#L1"], PathRefusedError, "not a memory file", id="a file outside"),
         pytest.param(["/etc/passwd#L1"], PathRefusedError, "not a memory file", id="a file of the system"),
-        pytest.param(["memory/birds.md#L90-L95"], QueryError, "has no lines 90", id="behind the end"),
+        pytest.param(
+            ["memory/birds.md#L90-L95"], QueryError, "memory/birds.md#L90-L95 is not in the note", id="behind the end"
+        ),
         pytest.param(["memory/birds.md#L0"], NotewellError, "memory/birds.md#L0", id="line 0"),
         pytest.param(["sessions/chats/chat-1.json5#L3"], QueryError, "is a conversation", id="lines of a conversation"),
         pytest.param([""], EntryNotFoundError, "no remembered entry", id="an empty id"),
@@ -517,7 +519,7 @@ def test_a_pipe_in_the_trash_stops_nothing(memory, birds, workspace):
 
 
 @given(st.lists(st.sampled_from("abcde"), min_size=1, max_size=12), st.sets(st.integers(1, 12)), st.integers(0, 12))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_cut_lines_come_back_in_order_beside_a_new_line(lines, numbers, at):
     """Lines that differ have one place only, wherever somebody adds a line."""
     text = [f"{number} {line}" for number, line in enumerate(lines)]
@@ -814,8 +816,15 @@ def test_the_commands(birds, workspace, capsys):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no pseudo-terminals")
-@pytest.mark.parametrize(("answer", "forgotten"), [("y", True), ("n", False)])
-def test_each_line_is_shown_before_it_is_asked(birds, workspace, answer, forgotten):
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        pytest.param("y\n", 0, id="yes"),
+        pytest.param("n\n", 1, id="no"),
+        pytest.param("\x04", 130, id="Ctrl-D, which ends the question as Ctrl-C does"),
+    ],
+)
+def test_each_line_is_shown_before_it_is_asked(birds, workspace, answer, code):
     import pty
 
     ours, theirs = pty.openpty()
@@ -823,11 +832,13 @@ def test_each_line_is_shown_before_it_is_asked(birds, workspace, answer, forgott
     process = subprocess.Popen(
         [*words, "--set", "provider=none"], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    os.write(ours, f"{answer}\n".encode())
+    os.write(ours, answer.encode())
     _, shown = process.communicate(timeout=60)
     os.close(ours)
     os.close(theirs)
     assert shown.index("L3  First line.") < shown.index("L8  Last line.") < shown.index("Move this to the trash?")
-    assert ("First line." not in birds.read_text()) is forgotten
-    assert ("nothing was forgotten" in shown) is not forgotten
-    assert process.returncode == (0 if forgotten else 1)
+    assert ("First line." not in birds.read_text()) is (code == 0)
+    assert ("\nnote: nothing was forgotten\n" in shown) is (code == 130)
+    assert ("nothing was forgotten" in shown) is (code != 0)
+    assert "error" not in shown
+    assert process.returncode == code

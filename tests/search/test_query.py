@@ -151,7 +151,7 @@ def test_neighbouring_content_words_are_pairs(memory):
     ("query", "guesses"),
     [
         pytest.param("wiregu", (), id="a word typed in part is no guess"),
-        pytest.param("wireguadr port", (("wireguadr", "wireguard"),), id="a typo"),
+        pytest.param("wireguadr port", (("wireguadr", (Term(("wireguard",)),)),), id="a typo"),
         pytest.param('"wiregu"', (), id="in quotes it is meant as it is"),
         pytest.param("crane", (), id="a word that is there"),
     ],

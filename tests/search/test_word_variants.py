@@ -129,10 +129,16 @@ def test_two_typos_are_seen(word, data):
 def test_the_answer_says_which_words_were_not_found(memory):
     assert memory.search("calibratoin of chambers").notes == (
         "keyword search only: provider is none",
-        'understood "calibratoin" as calibr',
+        'understood "calibratoin" as Calibration',
     )
     assert not any("understood" in note for note in memory.search("calibration").notes)
     assert not any("understood" in note for note in memory.search("zyxwvut").notes)
+
+
+def test_a_guess_that_finds_nothing_is_no_news(memory):
+    answer = memory.search("calibratoin", min_score=1.0)
+    assert answer.hits == ()
+    assert not any("understood" in note for note in answer.notes)
 
 
 # --- acronyms ------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from notewell.agents.documents import last_messages
+from notewell.text.entries import CATEGORY, IMPORTANCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,7 +37,11 @@ SHORT_WIDTH = 120  # columns of a hit in one line, where there is no terminal
 LEAST_TEXT = 20  # columns that text gets, however narrow the terminal and deep the indent
 TAB = 4  # columns: notes are indented by it, and programs in them
 _LEAD = re.compile(r"\s*(?:(?:[-*+>]|\d{1,3}[.)])\s+)*")
-_BREAK = re.compile(r"\s+|(?<=[\u3000-\u9fff\uac00-\ud7af\uff00-\uffef])(?=[^\s、。，．！？」』）])")
+# Between words, and in scripts without blanks between characters, but not before what closes or after what opens.
+_BREAK = re.compile(
+    r"\s+|(?<=[\u3000-\u9fff\uac00-\ud7af\uff00-\uffef])(?<![「『（［｛〈《【〔〖])"
+    r"(?=[^\s、。，．：；！？・ー」』）］｝〉》】〕〗”’…—,.:;!?)\]}])"
+)
 
 _MORE_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){2,}")
 
@@ -82,7 +87,7 @@ def _about(hit: Hit) -> Iterator[str]:
     yield f"{_score(hit)} {hit.found_by}"
     if hit.source == "sessions" and hit.dated:  # a note says it in its path
         yield hit.dated.isoformat()
-    if hit.category:
+    if hit.category and (hit.category, hit.importance) != (CATEGORY, IMPORTANCE):
         yield f"{hit.category}, importance {hit.importance}"
     if hit.replaces:
         yield f"replaces {', '.join(place.citation for place in hit.replaces)}"
@@ -173,13 +178,19 @@ def wrapped(line: str, width: int, indent: int) -> Iterator[tuple[int, int]]:
 
 
 def cell_width(text: str) -> int:
-    """Return how many columns of a terminal a text takes: wide characters take two, marks above others none."""
-    if text.isascii():
+    """Return how many columns of a terminal a text takes: wide characters take two, marks above others none.
+
+    Control characters take four: they are shown as escapes.
+    """
+    if text.isascii() and text.isprintable():
         return len(text)
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
-        for char in text
-    )
+    return sum(map(_cells, text))
+
+
+def _cells(char: str) -> int:
+    if unicodedata.category(char) == "Cc":
+        return 4
+    return 0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
 
 
 def fitting(text: str, width: int, start: int = 0) -> int:

@@ -20,7 +20,7 @@ from notewell.agents.documents import (
 )
 from notewell.agents.rendering import check_lines, cost_line, dollars, preview_lines, report_lines
 from notewell.cli.options import Chosen, common_options, path_in
-from notewell.cli.terminal import print_json, print_lines, print_notes, print_problems, shown_progress
+from notewell.cli.terminal import confirm, print_json, print_lines, print_notes, print_problems, shown_progress
 
 if TYPE_CHECKING:
     from notewell import IndexReport, Memory
@@ -97,7 +97,7 @@ def confirm_cost(
     line = cost_line(cost, preview.to_embed)
     if sys.stdin.isatty() and sys.stderr.isatty():
         click.echo(line, err=True)
-        click.confirm(f"Embed for about {dollars(usd)}?", abort=True, err=True)
+        confirm(f"Embed for about {dollars(usd)}?", "nothing was embedded")
         return
     raise CostLimitError(
         f"embedding would cost about {dollars(usd)}, more than cost.confirm_above_usd ({dollars(limit)}): {line}",

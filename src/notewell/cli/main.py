@@ -12,7 +12,7 @@ import click
 
 from notewell import NotewellError, __version__
 from notewell.agents.documents import error_document
-from notewell.cli.terminal import print_error, print_json
+from notewell.cli.terminal import INTERRUPTED, print_error, print_json
 from notewell.embedding import silence_retries
 from notewell.errors import system_error
 
@@ -43,7 +43,6 @@ COMMANDS = {  # name -> function below notewell.cli; its module is imported only
     "eval": "upkeep:evaluate",
     "completion": "upkeep:completion",
 }
-INTERRUPTED = 130  # what shells expect after Ctrl-C
 
 
 class LazyGroup(click.Group):

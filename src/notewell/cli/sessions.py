@@ -15,7 +15,7 @@ from notewell import NotewellError, SessionInputError
 from notewell.agents.documents import entry_document, flushed_document, imported_document, session_document
 from notewell.agents.rendering import session_lines, session_list_lines
 from notewell.cli.options import Chosen, common_options
-from notewell.cli.terminal import print_notes
+from notewell.cli.terminal import confirm, print_notes, yes_or_no
 
 if TYPE_CHECKING:
     from notewell.sessions import Imported, SessionEntry, SessionKind
@@ -129,7 +129,7 @@ def make_searchable(chosen: Chosen, start: Path | None = None, *, ask: bool) -> 
         return []
     decided = resolved.origins["sources"] != "default"
     if ask and sys.stdin.isatty() and sys.stderr.isatty():
-        wanted = click.confirm("Search conversations, too?", default=True, err=True)
+        wanted = yes_or_no("Search conversations, too?", default=True)
     else:
         wanted = not ask or not decided
     if not wanted:
@@ -288,9 +288,9 @@ def delete(session_id: str, *, yes: bool, chosen: Chosen) -> None:
     with chosen.memory() as memory:
         entry = None if yes else memory.conversations.entry(session_id)
         if entry:
-            question = f"Delete {entry.session_id} with {entry.message_count:,} messages?"
-            if not (sys.stdin.isatty() and click.confirm(question, err=True)):
+            if not sys.stdin.isatty():
                 raise SessionInputError(f"session {entry.session_id!r} was not deleted", hint="use --yes to delete it")
+            confirm(f"Delete {entry.session_id} with {entry.message_count:,} messages?", "nothing was deleted")
         gone = memory.conversations.delete(session_id)
     chosen.print({"deleted": list(gone)}, (f"deleted {path}" for path in gone if not path.startswith(".")))
 

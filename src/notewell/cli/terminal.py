@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from notewell.errors import NotewellError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from notewell import NotewellError, Problem, Progress
+    from notewell import Problem, Progress
     from notewell.agents.documents import Json
     from notewell.agents.rendering import Style
     from notewell.types import ProgressCallback
 
+INTERRUPTED = 130  # the exit code that shells expect after Ctrl-C
 QUIET_S = 1.0  # work that takes less shows no progress
 LINE_EVERY_S = 5.0
 
@@ -84,10 +87,42 @@ def print_problems(problems: Iterable[Problem]) -> None:
 
 def print_error(error: NotewellError) -> None:
     """Print to stderr what went wrong and what to do next."""
+    if isinstance(error, DeclinedError):
+        print_notes([error.message])
+        return
     message = _harmless(error.message, sys.stderr)
     click.echo(f"{click.style('error:', fg='red') if sys.stderr.isatty() else 'error:'} {message}", err=True)
     if error.hint:
         click.echo(f"       {error.hint}", err=True)
+
+
+class DeclinedError(NotewellError):
+    """The user did not say yes."""
+
+
+class DeclinedByKeyError(DeclinedError):
+    """The user answered with Ctrl-C or Ctrl-D."""
+
+    exit_code = INTERRUPTED
+
+
+def yes_or_no(question: str, *, default: bool) -> bool:
+    """Ask for yes or no on stderr; raise click.Abort on Ctrl-C and Ctrl-D."""
+    try:
+        return click.confirm(question, default=default, err=True)
+    except click.Abort:
+        click.echo(err=True)  # the cursor is still behind the question
+        raise
+
+
+def confirm(question: str, otherwise: str) -> None:
+    """Ask before something is done; without a yes, raise an error that says what was not done."""
+    try:
+        agreed = yes_or_no(question, default=False)
+    except click.Abort:
+        raise DeclinedByKeyError(otherwise) from None
+    if not agreed:
+        raise DeclinedError(otherwise)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from notewell import Memory, QueryError
 from notewell.agents.documents import forget_document, remembered_document, trashed_document, undo_document
 from notewell.agents.rendering import forget_lines, remembered_lines, trash_lines, undo_lines
 from notewell.cli.options import Chosen, common_options, path_in
-from notewell.cli.terminal import print_json, print_lines, print_notes, print_problems
+from notewell.cli.terminal import confirm, print_json, print_lines, print_notes, print_problems, yes_or_no
 from notewell.settings.workspace import EVERY_NOTE, create_workspace, expanded, write_include
 from notewell.types import Category
 
@@ -51,7 +51,7 @@ def init(path: Path, *, answer: bool | None, as_json: bool) -> None:
         if uncovered.count:
             print_lines([f"found {uncovered} that {'is' if uncovered.count == 1 else 'are'} not part of it"])
     if uncovered.count and answer is None and not as_json and sys.stdin.isatty() and sys.stdout.isatty():
-        answer = click.confirm("Index them, too?", default=True)
+        answer = yes_or_no("Index them, too?", default=True)
     if include is None and answer is not None and (uncovered.count or not answer):
         include = (EVERY_NOTE,) if answer else ()
         file = write_include(folder, include)
@@ -192,9 +192,7 @@ def forget(
                     f"forgetting {'cannot be undone and ' if for_good else ''}needs a confirmation",
                     hint="if this is what you mean, run the same command with --yes",
                 )
-            if not click.confirm("Erase this for good?" if for_good else "Move this to the trash?", err=True):
-                print_notes(["nothing was forgotten"])
-                return 1
+            confirm("Erase this for good?" if for_good else "Move this to the trash?", "nothing was forgotten")
         if not report or not dry_run:
             report = wanted(confirmed=report if shown else None)
     chosen.print(forget_document(report), forget_lines(report, with_text=not shown))

@@ -31,8 +31,10 @@ Excluded = Callable[[str], bool]  # takes the hash of a text that may have to st
 def pending_pages(store: ReadableStore, *, after: int = 0) -> Iterator[Sequence[PendingChunk]]:
     """Yield the chunks without a vector whose id is above `after`, some at a time."""
     while page := store.pending(LOOKED_UP_AT_ONCE, after=after):
-        after = page[-1].id
         yield page
+        if len(page) < LOOKED_UP_AT_ONCE:
+            return
+        after = page[-1].id
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class EmbeddingRun:
     embedder: Embedder
     cache: EmbeddingCache | None = None
     older_store: Store | None = None  # while rebuilding: its vectors of the same embedder need no new embedding
+    _unknown: set[str] = field(default_factory=set, init=False)  # looked up in vain, until a vector is stored
 
     def known_vectors(self, hashes: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors of texts embedded before: from the cache, this index, or the one it replaces."""
@@ -55,6 +58,8 @@ class EmbeddingRun:
             if store and missing:
                 with store.reading() as snapshot:
                     known.update(snapshot.known_vectors(missing))
+        if len(self._unknown) < LOOKED_UP_AT_ONCE:
+            self._unknown.update(text_hash for text_hash in hashes if text_hash not in known)
         return known
 
     def run(
@@ -66,8 +71,10 @@ class EmbeddingRun:
         progress: ProgressCallback | None = None,
     ) -> None:
         """Embed what is pending, one transaction a batch; stops early at the deadline or when the embedder fails."""
-        with self.store.reading() as snapshot:
-            total = snapshot.counts().pending
+        total = 0
+        if progress:
+            with self.store.reading() as snapshot:
+                total = snapshot.counts().pending
         embedder = self.embedder
         try:
             steps = (
@@ -147,7 +154,8 @@ class EmbeddingRun:
         self.store.skip_vectors(unknown)
         tally.unknown += len(unknown)
         batch = [chunk for chunk in batch if chunk.id not in unknown]
-        known = self.known_vectors([chunk.embedded_hash for chunk in batch])
+        asked = [chunk.embedded_hash for chunk in batch if chunk.embedded_hash not in self._unknown]
+        known = self.known_vectors(asked) if asked else {}
         tally.reused += sum(chunk.embedded_hash in known for chunk in batch)
         batch = [chunk for chunk in batch if chunk.embedded_hash in known or not excluded(chunk.embedded_hash)]
         return batch, known
@@ -178,6 +186,7 @@ class EmbeddingRun:
 
     def _store(self, chunks: Sequence[PendingChunk], vectors: Mapping[str, Vector]) -> None:
         if chunks:
+            self._unknown.clear()
             reach("embed.store")
             self.store.put_vectors({c.id: vectors[c.embedded_hash] for c in chunks if c.embedded_hash in vectors})
 

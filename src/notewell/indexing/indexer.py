@@ -180,6 +180,9 @@ class _TextRun:
         for done, (stamp, known) in enumerate(work, 1):
             if self.deadline.passed:
                 self.tally.complete = False
+                left = len(work) - done + 1
+                files = f"{left:,} files are" if left > 1 else "a file is"
+                self.tally.notes.append(f"{files} not indexed yet: run `notewell index`")
                 break
             self._read(stamp, known, gone, waiting)
             if waiting.is_full:

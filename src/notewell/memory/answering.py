@@ -176,7 +176,7 @@ class Answering:
                 hits = self._newest_first(found.hits, request, snapshot)
                 held_back = self._held_back(snapshot, embedder) if counts.pending else ""
             notes += store.notes  # of the snapshot that answered
-        notes += [told if vector is not None else "", reason]
+        notes += [told if vector is not None else "", reason if counts.chunks else ""]
         notes += self._notes_on(request, counts, found, held_back or _pending_note(request, counts, vector))
         stale = True if found.missing_files else None if synced is None else not synced.complete or synced.postponed > 0
         return SearchAnswer(
@@ -239,9 +239,9 @@ class Answering:
             yield f"read as a time: {request.ordering.reading.meaning}"
         if not request.query.strip():
             yield "the query is empty: say what to look for"
-        if not counts.files:
-            there = any(source.list().files for source in self._sync.sources)
-            yield NOT_INDEXED if there else NO_NOTES.format(workspace=self._workspace)
+        if not counts.chunks:
+            listed = sum(len(source.list().files) for source in self._sync.sources)
+            yield NOT_INDEXED if listed > counts.files else NO_NOTES.format(workspace=self._workspace)
         if waiting:
             yield waiting
         if found.missing_files:

@@ -206,7 +206,7 @@ class TargetSearch:
         stored, listed = document.stamp.path, document.text.split("\n")
         if not 0 < first <= last or first > len(listed) - (not listed[-1]):
             raise QueryError(
-                f"{stored} has no lines {first} to {last}", hint="search for its content to get its citation"
+                f"{Citation(stored, first, last)} is not in the note", hint="search for its content to get its citation"
             )
         numbers = range(first, min(last, len(listed)) + 1)
         if any(listed[number - 1].strip() for number in set(numbers) - self._own(document.text, numbers)):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from notewell.memory.components import Components
+    from notewell.protocols import ReadableStore
     from notewell.settings import Settings
     from notewell.types import CacheStats, EmbedderIdentity, Problem, SearchMode, SourceCounts
 
@@ -230,7 +231,9 @@ def _check_index(parts: Components) -> Iterator[Check]:
             findings = store.verify()
             with store.reading() as snapshot:
                 counts, built_with = snapshot.counts(), snapshot.embedder()
-            stale = parts.sync.is_stale(store)
+            unreadable: Sequence[Problem] = ()
+            if stale := parts.sync.is_stale(store):
+                stale, unreadable = _what_changed(parts, store)
     except NotewellError as error:
         # A full disk or a busy index will pass; only what exits 3 has to be rebuilt.
         yield Check("index", False, error.message, error.hint or rebuild, unusable=error.exit_code == UNUSABLE)
@@ -241,6 +244,10 @@ def _check_index(parts: Components) -> Iterator[Check]:
         "; ".join(findings) or f"{counts.chunks:,} chunks, all tables consistent",
         rebuild if findings else "",
     )
+    if unreadable:
+        count = f"{len(unreadable):,} files" if len(unreadable) > 1 else "a file"
+        detail = f"{count} cannot be indexed: {unreadable[0].path}: {unreadable[0].reason}"
+        yield Check("notes", False, detail, "" if len(unreadable) == 1 else "`notewell index` names them all")
     yield Check(
         "fresh",
         not stale,
@@ -253,6 +260,14 @@ def _check_index(parts: Components) -> Iterator[Check]:
         detail = _switching(parts, built_with, wanted.identity) if mismatch and built_with else _embedded(counts)
         ok = not mismatch and not counts.pending
         yield Check("vectors", ok, detail, "" if ok else "run `notewell index`")
+
+
+def _what_changed(parts: Components, store: ReadableStore) -> tuple[bool, Sequence[Problem]]:
+    """Return whether anything changed that `index` can read, and the files that it cannot."""
+    from notewell.indexing.preview import Preview
+
+    found = Preview(store, parts.sources, parts.sync.preparation, None, parts.cache).run()
+    return bool(found.added or found.changed or found.removed or not found.problems), found.problems
 
 
 def _switching(parts: Components, built_with: EmbedderIdentity, wanted: EmbedderIdentity) -> str:
@@ -318,7 +333,9 @@ def _check_vector_search(parts: Components) -> Iterator[Check]:
 def _check_cache(parts: Components) -> Iterator[Check]:
     stats, trouble = _cache_stats(parts)
     if trouble:
-        yield Check("cache", False, trouble[0], "free some space, or delete cache.sqlite: only time is lost")
+        in_file = "free some space, or delete cache.sqlite: only time is lost"
+        hint = in_file if parts.indexes is parts.folder else "repair the database: until then, only time is lost"
+        yield Check("cache", False, trouble[0], hint)
     elif stats is None:
         yield Check("cache", True, "turned off" if not parts.settings.cache.enabled else "empty")
     else:

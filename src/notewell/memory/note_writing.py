@@ -251,7 +251,7 @@ def entry_text(text: str) -> str:
     if not cleaned:
         raise RememberError(
             "there is nothing to remember: the text is empty, or only repeats what was recalled",
-            hint='say what to remember, such as: notewell remember "the guest wifi is heron-guest"',
+            hint="say what to remember: `notewell remember the guest wifi is heron-guest`",
         )
     return closed_text(cleaned)
 

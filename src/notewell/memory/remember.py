@@ -152,7 +152,9 @@ def _lines_to_replace(parts: Components, cited: Citation, moment: datetime) -> L
     if path.startswith("@"):
         raise RememberError(f"{path} is outside the workspace", hint="edit that file yourself")
     if not max(document.body_first_line, 1) <= first <= last <= len(lines):
-        raise RememberError(f"{path} has no lines {first} to {last}", hint="search for its content to get its citation")
+        raise RememberError(
+            f"{Citation(path, first, last)} is not in the note", hint="search for its content to get its citation"
+        )
     check_statement(path, document.text, range(first, last + 1))
     text = "\n".join(lines[first - 1 : last])
     citation = str(Citation(path, first, last))

@@ -12,6 +12,7 @@ from notewell.errors import NoteNotFoundError, PathRefusedError
 from notewell.reports import ContextFile, SessionContext
 from notewell.settings.workspace import TEMPLATE
 from notewell.text.fences import fence, fence_within
+from notewell.types import Citation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,7 +113,7 @@ class _Note:
 
     def _origin(self, count: int, *, cited: bool) -> str:
         first = len(self.lines) - count + 1 if self.keep_end else 1
-        return f"{self.path}#L{first}-L{first + count - 1}" if cited else self.path
+        return str(Citation(self.path, first, first + count - 1)) if cited else self.path
 
 
 def _read(notes: Notes, path: str, audience: Audience, *, keep_end: bool) -> _Note | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from notewell.text.entries import find_entries, without_comments
+from notewell.text.lexicon import pairs, runs
 from notewell.types import Citation
 
 SAME = 0.8  # share of words in common from which two statements say the same, if no name, number or `not` differs
@@ -90,23 +92,40 @@ def _pieces(lines: list[str], text: str) -> Iterator[tuple[int, str]]:
 
 
 def _words(text: str) -> dict[str, str]:
-    """Return the words that count, folded, each with how it was written."""
-    written = {word.casefold(): word for word in _WORD.findall(text)}
-    return {word: shown for word, shown in written.items() if word not in _LIGHT} or written
+    """Return the words of a text, folded, each with how it was written.
+
+    A run of a script without blanks between words counts by its characters and by its pairs of them.
+    """
+    written: dict[str, str] = {}
+    for position, piece in enumerate(runs(text)):
+        found = {*piece, *pairs(piece)} if position % 2 else _WORD.findall(piece)
+        written |= {word.casefold(): word for word in found}
+    return written
 
 
 def _compare(new: dict[str, str], known: dict[str, str]) -> tuple[float, bool]:
-    shared = new.keys() & known.keys()
-    if not shared:
+    """Return how alike two statements are, and whether they say the same.
+
+    Light words count only where that makes them more alike: "the car is red" has the form of "the car is blue".
+    """
+    ours, theirs = (side.keys() - _LIGHT or side.keys() for side in (new, known))
+    if not ours & theirs:
         return 0.0, False
-    likeness = len(shared) / len(new.keys() | known.keys())
-    differing = [(word, new.get(word) or known[word]) for word in new.keys() ^ known.keys()]
-    return likeness, likeness >= SAME and not any(_decides(word, shown) for word, shown in differing)
+    likeness = _shared_part(ours, theirs)
+    same = likeness >= SAME and not any(_decides(word, new.get(word) or known[word]) for word in ours ^ theirs)
+    return max(likeness, _shared_part(new.keys(), known.keys())), same
+
+
+def _shared_part(one: AbstractSet[str], other: AbstractSet[str]) -> float:
+    return len(one & other) / len(one | other)
 
 
 def _decides(word: str, shown: str) -> bool:
-    """Return whether a word alone changes what a sentence states: a number, a name, a negation."""
-    return word in _NEGATIONS or shown != word or any(map(str.isdigit, word))
+    """Return whether a word alone changes what a sentence states: a number, a name, a negation.
+
+    Where words are not told apart, every character does.
+    """
+    return word in _NEGATIONS or shown != word or any(map(str.isdigit, word)) or len(runs(word)) > 1
 
 
 # --- another value for the same subject ----------------------------------------------------------
@@ -200,12 +219,12 @@ def gives_other_value(new: str, known: str) -> bool:
     lead, rest = words[0][:start], words[0][len(words[0]) - end :]
     if not (_ADDITIVE | _OF_A_DAY | {"?"}).isdisjoint(words[0] + words[1]):
         return False
-    if not set(folded[0]) ^ set(folded[1]) or max(map(len, values)) > _LONGEST_VALUE:
+    if not set(folded[0]) ^ set(folded[1]) or (max(map(len, values)) > _LONGEST_VALUE and not _are_times(folded)):
         return False
     if {len(value) for value in values} == {0, 1}:  # one word more: only a denial makes it another value
         (word,) = folded[0] or folded[1]
         return word in _NEGATIONS and not _VERBS.isdisjoint([*lead, *rest]) and len(lead) > 1
-    if not all(values) or set(folded[0]) & set(folded[1]):
+    if not all(values) or (set(folded[0]) & set(folded[1]) and not _are_times(folded)):
         return False
     at = next((place for place in reversed(range(1, start)) if lead[place] in _VERBS), None)
     return at is not None and _excludes(lead[:at], lead[at:], values)
@@ -241,6 +260,14 @@ def _is_one_of_several(said: list[str], values: list[list[str]]) -> bool:
         or (is_state and bool(words & _DAYS))
         or (said[-1] == "in" and any(map(str.isdigit, "".join(words))))  # a fix is in 4.1 and in 4.0
         or (said[0] in {"runs", "listens"} and "port" not in said)
+    )
+
+
+def _are_times(values: list[list[str]]) -> bool:
+    """Return whether two values are of one form, and of numbers, days and prepositions only: "Tuesday at 10:00"."""
+    return len(values[0]) == len(values[1]) and all(
+        (_is_number(one) and _is_number(other)) or (one == other and one in _PREPOSITIONS)
+        for one, other in zip(*values, strict=True)
     )
 
 

@@ -58,7 +58,7 @@ class KeywordQuery:
     pairs: tuple[Term, ...] = ()  # content words next to each other in the question
     function_words: tuple[str, ...] = ()  # as typed, in lower case
     only_time: bool = False  # the question asks for nothing but a time: "what happened in August"
-    guesses: tuple[tuple[str, str], ...] = ()  # words that no note contains, and how they were understood; not prefixes
+    guesses: tuple[tuple[str, tuple[Term, ...]], ...] = ()  # words that no note contains, and what they may mean
 
 
 def keyword_query(snapshot: Snapshot, query: str, tuning: Tuning, *, about_time: str = "") -> KeywordQuery:
@@ -78,10 +78,9 @@ def keyword_query(snapshot: Snapshot, query: str, tuning: Tuning, *, about_time:
         weighed = [w for w in weighed if not timely.issuperset(w.term.tokens)]
     guessed, guesses = _guessed(snapshot, typed, weighed, common, chunks)
     chosen = choose_terms([*weighed, *guessed], tuning, common=common)
-    pairs_of_runs = {pair for word in spoken if word.paired for pair in word.parts}
     return replace(
         chosen,
-        full_weight=_full_weight(weighed, pairs_of_runs, tuning),
+        full_weight=_full_weight(weighed, tuning),
         pairs=_pairs(spoken, empty, chosen.weights, tuning),
         function_words=_typed_words(typed, empty) if len(empty) < len(spoken) else (),
         only_time=bool(about_time) and all(_asks_only(w.term) for w in weighed),
@@ -141,7 +140,7 @@ def _pairs(
 
 def _guessed(
     snapshot: Snapshot, query: str, weighed: Sequence[WeighedTerm], common: int, chunks: int
-) -> tuple[list[WeighedTerm], tuple[tuple[str, str], ...]]:
+) -> tuple[list[WeighedTerm], tuple[tuple[str, tuple[Term, ...]], ...]]:
     """Return terms for acronyms and for words that no chunk contains; quoted text is taken literally."""
     if not chunks:
         return [], ()
@@ -155,8 +154,9 @@ def _guessed(
         guesses |= similar_terms(snapshot, unquoted, absent)
     terms = [term for found in guesses.values() for term in found if term not in known]
     guessed = _weighed(snapshot, tuple(dict.fromkeys(terms)), common, chunks)
-    told = {word: found for word, found in guesses.items() if not any(term.prefix for term in found)}
-    return guessed, tuple((word, " or ".join(" ".join(term.tokens) for term in found)) for word, found in told.items())
+    return guessed, tuple(
+        (word, tuple(found)) for word, found in guesses.items() if not any(term.prefix for term in found)
+    )
 
 
 def _weighed(snapshot: Snapshot, terms: Sequence[Term], common: int, chunks: int) -> list[WeighedTerm]:
@@ -195,18 +195,15 @@ def choose_terms(weighed: Sequence[WeighedTerm], tuning: Tuning, *, common: int)
     )
 
 
-def _full_weight(weighed: Sequence[WeighedTerm], pairs_of_runs: Collection[str], tuning: Tuning) -> float:
+def _full_weight(weighed: Sequence[WeighedTerm], tuning: Tuning) -> float:
     """Return the weight of a chunk with all of the question's words, and its heaviest phrase.
 
     In a small memory, words may be in most chunks and weigh next to nothing. That another word is missing says little
-    there, so it counts no more than they do: `deploy checklist` finds what there is about `deploy`. Two characters that
-    are never next to each other often belong to two words.
+    there, so it counts no more than they do: `deploy checklist` finds what there is about `deploy`.
     """
     single = [w for w in weighed if len(w.term.tokens) == 1]
     present = [w.weight for w in single if w.frequency]
-    absent = [
-        w.weight * (tuning.absent_pairs if w.term.tokens[0] in pairs_of_runs else 1) for w in single if not w.frequency
-    ]
+    absent = [w.weight for w in single if not w.frequency]
     usual = sum(present) / len(present) if present else tuning.ordinary_weight
     if usual < tuning.ordinary_weight:
         absent = [min(weight, usual) for weight in absent]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +20,7 @@ from notewell.search.scoring import (
 from notewell.search.snippets import Shown, joined_groups, shown_of
 from notewell.search.tuning import TUNING
 from notewell.text.languages import language_of
+from notewell.text.lexicon import fold, stem
 from notewell.types import Candidate, Citation, Hit
 
 if TYPE_CHECKING:
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
     from notewell.search.options import SearchRequest
     from notewell.search.tuning import Tuning
     from notewell.types import ChunkPlace, Scope, SearchMode, SourceName, StoredChunk
+
+
+_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +64,24 @@ def find(
     relevant = question.relevant()
     ranked, order_note = put_in_order(snapshot, request.query, request.ordering, relevant.ranked, tuning)
     shown = _show(snapshot, request, relevant, ranked, exists)
-    return replace(shown, notes=tuple(filter(None, (_guessed(relevant.keywords), relevant.note, order_note))))
+    understood = _understood(relevant.keywords, shown.hits)
+    return replace(shown, notes=tuple(filter(None, (understood, relevant.note, order_note))))
 
 
-def _guessed(keywords: KeywordQuery) -> str:
+def _understood(keywords: KeywordQuery, hits: Sequence[Hit]) -> str:
+    """Return what unknown words were taken for, as the hits write it; a guess that no hit has is no news."""
     if not keywords.guesses:
         return ""
-    words = ", ".join(f'"{word}" as {meant}' for word, meant in keywords.guesses)
-    return f"understood {words}"
+    written: dict[str, str] = {}
+    for hit in hits:
+        for word in _WORD.findall(hit.snippet):
+            written.setdefault(stem(fold(word).lower()), word)
+    meant = (
+        (word, [" ".join(written[part] for part in term.tokens) for term in terms if written.keys() >= {*term.tokens}])
+        for word, terms in keywords.guesses
+    )
+    told = ", ".join(f'"{word}" as {" or ".join(forms)}' for word, forms in meant if forms)
+    return f"understood {told}" if told else ""
 
 
 # --- relevance -----------------------------------------------------------------------------------
@@ -136,6 +152,7 @@ class _Question:
         )
 
     def _ranked(self, found: _Candidates, keywords: KeywordQuery, scale: Scale) -> list[Ranked]:
+        scale = replace(scale, usual=scale.usual_of(found.candidates))
         scored = score_all(found.candidates, scale)
         chunks: Mapping[int, StoredChunk] = {}
         if self.request.fusion == "balanced" and not (self.vector is not None and self.request.mode == "semantic"):
@@ -240,11 +257,13 @@ def _show(
 ) -> Found:
     hits: list[Hit] = []
     missing: set[str] = set()
+    told: defaultdict[str, set[int]] = defaultdict(set)  # the messages shown of each conversation
     for place, chunks in _joined(snapshot, ranked, relevant.scale.tuning.pool):
         if not exists(chunks[0].source, chunks[0].path):
             missing.add(chunks[0].path)
             continue
-        shown = shown_of(snapshot, chunks, relevant.keywords.weights)
+        shown = shown_of(snapshot, chunks, relevant.keywords.weights, told[chunks[0].path])
+        told[chunks[0].path].update(shown.turns)
         hits.append(_hit(chunks[0], place, shown, explain=request.explain))
         if len(hits) == request.limit:
             break

@@ -44,6 +44,7 @@ from notewell.types import Document, FileStamp, Listing, SourceName
 
 ENDINGS = (".md",)
 LARGEST_NOTE_BYTES = 64_000_000  # nobody reads a longer note, and reading one takes many times its size in memory
+MOST_INVALID, MOST_INVALID_SHARE = 8, 0.3  # characters; "Müll" in Latin-1 has one of four
 
 
 class NotesSource:
@@ -107,7 +108,7 @@ class NotesSource:
         """Return the note with the stamp of what was really read; only `stamp.path` is looked at.
 
         `as_written` leaves secrets in it: for changing the note, not for showing it to a model. Raises OSError when the
-        file is gone, unreadable, too large, no regular file, or reached through a link.
+        file is gone, unreadable, too large, no regular file, no text, or reached through a link.
         """
         document = self._document(stamp.path, as_written=as_written)
         if not self._audience.may_see(document):
@@ -120,6 +121,8 @@ class NotesSource:
             raise FileNotFoundError(f"not a path of this memory: {path!r}")
         raw, info = read_below(place.root.base, place.below_base, most_bytes=LARGEST_NOTE_BYTES)
         text = decode_note(raw)
+        if is_no_text(text):
+            raise OSError(errno.EILSEQ, "no UTF-8 text; save it as UTF-8 to index it", path)
         # An extra path that lies in a folder called private is private, whatever its notes are stored under.
         private = is_private(place.real_path if place.root.is_outside else path, text)
         if self._redacted and not as_written:
@@ -340,6 +343,12 @@ def decode_note(raw: bytes) -> str:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text
+
+
+def is_no_text(text: str) -> bool:
+    """Tell whether most of what was decoded is binary, or text in an encoding that nothing in it names, such as GBK."""
+    invalid = text.count("\ufffd")
+    return invalid > MOST_INVALID and invalid > MOST_INVALID_SHARE * len(text)
 
 
 def _decoded(raw: bytes) -> str:

@@ -95,6 +95,8 @@ def test_a_hostile_text_gets_no_more_than_one_entry_a_call(tools, memory, worksp
     result = tools.call("memory_forget", {"entry": entry})
     assert result.is_error
     assert message in result.document["error"]["message"]
+    if message == "no remembered entry":
+        assert result.document["error"]["hint"] == "memory_list returns the ids and citations of remembered entries"
     assert {path: path.read_bytes() for path in workspace.rglob("*.md")} == before
     assert memory.trash() == ()
 

@@ -88,6 +88,21 @@ def test_passwords_in_every_form_are_hidden():
                 assert "s3same" not in secrets.hide(f"connection with {url} failed")
 
 
+@pytest.mark.parametrize("secret", ["p@ss#s3same", "pa/s3same", "pa?s3same", "1@s3same"])
+def test_a_password_that_must_be_encoded_is_not_taken_for_a_host(notewell, workspace, server, secret):  # noqa: F811
+    error = refused(notewell, workspace, server.url("postgres", "locked", secret))
+    assert "must be written as a code" in error["message"]
+    assert "%40" in error["hint"]
+    assert "s3same" not in str(error)
+
+
+def test_a_port_before_a_user_in_the_options_is_no_password(server):
+    connections = Connections(server.url("memory", "keeper").replace("keeper@", "") + "?user=me@here")
+    with pytest.raises(StoreError, match='role "me@here" does not exist'), connections.transaction("BEGIN"):
+        pass
+    connections.close()
+
+
 def test_a_database_that_is_not_there(notewell, workspace, server):  # noqa: F811
     error = refused(notewell, workspace, server.url("nowhere", "keeper"))
     assert 'database "nowhere" does not exist' in error["message"]
@@ -196,6 +211,7 @@ def test_tables_of_somebody_else_are_left_alone(notewell, workspace, server, nam
         owner.execute("CREATE TABLE public.documents (theirs int)")
     error = refused(notewell, workspace, url)
     assert "tables that are not ours" in error["message"]
+    assert "sqlite" not in notewell("doctor", "-w", workspace, "--set", f"store.url={url}").out
     assert server.execute("SELECT * FROM notewell.chunks", database=name) == [("precious",)]
     with psycopg.connect(url, autocommit=True) as owner:  # in other schemas they do not matter
         owner.execute("DROP SCHEMA notewell CASCADE")

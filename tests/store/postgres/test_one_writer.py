@@ -121,8 +121,8 @@ def cut_lock(server, tenant):
     assert gone
 
 
-def put(store, path):
-    store.put_document(document(path), chunks_of(path), {})
+def put(store, path, *, chunks=1):
+    store.put_document(document(path), chunks_of(*(f"{path} {number}" for number in range(chunks))), {})
 
 
 def test_who_lost_the_lock_writes_nothing_once_another_has_it(server, url, name):
@@ -130,7 +130,7 @@ def test_who_lost_the_lock_writes_nothing_once_another_has_it(server, url, name)
     with first._tenant.write_lock(5):
         put(first, "memory/before.md")
         cut_lock(server, first._tenant)
-        put(first, "memory/alone.md")  # nobody else has the lock
+        put(first, "memory/alone.md", chunks=64)  # nobody else has the lock; so many that they are tidied up
         with second._tenant.write_lock(5):
             put(second, "memory/second.md")
             for write in (

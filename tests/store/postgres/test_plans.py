@@ -44,6 +44,12 @@ def rows_read(server):
         return int(connection.execute(_READ, {"tables": TABLES}).fetchone()[0])
 
 
+def rolled_back(server):
+    """How many transactions were undone."""
+    ((count,),) = server.execute("SELECT xact_rollback FROM pg_stat_database WHERE datname = 'memory'")
+    return count
+
+
 def test_the_size_is_estimated_by_a_few_rows(url, server, name):
     store = open_store(url, name)
     chance = random.Random(1)
@@ -91,10 +97,11 @@ def test_few_rows_are_read(tmp_path, others):
         with Memory.open(tmp_path, **options) as memory:
             for number in range(SEARCHES):
                 assert memory.search(f"note{number} w17 w203", sync=False, min_score=0).hits
-        searched = rows_read(server)
+        searched, undone = rows_read(server), rolled_back(server)
         assert (searched - before) / SEARCHES < 600
         with Memory.open(tmp_path, **options) as memory:
             for number in range(EDITS):
                 (tmp_path / "memory" / "n3.md").write_text(note(3, seed=number + 1))
                 assert memory.index(paths=["memory/n3.md"]).changed == 1
         assert (rows_read(server) - searched) / EDITS < 2500  # with blocks that are rewritten now and then
+        assert rolled_back(server) == undone  # after a rollback, psycopg lets the server plan every statement again

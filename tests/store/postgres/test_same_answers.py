@@ -33,11 +33,14 @@ QUERIES = [
 
 
 def both(folder, **options):
-    """Return two memories of one workspace, one in each engine."""
-    return [
+    """Return two memories of one workspace, one in each engine, indexed: a search has no time for it under load."""
+    memories = [
         Memory.open(folder, provider="hashing", **store_settings(engine), **options)
         for engine in ("sqlite", "postgres")
     ]
+    for memory in memories:
+        memory.index()
+    return memories
 
 
 def told(answer):
@@ -79,8 +82,6 @@ def test_the_golden_workspace(golden, tmp_path):
 def test_a_group_and_an_edited_workspace(example):
     sqlite, postgres = both(example)
     with sqlite, postgres:
-        for memory in (sqlite, postgres):
-            memory.index()
         gone = sorted((example / "memory").glob("2026-0[67]*.md"))
         for note in gone:
             note.unlink()
@@ -105,7 +106,6 @@ def test_scores_of_every_kind_of_term(example):
     with sqlite, postgres:
         found = []
         for memory in (sqlite, postgres):
-            memory.index()
             with memory._components.index.use() as store, store.reading() as snapshot:
                 answers = []
                 for terms in asked:

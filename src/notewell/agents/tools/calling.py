@@ -216,6 +216,8 @@ def _not_held(source: str) -> QueryError:
 def _failed(error: NotewellError) -> ToolResult:
     document = error_document(error)
     hint = document["error"]["hint"]
+    if isinstance(error, EntryNotFoundError) and not error.count:
+        hint = f"{LIST.name} returns the ids and citations of remembered entries"
     document["error"]["hint"] = without_commands(hint) or (ASK_THE_OWNER if hint else "")
     return ToolResult(document, is_error=True)
 

@@ -8,6 +8,7 @@ from notewell.agents.documents import hit_document
 from notewell.agents.tools.schemas import FORGET, GET, SEARCH, WRITE
 from notewell.sources.privacy import Citations, shows_citations
 from notewell.text.fences import fence, fence_within
+from notewell.types import Citation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -123,5 +124,5 @@ def fenced_note(note: NoteText, *, cited: bool) -> str:
     """Return the text of a piece of a note, fenced, with its path or citation."""
     if not note.text:
         return ""
-    last = note.first_line + note.line_count - 1
-    return fence(note.text, f"{note.path}#L{note.first_line}-L{last}" if cited else note.path)
+    cited_as = Citation(note.path, note.first_line, note.first_line + note.line_count - 1)
+    return fence(note.text, str(cited_as) if cited else note.path)

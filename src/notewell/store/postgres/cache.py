@@ -23,6 +23,12 @@ _FOUND = (
     " FROM notewell.cache_entries e JOIN notewell.cache_spaces s ON s.tenant = e.tenant AND s.id = e.space"
     " WHERE e.tenant = %s AND provider = %s AND model = %s AND key = %s AND dimensions = %s AND text_hash = ANY(%s)"
 )
+_PUT = (
+    "INSERT INTO notewell.cache_entries (tenant, space, used_at, text_hash, vector)"
+    " SELECT %s, s.id, %s, t.* FROM notewell.cache_spaces s, unnest(%s::bytea[], %s::bytea[]) t"
+    " WHERE s.tenant = %s AND provider = %s AND model = %s AND key = %s AND dimensions = %s"
+    " ON CONFLICT (tenant, space, text_hash) DO UPDATE SET vector = excluded.vector, used_at = excluded.used_at"
+)
 
 
 class PostgresEmbeddingCache:
@@ -70,21 +76,16 @@ class PostgresEmbeddingCache:
             return
         with self._writing() as db:
             tenant, space = self._tenant.number(), space_of(identity)
-            db.rows(
-                "INSERT INTO notewell.cache_spaces (tenant, provider, model, key, dimensions)"
-                " VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
-                (tenant, *space),
-            )
             # In order of the hashes: two processes that put the same texts must not wait for each other.
             entries = sorted(zip(_digests(vectors), blobs, strict=True))
-            db.rows(
-                "INSERT INTO notewell.cache_entries (tenant, space, used_at, text_hash, vector)"
-                " SELECT %s, s.id, %s, t.* FROM notewell.cache_spaces s, unnest(%s::bytea[], %s::bytea[]) t"
-                " WHERE s.tenant = %s AND provider = %s AND model = %s AND key = %s AND dimensions = %s"
-                " ON CONFLICT (tenant, space, text_hash)"
-                " DO UPDATE SET vector = excluded.vector, used_at = excluded.used_at",
-                (tenant, self._use.now(), *map(list, zip(*entries, strict=True)), tenant, *space),
-            )
+            values = (tenant, self._use.now(), *map(list, zip(*entries, strict=True)), tenant, *space)
+            if not db.count(_PUT, values):
+                db.rows(
+                    "INSERT INTO notewell.cache_spaces (tenant, provider, model, key, dimensions)"
+                    " VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
+                    (tenant, *space),
+                )
+                db.count(_PUT, values)
             self._add_counts(db)
             self._drop_old(db)
             self._evict(db, added=len(entries))

@@ -50,6 +50,11 @@ class Connections:
 
     def __init__(self, url: str) -> None:
         self.secrets = Secrets(url)
+        if self.secrets.is_cut:
+            raise StoreError(
+                f"the password for {self.secrets.shown} has a character that must be written as a code",
+                hint="write @ as %40, / as %2F and ? as %3F, or set PGPASSWORD",
+            )
         try:
             parts = conninfo_to_dict(url)
         except psycopg.Error as error:
@@ -188,6 +193,7 @@ class Prepared(NamedTuple):
 
     sql: str  # with $1, $2 for the values
     values: tuple[int, ...]
+    type: str = "int"  # of the values
 
 
 class _Connection(psycopg.Connection[Row]):
@@ -246,10 +252,11 @@ class _Connection(psycopg.Connection[Row]):
             return statement
         values = [str(int(value)) for value in statement.values]
         if self.prepare_threshold is None:
-            return re.sub(r"\$(\d)", lambda found: values[int(found[1]) - 1], statement.sql)
+            return re.sub(r"\$(\d+)", lambda found: values[int(found[1]) - 1], statement.sql)
         if statement.sql not in self.prepared:
             name = f"notewell_{next(_names)}"
-            self.execute(f"PREPARE {name} ({', '.join(['int'] * len(values))}) AS {statement.sql}", prepare=False)
+            types = ", ".join([statement.type] * len(values))
+            self.execute(f"PREPARE {name} ({types}) AS {statement.sql}", prepare=False)
             self.prepared[statement.sql] = name
         return f"EXECUTE {self.prepared[statement.sql]}({', '.join(values)})"
 
@@ -328,10 +335,13 @@ class Database:
         """The operator that orders vectors, nearest first; known after `learn_vectors`."""
         return self._connection.nearness
 
-    def commit(self) -> None:
-        """Keep what was written."""
+    def commit(self, *statements: Prepared) -> None:
+        """Run the last statements, and keep what was written: all in one message."""
         reach("database.commit")
-        self.rows("COMMIT")
+        try:
+            self._connection.run_script("; ".join([*map(self._connection.as_sent, statements), "COMMIT"]))
+        except psycopg.Error as error:
+            raise self._owner.translated(error) from error
 
 
 # --- vectors as values ---------------------------------------------------------------------------

@@ -79,7 +79,6 @@ class _Batch(NamedTuple):
     first: int
     last: int
     chunks: int
-    is_recent: bool = False  # they are one bundle, and in no block yet
 
 
 class PostingBlocks:
@@ -100,38 +99,34 @@ class PostingBlocks:
         blocks = postings.pack(chunks)
         if not blocks:
             return
-        batch = _Batch(chunks[0].chunk_id, chunks[-1].chunk_id, len(chunks), is_recent=True)
-        recent = self._recent()
-        if sum(each.chunks for each in recent) + batch.chunks < RECENT_CHUNKS:
+        batch = _Batch(chunks[0].chunk_id, chunks[-1].chunk_id, len(chunks))
+        if batch.chunks < RECENT_CHUNKS:
             self._totals.change_postings()
-            self._add_batch(batch, postings.bundle(blocks))
+            if self._add_batch(batch, postings.bundle(blocks)) >= RECENT_CHUNKS:
+                self._fold()
         else:
-            self._fold([*recent, batch], blocks)
+            self._fold()
+            self._insert(blocks)
+            self._add_batch(batch)
 
-    def _recent(self) -> list[_Batch]:
-        return [batch for batch in self._batches() if batch.is_recent]
-
-    def _fold(self, recent: Sequence[_Batch], newest: Sequence[Block] = ()) -> None:
-        """Put blocks in place of the bundles of recent chunks and the newest blocks, without removed chunks."""
-        if not recent:
-            return
-        totals, first, last = self._totals, recent[0].first, recent[-1].last
+    def _fold(self) -> None:
+        """Put blocks in place of the bundles of recent chunks, without removed chunks."""
+        totals = self._totals
         found = self._db.rows(
             "DELETE FROM notewell.posting_batches WHERE tenant = %s AND generation = %s AND packed IS NOT NULL"
-            " RETURNING first, packed",
+            " RETURNING first, last, chunks, packed",
             self._key,
         )
+        if not found:
+            return
+        found.sort()
+        first, last = found[0][0], found[-1][1]
         dead = _dead(self._db, totals)
         gone = dead[dead >= first]
-        blocks = list(newest)
-        if found:
-            bundles = [Bundle(*row) for row in sorted(found)]
-            if newest:
-                bundles.append(Bundle(newest[0].block, postings.bundle(newest)))
-            blocks = postings.joined(bundles, gone)
+        blocks = postings.joined([Bundle(first, packed) for first, _, _, packed in found], gone)
         if blocks:
             self._insert(blocks)
-            self._add_batch(_Batch(first, last, sum(batch.chunks for batch in recent) - len(gone)))
+            self._add_batch(_Batch(first, last, sum(chunks for _, _, chunks, _ in found) - len(gone)))
         if len(gone):
             self._db.rows(
                 "DELETE FROM notewell.dead_chunks WHERE tenant = %s AND generation = %s AND block >= %s",
@@ -149,17 +144,21 @@ class PostingBlocks:
             (*self._key, first[0], Texts(terms), list(counts), ByteArrays(data), ByteArrays(positions)),
         )
 
-    def _add_batch(self, batch: _Batch, packed: bytes | None = None) -> None:
-        self._db.rows(
+    def _add_batch(self, batch: _Batch, packed: bytes | None = None) -> int:
+        """Record a batch; return how many chunks are in bundles, with those of this one."""
+        others: int = self._db.value(
             "INSERT INTO notewell.posting_batches (tenant, generation, first, last, chunks, version, packed)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s)",
-            (*self._key, batch.first, batch.last, batch.chunks, self._totals.postings_generation, packed),
+            " VALUES (%s, %s, %s, %s, %s, %s, %s) RETURNING (SELECT coalesce(sum(chunks), 0)::int"
+            " FROM notewell.posting_batches WHERE tenant = %s AND generation = %s AND packed IS NOT NULL)",
+            (*self._key, *batch, self._totals.postings_generation, packed, *self._key),
         )
+        return others + batch.chunks
 
     def _batches(self) -> list[_Batch]:
+        """Return the batches of blocks, in order."""
         found = self._db.rows(
-            "SELECT first, last, chunks, packed IS NOT NULL FROM notewell.posting_batches"
-            " WHERE tenant = %s AND generation = %s ORDER BY first",
+            "SELECT first, last, chunks FROM notewell.posting_batches"
+            " WHERE tenant = %s AND generation = %s AND packed IS NULL ORDER BY first",
             self._key,
         )
         return [_Batch(*row) for row in found]
@@ -183,7 +182,7 @@ class PostingBlocks:
         totals = self._totals
         if totals.dead * _DEAD_SHARE > totals.chunks + totals.dead:
             self.rewrite()
-        batches = [batch for batch in self._batches() if not batch.is_recent]
+        batches = self._batches()
         if len(batches) > _SMALL_BATCHES + 2 * (totals.chunks // FULL_BLOCK):
             for group in _groups(batches):
                 if len(group) > 1:
@@ -213,7 +212,7 @@ class PostingBlocks:
         """Leave nothing of removed chunks in any block or bundle."""
         if not self._totals.dead:
             return
-        self._fold(self._recent())
+        self._fold()
         gone = _dead(self._db, self._totals)
         for batch in self._batches():
             of_batch = gone[(gone >= batch.first) & (gone <= batch.last)]

@@ -24,11 +24,14 @@ class Secrets:
         found = re.match(
             r"(?P<scheme>\w+://)(?:(?P<user>[^:@/]*)(?::(?P<password>.*))?@)?(?P<rest>[^@]*)$", url, re.DOTALL
         )
+        self.is_cut = False  # a password has a character that ends it
         passwords = re.findall(r"(?:password|sslpassword|passfile)\s*=\s*'?([^&'\s]+)", url)
         if found and found["password"]:
             from urllib.parse import unquote
 
             passwords += [found["password"], unquote(found["password"])]
+            # PostgreSQL ends a password at the first of these, and would name what follows as the host.
+            self.is_cut = bool(re.search("[@/?]", found["password"])) and not re.match(r"\d+/", found["password"])
         self._passwords = sorted(filter(None, set(passwords)), key=len, reverse=True)
         where = re.split(r"[?#]", found["rest"])[0] if found else ""
         user = f"{found['user']}@" if found and found["user"] else ""

@@ -79,14 +79,12 @@ class PostgresSnapshot:
     def meta(self, key: str) -> str | None:
         if self._within.public_only and key not in META_FOR_ALL:
             return None
-        return self._meta.get(key)
-
-    @cached_property
-    def _meta(self) -> dict[str, str]:
-        return dict(self._rows(f"SELECT key, value FROM notewell.meta WHERE {_HERE}"))
+        assert self._db
+        return self._totals.meta.get(key)
 
     def embedder(self) -> EmbedderIdentity | None:
-        return stored_embedder(self._meta.get("embedder"))
+        assert self._db
+        return stored_embedder(self._totals.meta.get("embedder"))
 
     def counts(self) -> Counts:
         assert self._db

@@ -27,7 +27,7 @@ from notewell.store.postgres.tenant import FixedId, Tenant, generation_of
 from notewell.store.postgres.totals import TO_DOCUMENT, TOTALS, Totals
 from notewell.store.postgres.vectors import VectorTable
 from notewell.store.postgres.verification import find_faults
-from notewell.store.postgres.writes import META, PostgresRewrite, Writes, put_meta
+from notewell.store.postgres.writes import PostgresRewrite, Writes
 from notewell.store.snapshots import pending_chunk
 from notewell.types import (
     EVERYTHING,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 _COUNTED_SHARE = 5  # let the server count its rows again once a fifth of them is new
 _FEW_CHUNKS = 100
 _MANY_CHUNKS = 2_000  # in a long run, too
+_TIDIED_EVERY = 64  # chunks: a few new ones leave nothing to tidy up, and looking takes a fifth of a small change
 _DROPPED = "its tenant was dropped from the database, or holds nothing any more"
 _ROW_BYTES = (
     "SELECT avg(pg_column_size(t.*))::float8 FROM (SELECT * FROM notewell.{} WHERE tenant = %s AND generation = %s"
@@ -80,7 +81,7 @@ class PostgresStore:
         self.is_gone = False  # no generation was found: who opened the store should look again
         self._note = ""  # of the latest snapshot, where it was a replica's
         self._chunks_written = 0  # since the server last counted
-        self._unoptimized = 0  # chunks written since the last `optimize`
+        self._unoptimized: range | None = None  # the ids of the chunks written since the last `optimize`
         self._counted = -1.0  # chunks that it counted then, as far as this process knows
         self._unmerged = UnmergedCache()
         self._vectors = vectors or VectorTable()
@@ -120,8 +121,7 @@ class PostgresStore:
         """Return the statement that reads the totals of the generation in use."""
         number = self._tenant.number()
         if number is None:
-            self._checked_totals([])
-            raise AssertionError
+            raise self._gone()
         if self._generation:
             return Prepared(f"{_TOTALS} generation = $2{locked}", (number, self._generation))
         return Prepared(
@@ -130,10 +130,14 @@ class PostgresStore:
 
     def _checked_totals(self, found: list[tuple[Any, ...]]) -> Totals:
         if not found:
-            self.is_gone = True
-            self._tenant.forget_number()
-            raise StoreError(f"{self._tenant.shown}: {_DROPPED}", hint="run `notewell index`")
+            raise self._gone()
         return Totals(*found[0])
+
+    def _gone(self) -> StoreError:
+        """Note that no generation was found, and return the error."""
+        self.is_gone = True
+        self._tenant.forget_number()
+        return StoreError(f"{self._tenant.shown}: {_DROPPED}", hint="run `notewell index`")
 
     def pending(self, limit: int, *, after: int = 0) -> Sequence[PendingChunk]:
         with self._reading() as (db, totals):
@@ -171,7 +175,7 @@ class PostgresStore:
 
     def write_meta(self, values: Mapping[str, str]) -> None:
         with self._writing() as writes:
-            put_meta(writes, values)
+            writes.put_meta(values)
 
     def put_document(
         self, document: StoredDocument, chunks: Sequence[PreparedChunk], vectors: Mapping[str, Vector]
@@ -234,10 +238,10 @@ class PostgresStore:
             if snapshot.embedder() == identity and snapshot.meta("quantization") == quantization:
                 return
         with self._writing() as writes:
-            recorded = stored_embedder(writes.value(META, "embedder"))
+            recorded = stored_embedder(writes.totals.meta.get("embedder"))
             if writes.totals.vectors and recorded != identity:
                 raise IndexMismatchError(str(recorded), str(identity))
-            put_meta(writes, {"embedder": json.dumps(asdict(identity)), "quantization": quantization})
+            writes.put_meta({"embedder": json.dumps(asdict(identity)), "quantization": quantization})
             self._vectors.drop_segments(writes.db, writes.totals)
             if not writes.totals.vectors and recorded is not None:
                 writes.rows(
@@ -266,6 +270,10 @@ class PostgresStore:
                 self._vectors.drop_segments(writes.db, writes.totals)
             for source, of_source in by_source.items():
                 writes.add_vectors(source, of_source)
+            writes.rows(
+                "UPDATE notewell.chunks SET has_vector = 1 WHERE tenant = %s AND generation = %s AND id = ANY(%s)",
+                list(vectors),
+            )
 
     def skip_vectors(self, chunk_ids: Collection[int]) -> None:
         if chunk_ids:
@@ -279,13 +287,16 @@ class PostgresStore:
                 )
 
     def optimize(self) -> None:
+        new = self._unoptimized
+        if new and new.start // _TIDIED_EVERY == new.stop // _TIDIED_EVERY:
+            return
         with self._writing(changes=False) as writes:
             if writes.totals.vectors:
                 self._vectors.tidy(writes.db, writes.totals)
             writes.postings.tidy()
         # After a long run in any case: the last count was made while most chunks still waited for their vectors.
-        self._count_rows(in_any_case=self._unoptimized >= _MANY_CHUNKS)
-        self._unoptimized = 0
+        self._count_rows(in_any_case=new is not None and len(new) >= _MANY_CHUNKS)
+        self._unoptimized = None
 
     def _count_rows(self, *, in_any_case: bool = False) -> None:
         """Let the server count its rows once many are new.
@@ -299,8 +310,8 @@ class PostgresStore:
             self._counted = db.begun[-1][0][0]
             if in_any_case or self._chunks_written * _COUNTED_SHARE > max(self._counted, _FEW_CHUNKS):
                 db.rows("SELECT notewell.count_rows()")
-                db.commit()
                 self._chunks_written = 0
+            db.commit()
 
     def erase_deleted(self) -> None:
         """Rewrite what still names removed chunks; the server keeps old bytes until an administrator acts."""
@@ -309,9 +320,7 @@ class PostgresStore:
             self._vectors.drop_segments(writes.db, writes.totals)
             if writes.totals.vectors:
                 self._vectors.tidy(writes.db, writes.totals)
-        with self._tenant.connections.transaction("BEGIN") as db:  # what the server knows of rows names common terms
-            db.rows("SELECT notewell.count_rows()")
-            db.commit()
+        self._count_rows(in_any_case=True)  # what the server knows of rows names common terms
 
     def close(self) -> None:
         self._closed = True
@@ -343,7 +352,8 @@ class PostgresStore:
                     yield writes
                     writes.finish()
                     self._chunks_written += writes.totals.last_chunk - before
-                    self._unoptimized += writes.totals.last_chunk - before
+                    start = before if self._unoptimized is None else self._unoptimized.start
+                    self._unoptimized = range(start, writes.totals.last_chunk)
                 finally:
                     self._writes = None
             if self._chunks_written >= _MANY_CHUNKS:

@@ -175,6 +175,14 @@ class Tenant:
                 self._id = self._found(db)
         return self._id
 
+    def _own_number(self) -> int:
+        """Return the number of the tenant, which is created if there is none."""
+        if self.number() is None:
+            self.ensure()
+        number = self.number()
+        assert number is not None
+        return number
+
     def _found(self, db: Database) -> int | None:
         db.rows("SELECT set_config('notewell.tenant_name', %s, true)", (self.name,))
         found: int | None = db.value(
@@ -344,15 +352,14 @@ class Tenant:
         Who loses that connection does not know it. So every holder has a number, and writes nothing once another
         process has the next one.
         """
-        number = self.number()
-        if number is None:
-            self.ensure()
-            number = self.number()
+        number = self._own_number()
+        lock = Prepared(f"SELECT pg_try_advisory_xact_lock({LOCK_CLASS}, $1)", (number,))
         seen, since, sleep_s = "", time.monotonic(), 0.01
         while True:
             # Who waits holds no connection: behind a pooler there may be few, and the writer needs a second one.
-            with self.connections.transaction("BEGIN", self.as_set(), _NO_IDLE_TIMEOUT) as db:
-                if db.value("SELECT pg_try_advisory_xact_lock(%s, %s)", (LOCK_CLASS, number)):
+            # It is one that reads, which ends with a COMMIT: after a ROLLBACK all statements are planned again.
+            with self.connections.transaction("BEGIN READ ONLY", self.as_set(), _NO_IDLE_TIMEOUT, lock) as db:
+                if db.begun[-1] == [(True,)]:
                     self._writer = self._next_writer(number)
                     try:
                         yield
@@ -369,10 +376,8 @@ class Tenant:
             time.sleep(sleep_s)
             sleep_s = min(2 * sleep_s, _LONGEST_SLEEP_S)
 
-    def _next_writer(self, tenant: int | None) -> int | None:
+    def _next_writer(self, tenant: int) -> int | None:
         """Count up; waits for what the holder before is just writing."""
-        if tenant is None:
-            return None
         with self.connections.transaction(WRITING, self.as_set(), Prepared(_NEXT_WRITER, (tenant,)), "COMMIT") as db:
             found = db.begun[-1]
         return found[0][0] if found else None
@@ -387,11 +392,7 @@ class Tenant:
     @contextmanager
     def writing(self, *statements: Prepared, begin: str = "BEGIN") -> Iterator[Database]:
         """Begin to write; raises when the lock was lost, and another process has it."""
-        number = self.number()
-        if number is None:
-            self.ensure()
-            number = self.number()
-        assert number is not None
+        number = self._own_number()
         writer = [] if self._writer is None else [Prepared(_WRITER, (number,))]
         with self.connections.transaction(begin, self.as_set(), *writer, *statements) as db:
             if writer and db.begun[1] != [(self._writer,)]:

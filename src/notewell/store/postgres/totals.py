@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from notewell.store import scopes
@@ -23,7 +23,8 @@ TO_DOCUMENT = (
 )
 TOTALS = (
     "tenant, generation, documents, chunks, vectors, skipped, terms, last_document, last_chunk, vector_generation,"
-    " postings_generation, dead"
+    " postings_generation, dead, coalesce((SELECT json_object_agg(key, value) FROM notewell.meta m"
+    " WHERE m.tenant = generations.tenant AND m.generation = generations.generation), '{}') AS meta"
 )
 
 
@@ -43,6 +44,7 @@ class Totals:
     vector_generation: int
     postings_generation: int
     dead: int
+    meta: dict[str, str] = field(compare=False)  # notes about the index
 
     @property
     def key(self) -> tuple[int, int]:

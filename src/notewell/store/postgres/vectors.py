@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -257,9 +257,7 @@ class _Fitted(NamedTuple):
     @classmethod
     def fit(cls, db: Database, totals: Totals) -> _Fitted:
         """Fit a codec on all vectors and store it, with no segment yet."""
-        name: Quantization = db.value(
-            "SELECT value FROM notewell.meta WHERE tenant = %s AND generation = %s AND key = 'quantization'", totals.key
-        )
+        name = cast("Quantization", totals.meta["quantization"])
         total = sum((rows.sum(axis=0, dtype=np.float64) for _, _, rows in _batches(db, totals, 0)), np.float64(0))
         mean = np.asarray(total / totals.vectors).astype("<f4")
         db.rows(

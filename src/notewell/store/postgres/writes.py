@@ -19,7 +19,7 @@ from notewell.store.chunk_changes import (
     place_of,
     plan_chunks,
 )
-from notewell.store.postgres.connection import ByteArrays, Database, Texts
+from notewell.store.postgres.connection import ByteArrays, Database, Prepared, Texts
 from notewell.store.postgres.posting_blocks import PostingBlocks
 from notewell.store.postgres.snapshot import stored_embedder
 from notewell.store.postgres.totals import Totals
@@ -32,7 +32,11 @@ if TYPE_CHECKING:
     from notewell.protocols import Vector
 
 _FLUSHED_TERMS = 1_000_000  # in memory at once: some 100 MB
-META = "SELECT value FROM notewell.meta WHERE tenant = %s AND generation = %s AND key = %s"
+_PUT_TOTALS = (
+    "UPDATE notewell.generations SET documents = $3, chunks = $4, vectors = $5, skipped = $6, terms = $7,"
+    " last_document = $8, last_chunk = $9, vector_generation = $10, postings_generation = $11, dead = $12,"
+    " changed_at = now() WHERE tenant = $1 AND generation = $2"
+)
 
 
 @dataclass(slots=True)
@@ -69,10 +73,6 @@ class Writes:
         """Run a statement whose first two values are the tenant and the generation."""
         return self.db.rows(sql, (*self.totals.key, *values))
 
-    def value(self, sql: str, *values: Any) -> Any:
-        """Return the first column of the first row of such a statement."""
-        return self.db.value(sql, (*self.totals.key, *values))
-
     def finish(self) -> None:
         """Write what waits and the totals, and commit."""
         if self.failed:
@@ -84,19 +84,25 @@ class Writes:
             totals.change_postings()
         self._flush()
         if totals == self.before and not self.changes:
-            return  # there was nothing to tidy up
-        self.db.rows(
-            "UPDATE notewell.generations SET documents = %s, chunks = %s, vectors = %s, skipped = %s, terms = %s,"
-            " last_document = %s, last_chunk = %s, vector_generation = %s, postings_generation = %s, dead = %s,"
-            " changed_at = now() WHERE tenant = %s AND generation = %s",
-            (*totals.changeable, *totals.key),
-        )
-        self.db.commit()
+            self.db.commit()  # there was nothing to tidy up
+        else:
+            self.db.commit(Prepared(_PUT_TOTALS, (*totals.key, *totals.changeable), "bigint"))
 
     def _flush(self) -> None:
         if self.waiting:
             self.postings.append(self.waiting)
         self.waiting, self.waiting_terms = [], 0
+
+    def put_meta(self, values: Mapping[str, str]) -> None:
+        """Store notes about the index."""
+        self.rows(
+            "INSERT INTO notewell.meta (tenant, generation, key, value)"
+            " SELECT %s, %s, * FROM unnest(%s::text[], %s::text[])"
+            " ON CONFLICT (tenant, generation, key) DO UPDATE SET value = excluded.value",
+            list(values),
+            list(values.values()),
+        )
+        self.totals.meta |= values
 
     # --- documents ---
 
@@ -203,13 +209,19 @@ class Writes:
         ]
         places = zip(*map(place_of, added), strict=True)
         chunks = [new.chunk for new in added]
+        known = {
+            chunk_id: vectors[chunk.embedded_hash]
+            for chunk_id, chunk in zip(ids, chunks, strict=True)
+            if chunk.embedded_hash in vectors
+        }
         self.rows(
-            "INSERT INTO notewell.chunks (tenant, generation, document, has_vector, id, first_line, last_line, turn,"
+            "INSERT INTO notewell.chunks (tenant, generation, document, id, has_vector, first_line, last_line, turn,"
             " parts, entry, category, importance, embedded_hash, context_length, terms, context, text)"
-            " SELECT %s, %s, %s, 0, * FROM unnest(%s::int[], %s::int[], %s::int[], %s::int[], %s::int[], %s::text[],"
-            " %s::text[], %s::smallint[], %s::bytea[], %s::int[], %s::int[], %s::text[], %s::text[])",
+            " SELECT %s, %s, %s, * FROM unnest(%s::int[], %s::smallint[], %s::int[], %s::int[], %s::int[], %s::int[],"
+            " %s::text[], %s::text[], %s::smallint[], %s::bytea[], %s::int[], %s::int[], %s::text[], %s::text[])",
             document_id,
             ids,
+            [int(chunk_id in known) for chunk_id in ids],
             *map(list, places),
             ByteArrays([bytes.fromhex(chunk.embedded_hash) for chunk in chunks]),
             [len(chunk.context) for chunk in chunks],
@@ -226,11 +238,6 @@ class Writes:
         self.waiting_terms += count
         if self.waiting_terms > _FLUSHED_TERMS:
             self._flush()
-        known = {
-            chunk_id: vectors[chunk.embedded_hash]
-            for chunk_id, chunk in zip(ids, chunks, strict=True)
-            if chunk.embedded_hash in vectors
-        }
         if known:
             self.add_vectors(source, known)
 
@@ -259,16 +266,12 @@ class Writes:
     # --- vectors ---
 
     def add_vectors(self, source: SourceName, vectors: Mapping[int, Vector]) -> None:
-        """Store the vectors of chunks of one source."""
-        identity = stored_embedder(self.value(META, "embedder"))
+        """Store the vectors of chunks of one source; the chunks themselves are not changed."""
+        identity = stored_embedder(self.totals.meta.get("embedder"))
         if identity is None:
             raise StoreError("no embedder is set, so no vectors can be stored", hint="call set_embedder first")
-        ids = list(vectors)
         matrix = checked_matrix(vectors.values(), identity.dimensions)
-        self.vectors.add(self.db, self.totals, source, ids, matrix)
-        self.rows(
-            "UPDATE notewell.chunks SET has_vector = 1 WHERE tenant = %s AND generation = %s AND id = ANY(%s)", ids
-        )
+        self.vectors.add(self.db, self.totals, source, list(vectors), matrix)
 
 
 class PostgresRewrite:
@@ -298,14 +301,3 @@ class PostgresRewrite:
         self._writes.touch_document_rows([document])
         self._writes.put_cursor(self._key, cursor)
         self.complete = True
-
-
-def put_meta(writes: Writes, values: Mapping[str, str]) -> None:
-    """Store notes about the index."""
-    writes.rows(
-        "INSERT INTO notewell.meta (tenant, generation, key, value)"
-        " SELECT %s, %s, * FROM unnest(%s::text[], %s::text[])"
-        " ON CONFLICT (tenant, generation, key) DO UPDATE SET value = excluded.value",
-        list(values),
-        list(values.values()),
-    )

@@ -8,6 +8,7 @@ from notewell.text.lexicon.tokenizing import (
     index_terms,
     irregular_forms,
     pairs,
+    runs,
     stem,
     words,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "index_terms",
     "irregular_forms",
     "pairs",
+    "runs",
     "stem",
     "words",
 ]

@@ -96,6 +96,11 @@ def words(text: str) -> Iterator[Word]:
                 yield Word(tuple(parts.split()), whole)
 
 
+def runs(text: str) -> list[str]:
+    """Return a text in pieces that alternate: with blanks between words, then of a script without, or of Hangul."""
+    return _PAIRED_RUN.split(text)
+
+
 def is_unspaced(char: str) -> bool:
     """Say whether a character is of a script without blanks between words, or of Hangul."""
     return _PAIRED_RUN.match(char) is not None
