@@ -130,12 +130,12 @@ def functions() -> dict[str, Callable[[str], Any]]:
 
 def _of_texts() -> dict[str, Callable[[str], Any]]:
     from notewell.embedding.http_calls import without_secrets
-    from notewell.embedding.input_text import is_mostly_latin, valid_unicode
+    from notewell.embedding.input_text import is_mostly_latin, may_be_english, valid_unicode
     from notewell.embedding.providers.requests import estimate_tokens, split_text
     from notewell.text.fences import fence, fence_within, strip_fenced
     from notewell.text.languages import language_of
     from notewell.text.lexicon.function_words import function_words
-    from notewell.text.lexicon.tokenizing import fold, index_terms, words
+    from notewell.text.lexicon.tokenizing import fold, index_terms, runs, words
     from notewell.text.phrases import Phrase
     from notewell.text.redaction import Redactor
     from notewell.text.redaction.values import is_placeholder, looks_chosen, looks_like_password, looks_random
@@ -152,6 +152,7 @@ def _of_texts() -> dict[str, Callable[[str], Any]]:
         "strip_fenced": strip_fenced,
         "fold": fold,
         "words": lambda text: list(words(text)),
+        "runs": runs,
         "index_terms": index_terms,
         "function_words": lambda text: function_words(list(words(text)), text),
         "language_of": language_of.__wrapped__,
@@ -161,6 +162,7 @@ def _of_texts() -> dict[str, Callable[[str], Any]]:
         "split_text": lambda text: split_text(text, len(text) // 1000),
         "estimate_tokens": estimate_tokens,
         "is_mostly_latin": is_mostly_latin,
+        "may_be_english": may_be_english,
         "valid_unicode": valid_unicode,
     }
 
@@ -183,7 +185,7 @@ def _of_notes() -> dict[str, Callable[[str], Any]]:
     from notewell.memory.statements import gives_other_value, similar_statements
     from notewell.sources.front_matter import split_front_matter
     from notewell.sources.note_paths import is_disguised, parts_of
-    from notewell.sources.notes import decode_note
+    from notewell.sources.notes import decode_note, is_no_text
     from notewell.sources.privacy import is_private
     from notewell.text.entries import Entry, changed_comments, closed_text, find_entries, without_comments
     from notewell.types import Citation, Document, FileStamp, SpokenLine
@@ -209,6 +211,7 @@ def _of_notes() -> dict[str, Callable[[str], Any]]:
         "is_private toml": lambda text: is_private("memory/a.md", f"+++\nprivate = false\n{text}\n+++\n"),
         "is_private json": lambda text: is_private("memory/a.md", f'{{"private": false, "a": [{text}]}}'),
         "decode_note": lambda text: decode_note(text.encode("utf-8", "replace")),
+        "is_no_text": is_no_text,
         "written_in": lambda text: written_in(text.encode("utf-8", "replace"), "memory/a.md"),
         "is_disguised": is_disguised,
         "parts_of": parts_of,
@@ -243,7 +246,8 @@ def _all_lines(text: str) -> range:
 
 
 def _of_questions() -> dict[str, Callable[[str], Any]]:
-    from notewell.search.dates.filters import time_reading
+    from notewell.openclaw.functions import build_fts_query, chunk_markdown
+    from notewell.search.dates.filters import day_phrases, time_reading
     from notewell.search.dates.moments import moments
     from notewell.search.dates.question import parse_day
     from notewell.search.qmd_output import parse_results
@@ -261,12 +265,17 @@ def _of_questions() -> dict[str, Callable[[str], Any]]:
         "time_reading": lambda text: time_reading(text, TODAY),
         "parse_day": lambda text: parse_day(text, TODAY),
         "moments": lambda text: moments(text, TODAY),
+        "day_phrases": lambda text: day_phrases(text.split()),
+        "build_fts_query": build_fts_query,
+        "build_fts_query, prefixes": lambda text: build_fts_query(text, prefixes=True),
+        "chunk_markdown": chunk_markdown,
         "parse_results": parse_results,
         "parse_results in a list": lambda text: parse_results(f'[{{"score": 1, "file": "{text}'),
     }
 
 
 def _of_conversations() -> dict[str, Callable[[str], Any]]:
+    from notewell.sessions.import_export import import_lines
     from notewell.sessions.json5_editor import (
         arrange,
         elements_of,
@@ -316,6 +325,7 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
         "parse_record": records,
         "spoken": lambda text: spoken(Message("user", text, 0)),
         "message, as a session": lambda text: text_of(entry, [message_from_json({"role": "user", "content": text})]),
+        "import_lines": lambda text: import_lines(text.splitlines(keepends=True)),
         "arrange": lambda text: arrange(MESSAGES, session(text)),
         "parts_of_end": lambda text: parts_of_end(MESSAGES, session(text) + text),
         "set_head": lambda text: set_head(MESSAGES, session(text), {"title": "a"}),
@@ -335,15 +345,26 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
 
 
 def _of_surfaces() -> dict[str, Callable[[str], Any]]:
-    from notewell.agents.install.editing import parse_json, with_member, with_table, without_member, without_table
+    from notewell.agents.install.editing import (
+        parse_json,
+        values_of,
+        with_member,
+        with_table,
+        without_member,
+        without_table,
+    )
     from notewell.agents.rendering import cell_width, fitting, wrapped
     from notewell.agents.tools.calling import without_commands
     from notewell.settings.load import line_numbers
     from notewell.settings.masking import masked_text
+    from notewell.settings.store_switch import edited
 
     return {
         "parse_json": parse_json,
         "parse_json in a list": lambda text: parse_json(f"[{text}]"),
+        "values_of": values_of,
+        "values_of, a list": lambda text: values_of(f'{{"a": [{text}]}}'),
+        "edited": lambda text: edited(f"[store]\n{text}", "postgresql://a@b/c"),
         "with_member": lambda text: with_member(f'{{"a": [{text}]}}', ("mcp", "notewell"), {"a": 1}),
         "without_member": lambda text: without_member(f'{{"a": [{text}], "b": 1}}', ("b",)),
         "with_table": lambda text: with_table(text, ("mcp", "notewell"), {"a": 1}),

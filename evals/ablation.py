@@ -56,6 +56,8 @@ RULES = (
     Rule("pairs", 0, (0.3, 0.5, 0.7), ("documents", "evidence"), chosen_together=True),
     Rule("piece_loss", 0, (0.02, 0.04, 0.06), ("documents", "evidence"), chosen_together=True),
     Rule("neighbour_turns", 0, (0.2, 0.3, 0.4), ("evidence",)),
+    Rule("ordinary_weight", 0, (0.5, 1.0, 1.5)),
+    Rule("absent_pairs", 1, (0.3, 0.5, 0.7)),
     Rule("about_share", 1, (0.6, 0.75, 0.9)),
 )
 

@@ -6,7 +6,12 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("text", "chunking", "sources", "search", "sessions/json5_editor.py", "memory/note_lines.py")
+ROOMS = (
+    *("text", "chunking", "sources", "search", "sessions/json5_editor.py", "sessions/import_export.py"),
+    *("memory/note_lines.py", "memory/statements.py", "agents/rendering.py", "agents/install", "openclaw/functions.py"),
+    *("embedding/input_text.py", "settings/store_switch.py", "settings/masking.py"),
+)
+TEXTS = {"str", "bytes", "Iterable[str]"}  # a parameter that is one of these
 # What these are given is a name, a word or a value with a limit, or they are part of another one that is measured.
 SHORT = {
     "sources/note_paths.py": "file names",
@@ -38,7 +43,8 @@ SHORT_FUNCTIONS = {
     *("decode_json5", "parse_object", "write_name", "whole_elements", "message_text"),  # parse_json5, read_messages
     *("open_code_block", "weigh", "redact"),  # closed_text, chunk_document; the Redactor
     "audience_of",  # the name of a chat
-    *("ask_reranker", "put_in_order", "raised_across_languages"),  # hits
+    *("chunk_id", "switch_store", "is_secret_header"),  # names of sources, an address, a header
+    *("ask_reranker", "put_in_order"),  # hits
 }
 
 
@@ -53,7 +59,7 @@ def readers() -> dict[str, str]:
                 if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
                     continue
                 kinds = [ast.unparse(each.annotation) for each in node.args.args if each.annotation]
-                if {"str", "bytes"} & set(kinds) and place not in SHORT and node.name not in SHORT_FUNCTIONS:
+                if TEXTS & set(kinds) and place not in SHORT and node.name not in SHORT_FUNCTIONS:
                     found[node.name] = place
     return found
 

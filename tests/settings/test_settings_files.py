@@ -85,3 +85,13 @@ def test_no_settings_file_takes_long(tmp_path, text):
     with contextlib.suppress(SettingsError):
         load_settings(tmp_path)
     assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("part", ["a", '"!"', "'a b' ", r'"\u0061b"', '"a.b"'])
+def test_a_key_of_very_many_parts_is_refused_before_it_is_parsed(tmp_path, part):
+    """The parser's time grows with the square of the parts, however they are quoted: hours for a file of 1 MB."""
+    (tmp_path / "memory").mkdir()
+    for text in (f"{f'{part}.' * 60_000}b = 1\n", f"[{f'{part}.' * 60_000}b]\n"):
+        (tmp_path / "notewell.toml").write_text(text)
+        with pytest.raises(SettingsError, match="more than 20 parts"):
+            load_settings(tmp_path)

@@ -78,9 +78,10 @@ def keyword_query(snapshot: Snapshot, query: str, tuning: Tuning, *, about_time:
         weighed = [w for w in weighed if not timely.issuperset(w.term.tokens)]
     guessed, guesses = _guessed(snapshot, typed, weighed, common, chunks)
     chosen = choose_terms([*weighed, *guessed], tuning, common=common)
+    pairs_of_runs = {pair for word in spoken if word.paired for pair in word.parts}
     return replace(
         chosen,
-        full_weight=_full_weight(weighed, tuning),
+        full_weight=_full_weight(weighed, pairs_of_runs, tuning),
         pairs=_pairs(spoken, empty, chosen.weights, tuning),
         function_words=_typed_words(typed, empty) if len(empty) < len(spoken) else (),
         only_time=bool(about_time) and all(_asks_only(w.term) for w in weighed),
@@ -195,15 +196,18 @@ def choose_terms(weighed: Sequence[WeighedTerm], tuning: Tuning, *, common: int)
     )
 
 
-def _full_weight(weighed: Sequence[WeighedTerm], tuning: Tuning) -> float:
+def _full_weight(weighed: Sequence[WeighedTerm], pairs_of_runs: Collection[str], tuning: Tuning) -> float:
     """Return the weight of a chunk with all of the question's words, and its heaviest phrase.
 
     In a small memory, words may be in most chunks and weigh next to nothing. That another word is missing says little
-    there, so it counts no more than they do: `deploy checklist` finds what there is about `deploy`.
+    there, so it counts no more than they do: `deploy checklist` finds what there is about `deploy`. Two characters that
+    are never next to each other often belong to two words.
     """
     single = [w for w in weighed if len(w.term.tokens) == 1]
     present = [w.weight for w in single if w.frequency]
-    absent = [w.weight for w in single if not w.frequency]
+    absent = [
+        w.weight * (tuning.absent_pairs if w.term.tokens[0] in pairs_of_runs else 1) for w in single if not w.frequency
+    ]
     usual = sum(present) / len(present) if present else tuning.ordinary_weight
     if usual < tuning.ordinary_weight:
         absent = [min(weight, usual) for weight in absent]

@@ -27,7 +27,8 @@ RESERVED_VARIABLES = (  # not settings
 
 MOST_BYTES = 1_000_000  # of a settings file; a full one has 20,000
 
-_DEEP_KEY = r"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){20}"
+# A key of more than 20 parts, bare or quoted: the time that the parser takes grows with the square of the parts.
+DEEP_KEY = r"""(?<![\w"'-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.){0,200}+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){20}"""
 ALIASES = {"qmd.max_injected_chars": "tools.injected_chars"}  # OpenClaw's name; here every backend has the limit
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
@@ -394,7 +395,7 @@ def _parsed(path: Path, text: str) -> dict[str, object]:
         return {}
     import tomllib  # 8 ms, needed only when there is a settings file
 
-    if re.search(_DEEP_KEY, text):  # the parser's time grows with the square of the parts
+    if re.search(DEEP_KEY, text):
         raise SettingsError(f"{path}: a key has more than 20 parts", hint="docs/configuration.md lists every setting")
     try:
         return tomllib.loads(text)

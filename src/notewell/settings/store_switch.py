@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from notewell.errors import SettingsError
 from notewell.files.atomic import write_atomically
+from notewell.settings.load import DEEP_KEY
 from notewell.settings.workspace import user_file_of
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def switch_store(url: str) -> Path:
 
 def edited(text: str, url: str) -> str:
     """Return the settings with the URL set, or removed where it is empty."""
+    if re.search(DEEP_KEY, text):
+        raise tomllib.TOMLDecodeError("a key has too many parts")
     line = f"url = {json.dumps(url, ensure_ascii=False)}\n"
     table = "defaults.store" if "defaults" in tomllib.loads(text) else "store"  # where the settings of all agents are
     header = re.search(rf"^[ \t]*\[[ \t]*{re.escape(table)}[ \t]*\][^\n]*(\n|\Z)", text, re.MULTILINE)

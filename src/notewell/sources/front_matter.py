@@ -263,6 +263,10 @@ def _pairs_in(value: object) -> Iterator[tuple[str, object]]:
 def _toml_entries(block: str) -> Iterator[tuple[str, object]]:
     import tomllib
 
+    from notewell.settings.load import DEEP_KEY
+
+    if re.search(DEEP_KEY, block):
+        raise ValueError("a key has too many parts")
     return _pairs_in(tomllib.loads(block))
 
 
