@@ -43,8 +43,8 @@ def test_conversations_are_found_with_their_true_lines(memory, talks):
     assert (report.added, report.problems) == (1, ())
     hit = memory.search("subject17", source="sessions").hits[0]
     assert (hit.path, hit.source) == ("sessions/@talks/a.jsonl", "sessions")
-    assert (hit.first_line, hit.last_line) == (18, 20)  # with the messages around it
-    assert hit.citation == "sessions/@talks/a.jsonl#L18-L20"
+    assert (hit.first_line, hit.last_line) == (17, 21)  # with two messages on either side
+    assert hit.citation == "sessions/@talks/a.jsonl#L17-L21"
     shown = memory.get(hit.path, first_line=19, lines=1)
     assert shown.text.startswith("Assistant: subject17 ")
     assert (shown.line_count, shown.next_first_line, shown.truncated) == (1, 20, False)
