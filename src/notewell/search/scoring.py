@@ -1,6 +1,6 @@
 """Gives every candidate one score between 0 and 1.
 
-    score   = text_weight * text + (1 - text_weight) * vector, at least stand_out * (vector - usual)
+    score   = text_weight * text + (1 - text_weight) * vector, at least vector - usual_share * usual
     text    = s / (s + half_match)      s: the share of the question's weight that the text matches by BM25
     vector  = 0 for unrelated texts, `answer_level` for a question and its answer, 1 for the same text
     usual   = the mean vector part of the question's 11th to 40th nearest texts
@@ -109,7 +109,7 @@ def _mixed(candidates: Sequence[Candidate], scale: Scale) -> list[Scored]:
     """Apply the formula at the top of this module, in one loop: every search does so a hundred times."""
     tuning, by_text = scale.tuning, scale.text_weight
     full = scale.full_weight or math.inf
-    stand_out, usual = scale.stand_out, scale.usual
+    stand_out, usual = scale.stand_out, tuning.usual_share * scale.usual
     scored = []
     for candidate in candidates:
         cosine = candidate.cosine
