@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from notewell.settings.masking import as_plain
 from notewell.settings.model import GROUPS, OPTIONS
-from notewell.settings.option import Option
+from notewell.settings.option import Option, toml_value
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 TABLES_BELOW = "## All settings\n"
@@ -43,7 +42,7 @@ def row_of(key: str, option: Option) -> str:
     cells = (
         f"`{key}`",
         TYPE_NAMES.get(option.kind, option.kind),
-        "not set" if option.default is None else f"`{as_toml(as_plain(option.default))}`",
+        "not set" if option.default is None else f"`{toml_value(option.default)}`",
         allowed(option),
         workspace_rule(option),
         option.meaning,
@@ -59,16 +58,8 @@ def allowed(option: Option) -> str:
 
 def workspace_rule(option: Option) -> str:
     if isinstance(option.workspace, tuple):
-        return "only " + " or ".join(f"`{as_toml(as_plain(value))}`" for value in option.workspace)
+        return "only " + " or ".join(f"`{toml_value(value)}`" for value in option.workspace)
     return {"yes": "yes", "no": "no", "inside": "inside it only"}[option.workspace]
-
-
-def as_toml(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list):
-        return f"[{', '.join(map(as_toml, value))}]"
-    return f'"{value}"' if isinstance(value, str) else str(value)
 
 
 # --- the page ------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from typing import Any, Literal
 from notewell.errors import SettingsError
 from notewell.files.no_follow import open_below
 from notewell.settings.masking import MASK, shown
-from notewell.settings.model import GROUPS, OPTIONS, Settings, build, flatten
+from notewell.settings.model import GROUPS, OPTIONS, Settings, flatten
+from notewell.settings.option import build
 from notewell.settings.workspace import WORKSPACE_FILE, absolute, checked_agent, stays_inside, user_file_of
 
 RESERVED_VARIABLES = (  # not settings
@@ -185,7 +186,7 @@ def _resolve(given: Iterable[Given], root: Path | None, files: tuple[Path, ...])
     if shared_index and origins["store.path"].startswith("user file"):
         reason = "has no {workspace}: all workspaces of an agent would share one index"
         notes.append(f"store.path ({where['store.path']}) {reason}")
-    return Resolved(build(values), origins, tuple(notes), files)
+    return Resolved(build(Settings(), values), origins, tuple(notes), files)
 
 
 # --- limits --------------------------------------------------------------------------------------

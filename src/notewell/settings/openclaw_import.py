@@ -15,6 +15,7 @@ from typing import Any
 from notewell.errors import SettingsError
 from notewell.files.atomic import write_atomically
 from notewell.settings.model import OPTIONS, PROVIDERS
+from notewell.settings.option import toml_value
 from notewell.settings.workspace import checked_agent, user_file_of
 
 MAX_BYTES = 4_000_000  # a settings file is written by hand; a larger one is something else
@@ -321,16 +322,7 @@ def _toml_tables(prefix: str, values: Mapping[str, Any], *, public: bool) -> Ite
     for key in (key for key in OPTIONS if key in values):
         group, _, name = key.rpartition(".")
         value = OPTIONS[key].public(values[key]) if public else values[key]
-        groups.setdefault(group, []).append(f"{name} = {_toml_value(value)}\n")
+        groups.setdefault(group, []).append(f"{name} = {toml_value(value)}\n")
     for group, lines in sorted(groups.items()):
         header = ".".join(part for part in (prefix, group) if part)
         yield (f"[{header}]\n" if header else "") + "".join(lines)
-
-
-def _toml_value(value: object) -> str:
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{_toml_value(str(name))} = {_toml_value(text)}' for name, text in value.items())}}}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml_value, value))}]"
-    # Numbers, booleans and most texts are written alike in JSON and TOML.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
