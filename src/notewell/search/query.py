@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from notewell.search.dates.filters import day_phrases
+from notewell.text.function_words import function_words
 from notewell.text.lexicon import fold, pairs, stem, words
-from notewell.text.lexicon.function_words import function_words
 from notewell.types import Term
 
 if TYPE_CHECKING:

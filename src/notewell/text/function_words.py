@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from notewell.text.lexicon.tokenizing import fold, stem
+from notewell.text.lexicon import fold, stem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from notewell.text.lexicon.tokenizing import Word
+    from notewell.text.lexicon import Word
 
 _ENGLISH = "english"
 _LEAST_EVIDENCE = 2  # words; one can be a name or a loan ("El Niño", "de facto")
