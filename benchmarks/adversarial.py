@@ -129,11 +129,11 @@ def functions() -> dict[str, Callable[[str], Any]]:
 
 def _of_texts() -> dict[str, Callable[[str], Any]]:
     from notewell.embedding.http_calls import without_secrets
-    from notewell.embedding.input_text import is_mostly_latin, valid_unicode
     from notewell.embedding.providers.requests import estimate_tokens, split_text
+    from notewell.text import valid_unicode
     from notewell.text.fences import fence, fence_within, strip_fenced
     from notewell.text.function_words import function_words
-    from notewell.text.languages import language_of
+    from notewell.text.languages import is_mostly_latin, language_of
     from notewell.text.lexicon import fold, index_terms, words
     from notewell.text.phrases import Phrase
     from notewell.text.redaction import Redactor

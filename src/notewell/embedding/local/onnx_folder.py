@@ -140,7 +140,7 @@ class OnnxFolderEmbedder:
 
     def _quick_start(self) -> QuickStart:
         from notewell.embedding.local.cold_start import QuickStart
-        from notewell.embedding.local.numpy_graph import NumpyGraph
+        from notewell.embedding.local.numpy_inference import NumpyGraph
 
         with using(self._files.model_file):
             return QuickStart(self._open_short_tokenizer, NumpyGraph(self._files.model_file).vector)
