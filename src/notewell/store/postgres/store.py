@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from notewell.errors import IndexCorruptError, IndexMismatchError, IndexReadOnlyError, StoreError
-from notewell.store.chunk_changes import EMBEDDED, SKIPPED, plan_chunks
 from notewell.store.postgres.connection import (
     READING,
     REPLICA,
@@ -22,13 +21,13 @@ from notewell.store.postgres.connection import (
     Prepared,
 )
 from notewell.store.postgres.posting_blocks import UnmergedCache
+from notewell.store.postgres.schema import find_faults
 from notewell.store.postgres.snapshot import PostgresSnapshot, replica_note, stored_embedder
 from notewell.store.postgres.tenant import FixedId, Tenant, generation_of
 from notewell.store.postgres.totals import TO_DOCUMENT, TOTALS, Totals
 from notewell.store.postgres.vectors import VectorTable
-from notewell.store.postgres.verification import find_faults
 from notewell.store.postgres.writes import META, PostgresRewrite, Writes, put_meta
-from notewell.store.snapshots import pending_chunk
+from notewell.store.rows import EMBEDDED, SKIPPED, pending_chunk, plan_chunks
 from notewell.types import (
     EVERYTHING,
     EmbedderIdentity,

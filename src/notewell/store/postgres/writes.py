@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from notewell.errors import StoreError
 from notewell.store.bm25 import storable
-from notewell.store.chunk_changes import (
+from notewell.store.postgres.connection import ByteArrays, Database, Texts
+from notewell.store.postgres.posting_blocks import PostingBlocks
+from notewell.store.postgres.snapshot import stored_embedder
+from notewell.store.postgres.totals import Totals
+from notewell.store.postgres.vectors import VectorTable
+from notewell.store.postings import ChunkTerms, chunk_terms
+from notewell.store.rows import (
     EMBEDDED,
     SKIPPED,
     STORED_ROW,
@@ -19,12 +25,6 @@ from notewell.store.chunk_changes import (
     place_of,
     plan_chunks,
 )
-from notewell.store.postgres.connection import ByteArrays, Database, Texts
-from notewell.store.postgres.posting_blocks import PostingBlocks
-from notewell.store.postgres.snapshot import stored_embedder
-from notewell.store.postgres.totals import Totals
-from notewell.store.postgres.vectors import VectorTable
-from notewell.store.postings import ChunkTerms, chunk_terms
 from notewell.store.vectors import checked_matrix
 from notewell.types import FileStamp, PreparedChunk, SourceName, StoredDocument
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from notewell.store import scopes
-from notewell.store.chunk_changes import (
+from notewell.store.rows import (
     STORED_ROW,
     ChunkChanges,
     StoredRow,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from notewell.errors import StoreError
 from notewell.store import bm25
-from notewell.store.scopes import without_hidden
-from notewell.store.snapshots import (
+from notewell.store.rows import (
     META_FOR_ALL,
     best_first,
     day_of,
@@ -19,6 +18,7 @@ from notewell.store.snapshots import (
     seen_terms,
     without,
 )
+from notewell.store.scopes import without_hidden
 from notewell.store.sqlite import keyword
 from notewell.store.sqlite.connection import Database, as_json
 from notewell.store.sqlite.documents import scope_condition, without_idle_filters

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
 from notewell.errors import IndexMismatchError, IndexReadOnlyError, StoreError
-from notewell.store.chunk_changes import EMBEDDED, PENDING, SKIPPED, plan_chunks
-from notewell.store.snapshots import pending_chunk
+from notewell.store.rows import EMBEDDED, PENDING, SKIPPED, pending_chunk, plan_chunks
 from notewell.store.sqlite import documents as rows
 from notewell.store.sqlite.connection import (
     BUSY_TIMEOUT_S,
+    ConnectionPool,
     Database,
     as_json,
     connect_in_memory,
@@ -25,7 +25,6 @@ from notewell.store.sqlite.connection import (
     open_for_reading,
     open_for_writing,
 )
-from notewell.store.sqlite.pool import ConnectionPool
 from notewell.store.sqlite.schema import (
     find_corruption,
     find_faults,
