@@ -17,7 +17,6 @@ SHORT = {
     "sources/transcripts/unsearched.py": "names of agents",
     "text/languages.py": "a word, or the first 600 letters",
     "text/redaction/marks.py": "one secret",
-    "text/redaction/assignments.py": "redact",
     "text/redaction/contexts.py": "redact",
     "text/redaction/scanning.py": "redact",
     "search/word_variants.py": "words of a question of 4,000 characters",

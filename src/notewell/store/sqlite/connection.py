@@ -193,14 +193,13 @@ def lock_wait_limit(seconds: float) -> Iterator[None]:
 class _LockWait:
     """Waits while another process holds a lock, as SQLite itself would, but not beyond the limit of the thread."""
 
-    def __init__(self, timeout_s: float) -> None:
-        self._timeout_s = timeout_s
+    def __init__(self) -> None:
         self._give_up_at = 0.0
 
     def __call__(self, tries: int) -> bool:
         now = time.monotonic()
         if tries == 0:
-            self._give_up_at = now + self._timeout_s
+            self._give_up_at = now + BUSY_TIMEOUT_S
         until = getattr(_limit, "until", None)
         left_s = min(self._give_up_at, until if until is not None else self._give_up_at) - now
         if left_s <= 0:
@@ -226,9 +225,7 @@ def through_file_layer(name: str) -> Iterator[None]:
         _file_layer = before
 
 
-def connect(
-    path: Path, *, read_only: bool, immutable: bool = False, busy_timeout_s: float, vfs: str | None = None
-) -> Database:
+def connect(path: Path, *, read_only: bool, immutable: bool = False) -> Database:
     """Open an existing database file; nothing is read from it yet.
 
     `immutable` promises SQLite that nobody writes: it then needs no lock or side file, and ignores a write-ahead log.
@@ -240,14 +237,14 @@ def connect(
         name = f"{path.absolute().as_uri()}?immutable=1"
     try:
         reach("database.open")
-        connection = apsw.Connection(name, flags=flags, vfs=vfs or _file_layer)
+        connection = apsw.Connection(name, flags=flags, vfs=_file_layer)
     except apsw.Error as error:
         raise _translated(error, path) from error
     except OSError as error:
         raise store_error(error, path) from error
     # Plans never depend on bound values, or SQLite would recompile a statement of FTS5 for each of 50 uses in a search.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    connection.set_busy_handler(_LockWait(busy_timeout_s))
+    connection.set_busy_handler(_LockWait())
     return Database(connection, path)
 
 
@@ -261,23 +258,23 @@ def create_empty(path: Path) -> None:
         raise store_error(error, path) from error
 
 
-def open_for_writing(path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, vfs: str | None = None) -> Database:
+def open_for_writing(path: Path) -> Database:
     """Open a database file for reading and writing; whether that is allowed shows in `file_is_read_only`."""
-    db = connect(path, read_only=False, busy_timeout_s=busy_timeout_s, vfs=vfs)
+    db = connect(path, read_only=False)
     db.rows(f"PRAGMA cache_size = -{_CACHE_KIB}")
     db.rows("PRAGMA synchronous = NORMAL")  # safe with a write-ahead log: a power cut loses the last commits only
     db.rows(f"PRAGMA journal_size_limit = {_LOG_LIMIT_BYTES}")
     return db
 
 
-def open_for_reading(path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, vfs: str | None = None) -> Database:
+def open_for_reading(path: Path) -> Database:
     """Open a database file for reading only, also where nothing can be written.
 
     A plain read-only connection needs the side files `-wal` and `-shm`: it uses those it finds, or makes them. Where it
     can do neither (a read-only folder or medium, and no process has the file open) the file will not change as far as
     we can tell, and is opened as immutable. A log that is there but unusable is never ignored.
     """
-    db = connect(path, read_only=True, busy_timeout_s=busy_timeout_s, vfs=vfs)
+    db = connect(path, read_only=True)
     try:
         db.rows("SELECT count(*) FROM sqlite_schema")
     except (IndexCorruptError, IndexBusyError):
@@ -291,7 +288,7 @@ def open_for_reading(path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, vfs:
                 f"{path} has changes in its log that cannot be read here",
                 hint="run `notewell status` once as a user with write permission for the folder",
             ) from error
-        db = connect(path, read_only=True, immutable=True, busy_timeout_s=busy_timeout_s, vfs=vfs)
+        db = connect(path, read_only=True, immutable=True)
     db.rows(f"PRAGMA cache_size = -{_CACHE_KIB}")
     return db
 

@@ -15,7 +15,6 @@ from uuid import uuid4
 from notewell.errors import IndexMismatchError, IndexReadOnlyError, StoreError
 from notewell.store.rows import EMBEDDED, PENDING, SKIPPED, pending_chunk
 from notewell.store.sqlite.connection import (
-    BUSY_TIMEOUT_S,
     ConnectionPool,
     Database,
     as_json,
@@ -69,8 +68,6 @@ def open_index(
     read_only: bool,
     vector_driver: str = "segments",
     extension_path: str = "",
-    busy_timeout_s: float = BUSY_TIMEOUT_S,
-    vfs: str | None = None,
 ) -> SqliteStore:
     """Open the index at `path`.
 
@@ -78,7 +75,6 @@ def open_index(
     not an index, IndexReadOnlyError when it cannot be written though asked, StoreError when a newer release wrote it.
     A file written with another vector driver gets that of `vector_driver`; read-only, it keeps the one it has.
     `extension_path` is the sqlite-vec library to load; empty is that of the installed package.
-    `vfs` names a SQLite file layer registered by the caller.
     """
     if vector_driver not in VECTOR_DRIVERS:
         raise StoreError(f"unknown vector driver {vector_driver!r}", hint=f"choose one of {', '.join(VECTOR_DRIVERS)}")
@@ -88,8 +84,7 @@ def open_index(
         create_empty(path)
 
     def connect(*, read_only: bool) -> Database:
-        open_file = open_for_reading if read_only else open_for_writing
-        db = open_file(path, busy_timeout_s=busy_timeout_s, vfs=vfs)
+        db = open_for_reading(path) if read_only else open_for_writing(path)
         if driver == "sqlite-vec" and (problem := load_sqlite_vec(db, extension_path)):
             db.close()
             raise StoreError(f"sqlite-vec can no longer be loaded: {problem}")

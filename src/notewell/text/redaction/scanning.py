@@ -11,8 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from notewell.text.redaction.assignments import assigned_secrets
-from notewell.text.redaction.contexts import secrets_in_context
+from notewell.text.redaction.contexts import assigned_secrets, secrets_in_context
 from notewell.text.redaction.kinds import (
     BASE64,
     BEGINNINGS,
