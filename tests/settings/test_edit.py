@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -81,3 +83,10 @@ def test_a_file_without_secrets_keeps_its_permissions(file):
     file.chmod(0o640)
     change_settings(file, {"model": "m"}, mode=0o600)
     assert file.stat().st_mode & 0o777 == 0o640
+
+
+def test_what_is_no_file_stays_what_it_is(monkeypatch):
+    monkeypatch.setenv("NOTEWELL_CONFIG", os.devnull)
+    with pytest.raises(SettingsError, match="is no settings file"):
+        switch_store(URL)
+    assert not Path(os.devnull).is_file()

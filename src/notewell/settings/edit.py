@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from notewell.errors import SettingsError, system_error
+from notewell.errors import SettingsError
 from notewell.files.atomic import write_atomically
+from notewell.settings.load import text_of
 from notewell.settings.model import OPTIONS
 from notewell.settings.option import toml_value
 from notewell.settings.workspace import user_file_of
@@ -25,7 +26,7 @@ PRIVATE = 0o600  # of the user's file: it may hold keys
 def search_conversations(folders: Sequence[Path] = ()) -> tuple[Path, tuple[str, ...]]:
     """Let `sources` name conversations, and `sessions.paths` these folders; return the file and what it says now."""
     file = user_file_of(os.environ)[0]
-    written = _settings_in(_parsed(file, _text_of(file)))
+    written = _settings_in(_parsed(file, text_of(file, required=False, follow=True) or ""))
     sessions = written.get("sessions", {})
     known = sessions.get("paths", []) if isinstance(sessions, dict) else []
     sources = list(dict.fromkeys([*written.get("sources", ["memory"]), "sessions"]))
@@ -47,7 +48,9 @@ def change_settings(file: Path, values: Mapping[str, object], *, mode: int | Non
 
     Raises SettingsError where the file is written in a way that cannot be edited safely.
     """
-    old = new = _text_of(file)
+    if file.exists() and not file.is_file():
+        raise SettingsError(f"{file} is no settings file", hint="let NOTEWELL_CONFIG name a file of your own")
+    old = new = text_of(file, required=False, follow=True) or ""
     wanted = copy.deepcopy(_parsed(file, old))
     for key, value in values.items():
         new = _with(new, key, value, in_defaults="defaults" in wanted)
@@ -69,17 +72,6 @@ def change_settings(file: Path, values: Mapping[str, object], *, mode: int | Non
         write_atomically(file, new, mode=mode)
     except OSError as error:
         raise SettingsError(f"cannot write {file}: {error.strerror or error}", hint=by_hand) from error
-
-
-def _text_of(file: Path) -> str:
-    if file.exists() and not file.is_file():
-        raise SettingsError(f"{file} is no settings file", hint="let NOTEWELL_CONFIG name a file of your own")
-    try:
-        return file.read_text(encoding="utf-8-sig") if file.exists() else ""
-    except UnicodeDecodeError as error:
-        raise SettingsError(f"{file} is not UTF-8 text", hint="save the file as UTF-8") from error
-    except OSError as error:
-        raise system_error(error, file) from error
 
 
 def _parsed(file: Path, text: str) -> dict[str, Any]:
