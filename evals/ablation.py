@@ -50,7 +50,7 @@ class Rule:
 
 RULES = (
     Rule("text_weight", None, (0.55, 0.65, 0.75), chosen_together=True),
-    Rule("vector_alone", 0, (0.46, 0.5, 0.55), ("documents", "evidence"), chosen_together=True),
+    Rule("stand_out", 0, (0.8, 0.9, 1.0), ("documents", "evidence")),
     Rule("half_match", None, (0.35, 0.5, 0.75), chosen_together=True),
     Rule("function_words", 0, (0.3, 0.5, 0.8), ("documents", "evidence")),
     Rule("pairs", 0, (0.3, 0.5, 0.7), ("documents", "evidence"), chosen_together=True),

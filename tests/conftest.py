@@ -7,8 +7,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command does: tests run side by side
+settings.register_profile("untimed", deadline=None)  # the machine that runs this may be busy
+settings.load_profile("untimed")
 
 LONG_AGO = 1_780_000_000  # seconds; any time that is past
 REPOSITORY = Path(__file__).parent.parent

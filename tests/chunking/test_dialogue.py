@@ -69,7 +69,7 @@ def test_the_style_and_the_overlap_of_notes_change_nothing(style):
     assert chunk_document(document, style=style, tokens=10, overlap=5) == chunk_dialogue(document, tokens=10)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     said=st.lists(st.text(alphabet="ab 数.:", min_size=1, max_size=80), max_size=12),
     later=st.lists(st.text(alphabet="ab 数.:", min_size=1, max_size=80), max_size=4),

@@ -45,7 +45,7 @@ OVERLAPS = st.integers(0, 80)
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @example(text="# A\n    1. ", tokens=2, overlap=0)  # only the blanks of the second line fit below the heading
 @given(text=TEXTS, tokens=TOKENS, overlap=OVERLAPS)
 def test_markdown_chunks_cover_the_body_within_limits_and_spans(text, tokens, overlap):
@@ -60,7 +60,7 @@ def test_markdown_chunks_cover_the_body_within_limits_and_spans(text, tokens, ov
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TEXTS, TOKENS, OVERLAPS)
 def test_line_chunks_cover_the_text_within_limits_and_spans(text, tokens, overlap):
     document = read_document(text)
@@ -72,7 +72,7 @@ def test_line_chunks_cover_the_text_within_limits_and_spans(text, tokens, overla
     assert all(chunk.context == "" and chunk.text.strip() for chunk in chunks)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(MARKDOWN, st.integers(20, 60))
 def test_no_chunk_of_a_text_ends_in_a_heading_that_is_followed_by_text(text, tokens):
     """Plain headings only: `## word` at the end of a chunk means that nothing but headings or nothing follows."""
@@ -87,7 +87,7 @@ def test_no_chunk_of_a_text_ends_in_a_heading_that_is_followed_by_text(text, tok
 
 
 @pytest.mark.parametrize("style", ["markdown", "lines"])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(text=MARKDOWN)
 def test_appending_never_changes_the_chunks_far_above(style, text):
     """Only what follows a chunk can move its end, so all but the last chunks stay."""

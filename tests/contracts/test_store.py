@@ -56,7 +56,7 @@ TOKENS = st.text(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tokens=st.lists(TOKENS, min_size=1, max_size=12, unique=True))
 def test_a_token_is_found_by_exactly_that_token(store, tokens):
     chunks = [PreparedChunk(Chunk(1, 1, repr(token)), token, "") for token in tokens]
@@ -101,7 +101,7 @@ def answers(store):
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 def test_any_history_equals_a_fresh_store(open_store, steps, tmp_path_factory):
     folder = tmp_path_factory.mktemp("history").resolve()

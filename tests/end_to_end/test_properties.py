@@ -23,7 +23,6 @@ pytestmark = pytest.mark.slow
 
 BOUNDED = settings(
     max_examples=50,
-    deadline=None,  # the machine that runs this may be busy
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.generate, Phase.shrink],
     derandomize=True,

@@ -19,7 +19,6 @@ from tests.indexing.transcripts import append, documents_of, lines, open_memory
 
 BOUNDED = settings(
     max_examples=25,
-    deadline=None,  # the machine that runs this may be busy
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.generate, Phase.shrink],
     derandomize=True,
@@ -126,7 +125,7 @@ def test_any_history_ends_like_a_fresh_index(history, tmp_path_factory):
 SAID = st.lists(st.text(alphabet="ab 数.", max_size=300).map(lambda text: " ".join(text.split())), max_size=30)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 @given(SAID, st.integers(1, 60))
 def test_every_message_is_a_chunk_of_its_own_or_several(said, tokens):
     text = "\n".join(f"User: {text}\n\n" for text in said)

@@ -130,7 +130,7 @@ def test_a_line_that_is_too_long_is_cut(memory, notes):
     assert context.files[0].injected_chars > 3000
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts=st.lists(st.text(max_size=900) | st.just("</recalled-memory>\n" * 40), min_size=3, max_size=3),
     budget=st.integers(0, 3000),

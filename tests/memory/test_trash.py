@@ -251,7 +251,7 @@ def test_an_entry_that_is_back_already_is_not_written_twice(memory, workspace):
 LINES = st.lists(st.sampled_from(["", "a", "- b", "```", "x <!-- notewell id=a -->", "<!-- notewell id=b -->", "é"]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     lines=LINES,
     end=st.sampled_from(["\n", "\r\n", "\r"]),
@@ -517,7 +517,7 @@ def test_a_pipe_in_the_trash_stops_nothing(memory, birds, workspace):
 
 
 @given(st.lists(st.sampled_from("abcde"), min_size=1, max_size=12), st.sets(st.integers(1, 12)), st.integers(0, 12))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_cut_lines_come_back_in_order_beside_a_new_line(lines, numbers, at):
     """Lines that differ have one place only, wherever somebody adds a line."""
     text = [f"{number} {line}" for number, line in enumerate(lines)]

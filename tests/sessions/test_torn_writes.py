@@ -79,7 +79,7 @@ def test_a_journal_torn_at_any_byte_means_that_nothing_was_written(store, chat):
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     old=st.binary(min_size=1, max_size=80),
     new=st.binary(min_size=1, max_size=120),
@@ -284,7 +284,7 @@ def seen(store):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(steps=st.lists(STEPS, max_size=14))
 def test_any_sequence_of_calls_gives_what_a_plain_model_gives(tmp_path_factory, steps):
     store, model = ConversationStore(tmp_path_factory.mktemp("model") / "sessions"), Model()

@@ -177,7 +177,7 @@ def plain(value: str) -> str:
     return " ".join(value.replace("\0", "").split())
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # other tests may run beside it
+@settings(suppress_health_check=[HealthCheck.too_slow])  # other tests may run beside it
 @given(st.lists(entries(), max_size=4), LINES)
 def test_any_text_comes_back(remembered, by_hand):
     above = closed_text("\n".join(by_hand).replace("notewell", "other").replace("_Noted", "Noted"))
@@ -190,7 +190,7 @@ def test_any_text_comes_back(remembered, by_hand):
     assert find_entries(without_comments(note)).entries == ()
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(LINES)
 def test_any_note_can_be_read(lines):
     note = "\n".join(lines)

@@ -22,6 +22,7 @@ def dropped(query) -> set[str]:
         pytest.param("my son has a hat", {"my", "has", "a"}, id="son and hat are English"),
         pytest.param("quiénes son los vecinos", {"quien", "son", "los"}, id="son is Spanish"),
         pytest.param("el niño weather", set(), id="one foreign word is no evidence"),
+        pytest.param("Warum deployt nachmittags niemand?", {"warum"}, id="one in a sentence of its language"),
         pytest.param("cell state comment", set(), id="English nouns that look French and Italian"),
         pytest.param("guest wifi password", set(), id="none"),
         pytest.param("how is the WHO funded", {"how", "is", "the"}, id="an acronym stays"),

@@ -1,13 +1,15 @@
 """Gives every candidate one score between 0 and 1.
 
-    score   = text_weight * text + (1 - text_weight) * vector, at least vector_alone * sqrt(vector)
+    score   = text_weight * text + (1 - text_weight) * vector, at least stand_out * (vector - usual)
     text    = s / (s + half_match)      s: the share of the question's weight that the text matches by BM25
     vector  = 0 for unrelated texts, `answer_level` for a question and its answer, 1 for the same text
+    usual   = the mean vector part of the question's 11th to 40th nearest texts
 
 A text that answers in other words, or in another language, shares no word with the question: then the vector decides.
-Both parts have fixed scales, so a score means the same in every question; each embedder names the cosines of unrelated
-texts and of answers. The score of a chunk without a vector is its text part, that of a semantic search the vector part.
-`weighted` and `rrf` are what other systems use.
+But some questions are near to everything and answered by nothing, so it counts only as far as it stands out. Each
+embedder names the cosines of unrelated texts and of answers, so a score means the same in every question. A chunk
+without a vector scores its text part, and a semantic search scores by the vector part. `weighted` and `rrf` are what
+other systems use.
 """
 
 from __future__ import annotations
@@ -52,6 +54,7 @@ class Scale:
     weights: Weights = OPENCLAW_WEIGHTS
     language_weight: float = 1.0  # how far vectors count in the language of the question
     is_measured: bool = False  # whether the model was measured by language: only then may a vector decide alone
+    usual: float = 0.0  # the vector part of texts that are near the question, but not nearest
 
     @property
     def text_weight(self) -> float:
@@ -62,10 +65,24 @@ class Scale:
         return for_text / (for_text + for_vector)
 
     @property
-    def vector_alone(self) -> float:
-        """What the vector is worth where the text part says less; nothing if the vector is given no weight."""
+    def stand_out(self) -> float:
+        """How much a text counts that stands out by its vector; nothing if the vector is given no weight."""
         asked = min(1.0, self.weights.vector / OPENCLAW_WEIGHTS.vector)
-        return self.tuning.vector_alone * asked * self.is_measured
+        return self.tuning.stand_out * asked * self.language_weight * self.is_measured
+
+    def vector_part(self, cosine: float) -> float:
+        """Return how near a text is, on the scale at the top of this module."""
+        unrelated, answer = self.cosine_range
+        level = self.tuning.answer_level
+        if cosine <= answer:
+            return max(0.0, level * (cosine - unrelated) / (answer - unrelated))
+        return min(1.0, level + (1 - level) * (cosine - answer) / (1 - answer))
+
+    def usual_of(self, candidates: Sequence[Candidate]) -> float:
+        """Return the mean vector part of what is near, but not nearest; where there is too little, the rest are 0."""
+        first, last = self.tuning.usual_from, self.tuning.pool
+        cosines = sorted((c.cosine for c in candidates if c.cosine is not None), reverse=True)
+        return sum(map(self.vector_part, cosines[first:last])) / (last - first)
 
     @property
     def full_match(self) -> float:
@@ -93,8 +110,7 @@ def _mixed(candidates: Sequence[Candidate], scale: Scale) -> list[Scored]:
     """Apply the formula at the top of this module, in one loop: every search does so a hundred times."""
     tuning, by_text = scale.tuning, scale.text_weight
     full = scale.full_weight or math.inf
-    floor, answer = scale.cosine_range
-    level, alone = tuning.answer_level, scale.vector_alone
+    stand_out, usual = scale.stand_out, scale.usual
     scored = []
     for candidate in candidates:
         cosine = candidate.cosine
@@ -105,16 +121,13 @@ def _mixed(candidates: Sequence[Candidate], scale: Scale) -> list[Scored]:
         if cosine is None:
             scored.append(Scored(candidate, text * uncut, None, text))
             continue
-        if cosine <= answer:
-            vector = max(0.0, level * (cosine - floor) / (answer - floor))
-        else:
-            vector = min(1.0, level + (1 - level) * (cosine - answer) / (1 - answer))
+        vector = scale.vector_part(cosine)
         if scale.mode == "semantic":
             scored.append(Scored(candidate, vector, vector, text))
         elif scale.fusion == "weighted":
             scored.append(_weighted(candidate, scale.weights))
         else:
-            score = max(by_text * text + (1 - by_text) * vector, alone * math.sqrt(vector))
+            score = max(by_text * text + (1 - by_text) * vector, stand_out * (vector - usual))
             scored.append(Scored(candidate, score * uncut, vector, text))
     return scored
 

@@ -136,6 +136,7 @@ class _Question:
         )
 
     def _ranked(self, found: _Candidates, keywords: KeywordQuery, scale: Scale) -> list[Ranked]:
+        scale = replace(scale, usual=scale.usual_of(found.candidates))
         scored = score_all(found.candidates, scale)
         chunks: Mapping[int, StoredChunk] = {}
         if self.request.fusion == "balanced" and not (self.vector is not None and self.request.mode == "semantic"):

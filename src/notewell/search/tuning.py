@@ -16,7 +16,8 @@ class Tuning:
 
     # --- how a chunk is scored
     text_weight: float = 0.65  # share of keywords in the score; vectors have the rest. 0.55 to 0.7 do as well
-    vector_alone: float = 0.55  # score of the same text in other words; below that it falls with the vector's root
+    stand_out: float = 1.0  # weight of how far a text stands out by its vector, where that says more than the mix
+    usual_from: int = 10  # nearest chunks that may all be answers; the rest of the pool shows what is usual
     half_match: float = 0.5  # the matched share of a question at which the text score is one half
     answer_level: float = 0.8  # vector score at the cosine that the embedder names for a question and its answer
     pairs: float = 0.5  # weight of neighbouring words of the question that are neighbours in the text

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from notewell.text.languages import language_of
 from notewell.text.lexicon import fold, stem
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
     from notewell.text.lexicon import Word
 
-_ENGLISH = "english"
-_LEAST_EVIDENCE = 2  # words; one can be a name or a loan ("El Niño", "de facto")
+_ENGLISH = "en"
+_LEAST_EVIDENCE = 2  # words; one can be a name or a loan ("El Niño", "de facto"), so the whole question is looked at
 
 _WORDS = {
     _ENGLISH: """
@@ -33,7 +34,7 @@ _WORDS = {
     yourself yourselves dont doesnt didnt isnt arent wasnt werent cant couldnt wont wouldnt im ive id youre weve thats
     whats
     """,
-    "spanish": """
+    "es": """
     a al algo alguien algún alguna algunas alguno algunos ante antes aquel aquella aquellas aquello aquellos aquí así
     aunque bajo cada como cómo con contra cual cuál cuáles cuales cualquier cuando cuándo cuanta cuánta cuántas cuanto
     cuánto cuántos de del desde después dime dónde donde durante e el él ella ellas ello ellos en entonces entre era
@@ -44,7 +45,7 @@ _WORDS = {
     tanto te tener tengo ti tiene tienen tenía toda todas todo todos tu tú tus u un una unas uno unos usted ustedes y
     ya yo favor
     """,
-    "portuguese": """
+    "pt": """
     a à às ao aos algo alguém algum alguma algumas alguns ante antes após aquela aquelas aquele aqueles aquilo as até
     cada com como contra da das de dela delas dele deles depois desde dessa desse desta deste diga do dos durante e é
     ela elas ele eles em enquanto então entre era eram essa essas esse esses esta está estão estamos estar estas
@@ -54,7 +55,7 @@ _WORDS = {
     quem se seja sem ser será seu seus si sido sim sobre sou sua suas também te tem têm tenho ter tinha toda todas
     todo todos tu tua tuas um uma umas uns você vocês favor
     """,
-    "german": """
+    "de": """
     aber alle allem allen aller alles als also am an andere anderen anderer anderes auch auf aus bei beim bin bis bist
     bitte da dabei dadurch dafür damit danach daran darauf daraus darf darin darüber das davon dazu dass daß dein
     deine deinem deinen deiner dem den denn der des deren dessen dich die dies diese diesem diesen dieser dieses dir
@@ -68,7 +69,7 @@ _WORDS = {
     werde werden weshalb wessen wie wieder wieso will wir wird wirst wo woher wohin womit worden worüber wurde wurden
     würde würden zu zum zur zwischen
     """,
-    "french": """
+    "fr": """
     à afin ai ainsi après as au aucun aucune aussi autre autres aux avaient avait avant avec avez avoir avons ayant ça
     car ce ceci cela celle celles celui ces cet cette ceux cest chaque chez ci comme comment contre dans davant de
     depuis des dès dis dit donc dont du dun dune durant elle elles en encore entre es est et étaient était étant été
@@ -78,7 +79,7 @@ _WORDS = {
     quils quoi quon sa sans se selon sera seront ses si sil sont sous suis sur ta te tes toi ton tous tout toute
     toutes très tu un une vers voici voilà vos votre vous y est-ce a-t-il a-t-elle y-a-t-il dis-moi
     """,
-    "italian": """
+    "it": """
     a ad agli ai al alla alle allo alcuni alcune altra altre altri altro anche ancora avere aveva avevano che chi ci
     ciò coi col come con contro cosa cui da dagli dai dal dalla dalle dallo de degli dei del della delle dello dentro
     di dimmi dopo dove dovè due durante e è ed era erano essere fa fra già gli ha hai hanno ho i il in io la le lei li
@@ -88,7 +89,7 @@ _WORDS = {
     sotto sta stanno stata state stati stato su sua sue sugli sui sul sulla sulle sullo suo suoi te ti tra tu tua tue
     tuo tuoi tutta tutte tutti tutto un una uno vi voi vostra vostro
     """,
-    "dutch": """
+    "nl": """
     aan al alle alles als altijd andere anders ben bent bij daar dan dat de deze die dit doet door dus een en er geen
     haar had hadden heb hebben hebt heeft hem hen het hier hij hoe hoeveel hun ik in is ja jij je jou jouw jullie kan
     kun kunnen maar me meer men met mij mijn moet moeten na naar niet niets nog nu of om omdat onder ons onze ook op
@@ -96,13 +97,13 @@ _WORDS = {
     want waren was wat we wel welk welke werd werden wie wij wil worden wordt zal ze zelf zich zij zijn zo zonder zou
     zouden
     """,
-    "arabic": """
+    "ar": """
     من في على إلى الى عن مع هل ما ماذا متى أين اين كيف لماذا لما كم أي اي أية هذا هذه ذلك تلك هؤلاء الذي التي الذين هو
     هي هم هن أنا انا نحن أنت انت أنتم كان كانت يكون تكون كانوا ليس ليست لا لم لن قد لقد أن إن ان أو او و ف ثم بل لكن
     حتى إذا اذا لو كل بعض غير بين بعد قبل عند عندما منذ خلال حول تحت فوق أمام وراء منه منها فيه فيها عليه عليها إليه
     إليها به بها له لها لهم لي لك لنا كما أيضا ايضا فقط يا نعم
     """,
-    "russian": """
+    "ru": """
     а без более бы был была были было быть в вам вас ваш ваша ваше ваши весь во вот все всё всего всех вы где да для
     до его ее её ей ему если есть еще ещё же за и из или им ими их к как какая какие какими каких какого какое какой
     каком какую когда кого ком кому кто куда ли либо мне меня много может могу можно мной мои мой моя моё мы на над
@@ -133,7 +134,7 @@ def _languages_by_word() -> dict[str, tuple[str, ...]]:
 
 _LANGUAGES = _languages_by_word()
 _NO_EVIDENCE = frozenset(map(stem, _MEANT_IN_ENGLISH.split()))
-_TOLD_BY_SCRIPT = frozenset({"arabic", "russian"})  # no other language here uses these scripts
+_TOLD_BY_SCRIPT = frozenset({"ar", "ru"})  # no other language here uses these scripts
 
 
 def function_words(words: Iterable[Word], query: str) -> frozenset[Word]:
@@ -141,7 +142,7 @@ def function_words(words: Iterable[Word], query: str) -> frozenset[Word]:
     by_word = {word: known for word in words if (known := _LANGUAGES.get(_key(word)))}
     if not by_word:
         return frozenset()
-    spoken = _TOLD_BY_SCRIPT | _spoken({_key(word): known for word, known in by_word.items()})
+    spoken = _TOLD_BY_SCRIPT | _spoken({_key(word): known for word, known in by_word.items()}, query)
     acronyms = _acronyms(query)
     return frozenset(
         word for word, known in by_word.items() if not spoken.isdisjoint(known) and _key(word) not in acronyms
@@ -152,10 +153,11 @@ def _key(word: Word) -> str:
     return word.whole or (word.parts[0] if len(word.parts) == 1 else "")
 
 
-def _spoken(known: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
+def _spoken(known: Mapping[str, tuple[str, ...]], query: str) -> frozenset[str]:
     """Return the language with the most words of its own in the query; several when they tie, as neighbours do.
 
-    English, unless another has at least two words that are not English and more of them than English has.
+    English, unless another has more words that are not English than English has of its own: two of them, or one in a
+    query that is recognised as that language.
     """
     evidence = Counter(
         language
@@ -164,9 +166,10 @@ def _spoken(known: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
         for language in languages
     )
     most = max(evidence.values(), default=0)
-    if most < _LEAST_EVIDENCE or most == evidence[_ENGLISH]:
+    if most == evidence[_ENGLISH]:
         return frozenset({_ENGLISH})
-    return frozenset(language for language, count in evidence.items() if count == most)
+    likely = frozenset(language for language, count in evidence.items() if count == most)
+    return likely if most >= _LEAST_EVIDENCE else likely & {language_of(query)} or frozenset({_ENGLISH})
 
 
 def _acronyms(query: str) -> frozenset[str]:

@@ -51,7 +51,7 @@ def test_agrees_with_the_full_tokenizer(both, text):
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.one_of(st.text(ALPHABET, max_size=12), WORDS), max_size=12).map(" ".join))
 def test_agrees_on_any_text_it_accepts(both, text):
     short, full = both

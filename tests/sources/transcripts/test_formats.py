@@ -194,7 +194,7 @@ RECORDS = st.dictionaries(
 
 
 @pytest.mark.slow
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=300, derandomize=True)
 @given(RECORDS)
 def test_no_record_is_too_odd(record):
     said = spoken_in(record)

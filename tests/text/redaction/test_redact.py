@@ -161,7 +161,7 @@ def test_lines_stay_where_they_are(newline):
 
 
 @given(st.text(max_size=400))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_text_passes_and_a_second_pass_changes_nothing(text):
     once = REDACTOR.redact(text)
     assert REDACTOR.redact(once.text).text == once.text
@@ -176,7 +176,7 @@ PIECES = [secret for _, secret in secrets_of(11)] + [
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_secrets_run_together_are_hidden_for_good(pieces):
     text = "".join(pieces)
     once = REDACTOR.redact(text)
