@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from notewell.embedding.http_calls import Service
 from notewell.embedding.selection import ProbedEmbedder
 from notewell.errors import SettingsError
 from notewell.types import CostEstimate, Price
@@ -52,6 +51,8 @@ def price_of(embedder: Embedder, settings: Settings) -> Price:
     own = _own_price(name, settings.cost.prices)
     if own is not None:
         return Price(own, own, "cost.prices in the settings")
+    from notewell.embedding.http_calls import Service  # no search needs it
+
     if provider in FREE or (provider == settings.provider and Service("", settings.remote.base_url).is_loopback):
         return Price(0.0, 0.0, "runs on this machine or one of your own")
     if name in LIST_PRICES:
