@@ -270,9 +270,6 @@ def _groups(batches: Sequence[_Batch]) -> list[list[_Batch]]:
 # --- found ---------------------------------------------------------------------------------------
 
 
-_NO_IDS = np.empty(0, np.int64)
-
-
 class KeywordIndex:
     """The terms of one snapshot; what it has read of a term it keeps until the snapshot ends."""
 
