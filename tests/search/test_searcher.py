@@ -245,12 +245,24 @@ def test_a_hit_shows_the_answer_beside_the_question_and_cites_both(opened, tmp_p
         ("user", "x" * 800),
     )
     (hit,) = opened({}, **given).search("crane").hits
-    assert hit.snippet.split("\n")[:3] == [
-        "User: remark 19 on nothing",
-        "User: What is the crane called?",
-        "Assistant: Betty.",
-    ]
-    assert (hit.first_line, hit.last_line) == (20, 22)
+    *lines, last = hit.snippet.split("\n")
+    assert lines == ["User: remark 19 on nothing", "User: What is the crane called?", "Assistant: Betty."]
+    assert last.startswith("User: xxx")
+    assert last.endswith("…")
+    assert (hit.first_line, hit.last_line) == (20, 23)
+
+
+def test_messages_that_a_better_hit_shows_are_not_repeated_around_another(opened, tmp_path):
+    reply = "Assistant: It is lifted by the harbour master. " + "And so on. " * 40
+    given = talk(
+        tmp_path,
+        ("user", "What is the crane called, and who lifts the crane?"),
+        ("assistant", reply.removeprefix("Assistant: ")),
+        ("user", "And the crane of the other port? " + "It is old. " * 40),
+    )
+    shown = [hit.snippet for hit in opened({}, **given).search("crane").hits]
+    assert len(shown) == 2
+    assert sum("harbour master" in snippet for snippet in shown) == 1
 
 
 def test_a_long_neighbour_is_shown_as_far_as_it_fits(opened, tmp_path):

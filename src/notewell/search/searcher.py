@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -241,11 +242,13 @@ def _show(
 ) -> Found:
     hits: list[Hit] = []
     missing: set[str] = set()
+    told: defaultdict[str, set[int]] = defaultdict(set)  # the messages shown of each conversation
     for place, chunks in _joined(snapshot, ranked, relevant.scale.tuning.pool):
         if not exists(chunks[0].source, chunks[0].path):
             missing.add(chunks[0].path)
             continue
-        shown = shown_of(snapshot, chunks, relevant.keywords.weights)
+        shown = shown_of(snapshot, chunks, relevant.keywords.weights, told[chunks[0].path])
+        told[chunks[0].path].update(shown.turns)
         hits.append(_hit(chunks[0], place, shown, explain=request.explain))
         if len(hits) == request.limit:
             break

@@ -6,6 +6,7 @@ import math
 import re
 from collections import defaultdict
 from functools import lru_cache
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from notewell.search.query import query_terms
@@ -13,7 +14,7 @@ from notewell.text.lexicon import fold, irregular_forms, words
 from notewell.types import SpokenLine
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from notewell.protocols import Snapshot
     from notewell.types import StoredChunk
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 SNIPPET_CHARS = 700  # as in OpenClaw
 LEAST_SHOWN = SNIPPET_CHARS // 2  # characters of each message in a snippet of several, or all of a shorter one
 HEAD_CHARS = 160  # of a long message, before the passage that matches: who speaks, and about what
+AROUND = 2  # messages before and after those that match, as far as there is room
 ELLIPSIS = "…"
 TIE = 1e-9  # sums of the same weights in another order
 
@@ -37,10 +39,16 @@ class Shown(NamedTuple):
     first_line: int
     last_line: int
     snippet: str
+    turns: tuple[int, ...] = ()  # the messages in it
 
 
-def shown_of(snapshot: Snapshot, chunks: Sequence[StoredChunk], weights: Mapping[str, float]) -> Shown:
-    """Return what a hit shows of its chunks, the best of which comes first; `weights` are of the question's terms."""
+def shown_of(
+    snapshot: Snapshot, chunks: Sequence[StoredChunk], weights: Mapping[str, float], told: Collection[int] = ()
+) -> Shown:
+    """Return what a hit shows of its chunks, the best of which comes first; `weights` are of the question's terms.
+
+    Messages that better hits show (`told`) are not repeated around the ones that match.
+    """
     best = chunks[0]
     if not best.turn:
         text = (lines_text(chunks) if len(chunks) > 1 else None) or best.text
@@ -50,9 +58,17 @@ def shown_of(snapshot: Snapshot, chunks: Sequence[StoredChunk], weights: Mapping
     for chunk in chunks:  # of a long message, the piece that matches best
         said.setdefault(chunk.turn, SpokenLine(chunk.first_line, chunk.text, chunk.turn))
     matching = [said[turn] for turn in sorted(said)]
-    around = snapshot.messages(best.path, (matching[0].turn - 1, matching[-1].turn + 1))
-    shown = message_snippet(matching, around, weights)
-    return Shown(shown[0].line, shown[-1].line, "\n".join(message.text for message in shown))
+    around = _around(matching[0].turn, matching[-1].turn, told)
+    shown = message_snippet(matching, snapshot.messages(best.path, around) if around else (), weights)
+    text = "\n".join(message.text for message in shown)
+    return Shown(shown[0].line, shown[-1].line, text, tuple(message.turn for message in shown))
+
+
+def _around(first: int, last: int, told: Collection[int]) -> list[int]:
+    """Return the turns next to these, up to one that a better hit shows."""
+    after = takewhile(lambda turn: turn not in told, range(last + 1, last + 1 + AROUND))
+    before = takewhile(lambda turn: turn not in told, range(first - 1, first - 1 - AROUND, -1))
+    return [*after, *before]
 
 
 # --- neighbouring chunks -------------------------------------------------------------------------
@@ -137,7 +153,8 @@ def message_snippet(
     """Return messages in their order, one per line, cut to at most `limit` characters together.
 
     Short matching ones stay whole; long ones share the remaining room and show their beginning and the passage that
-    matches. What is left goes to the message after them, which may be the answer, then to the one before.
+    matches. What is left goes to the messages around them, the nearest first, and of two the one after them, which may
+    be the answer, before the one before.
     """
     needles = _needles(weights)
     room = limit - (len(matching) - 1)
@@ -147,7 +164,8 @@ def message_snippet(
         share = min(len(message.text), room // (len(matching) - number))
         room -= share
         shown.append(message._replace(text=_message(message.text, needles, share)))
-    for message in sorted(around, key=lambda message: -message.turn):
+    first, last = matching[0].turn, matching[-1].turn
+    for message in sorted(around, key=lambda m: (max(first - m.turn, m.turn - last), -m.turn)):
         room = limit - sum(len(other.text) + 1 for other in shown)
         if room >= min(HEAD_CHARS, len(message.text)):
             whole = len(message.text) <= room
