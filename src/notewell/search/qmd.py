@@ -252,7 +252,7 @@ class Qmd:
         except (BackendError, OSError) as error:
             if stop is None or not stop.is_set():
                 self._remember(problem=str(error))
-            raise BackendError(str(error), hint=getattr(error, "hint", "")) from error
+            raise BackendError(str(error), hint=error.hint if isinstance(error, BackendError) else "") from error
         return True
 
     def erase(self) -> None:

@@ -8,7 +8,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -176,14 +176,18 @@ class Database:
         return _translated(error, self.path, system_errno=self._connection.system_errno)
 
 
-_limit = threading.local()  # `until`: when this thread stops waiting for locks, on the monotonic clock
+class _Limit(threading.local):
+    until = float("inf")  # when this thread stops waiting for locks, on the monotonic clock
+
+
+_limit = _Limit()
 
 
 @contextmanager
 def lock_wait_limit(seconds: float) -> Iterator[None]:
     """Let this thread wait for locks of other processes no longer than this, in all databases together."""
-    before = getattr(_limit, "until", None)
-    _limit.until = min(time.monotonic() + seconds, before if before is not None else float("inf"))
+    before = _limit.until
+    _limit.until = min(time.monotonic() + seconds, before)
     try:
         yield
     finally:
@@ -200,8 +204,7 @@ class _LockWait:
         now = time.monotonic()
         if tries == 0:
             self._give_up_at = now + BUSY_TIMEOUT_S
-        until = getattr(_limit, "until", None)
-        left_s = min(self._give_up_at, until if until is not None else self._give_up_at) - now
+        left_s = min(self._give_up_at, _limit.until) - now
         if left_s <= 0:
             return False
         time.sleep(min(left_s, LONGEST_LOCK_SLEEP_S, 0.001 * 2 ** min(tries, 10)))
@@ -422,6 +425,5 @@ def _close_idle_connections() -> None:
         pool.close_idle()
 
 
-_register: Callable[..., None] | None = getattr(os, "register_at_fork", None)  # no fork, no hook on Windows
-if _register is not None:
-    _register(before=_close_idle_connections)
+if hasattr(os, "register_at_fork"):  # no fork on Windows
+    os.register_at_fork(before=_close_idle_connections)
