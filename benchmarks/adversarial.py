@@ -130,12 +130,12 @@ def functions() -> dict[str, Callable[[str], Any]]:
 
 def _of_texts() -> dict[str, Callable[[str], Any]]:
     from notewell.embedding.http_calls import without_secrets
-    from notewell.embedding.input_text import is_mostly_latin, may_be_english, valid_unicode
     from notewell.embedding.providers.requests import estimate_tokens, split_text
+    from notewell.text import valid_unicode
     from notewell.text.fences import fence, fence_within, strip_fenced
-    from notewell.text.languages import language_of
-    from notewell.text.lexicon.function_words import function_words
-    from notewell.text.lexicon.tokenizing import fold, index_terms, runs, words
+    from notewell.text.function_words import function_words
+    from notewell.text.languages import is_mostly_latin, language_of, may_be_english
+    from notewell.text.lexicon import fold, index_terms, runs, words
     from notewell.text.phrases import Phrase
     from notewell.text.redaction import Redactor
     from notewell.text.redaction.values import is_placeholder, looks_chosen, looks_like_password, looks_random
@@ -357,14 +357,12 @@ def _of_surfaces() -> dict[str, Callable[[str], Any]]:
     from notewell.agents.tools.calling import without_commands
     from notewell.settings.load import line_numbers
     from notewell.settings.masking import masked_text
-    from notewell.settings.store_switch import edited
 
     return {
         "parse_json": parse_json,
         "parse_json in a list": lambda text: parse_json(f"[{text}]"),
         "values_of": values_of,
         "values_of, a list": lambda text: values_of(f'{{"a": [{text}]}}'),
-        "edited": lambda text: edited(f"[store]\n{text}", "postgresql://a@b/c"),
         "with_member": lambda text: with_member(f'{{"a": [{text}]}}', ("mcp", "notewell"), {"a": 1}),
         "without_member": lambda text: without_member(f'{{"a": [{text}], "b": 1}}', ("b",)),
         "with_table": lambda text: with_table(text, ("mcp", "notewell"), {"a": 1}),

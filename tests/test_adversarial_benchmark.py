@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 ROOMS = (
     *("text", "chunking", "sources", "search", "sessions/json5_editor.py", "sessions/import_export.py"),
     *("memory/note_lines.py", "memory/statements.py", "agents/rendering.py", "agents/install", "openclaw/functions.py"),
-    *("embedding/input_text.py", "settings/store_switch.py", "settings/masking.py"),
+    *("settings/edit.py", "settings/masking.py"),
 )
 TEXTS = {"str", "bytes", "Iterable[str]"}  # a parameter that is one of these
 # What these are given is a name, a word or a value with a limit, or they are part of another one that is measured.
@@ -22,7 +22,6 @@ SHORT = {
     "sources/transcripts/unsearched.py": "names of agents",
     "text/languages.py": "a word, or the first 600 letters",
     "text/redaction/marks.py": "one secret",
-    "text/redaction/assignments.py": "redact",
     "text/redaction/contexts.py": "redact",
     "text/redaction/scanning.py": "redact",
     "search/word_variants.py": "words of a question of 4,000 characters",

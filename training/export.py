@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from notewell.embedding.local.granite_forward import gelu
+from notewell.embedding.local.numpy_inference import gelu
 
 Floats = NDArray[np.float32]
 Weights = dict[str, Floats]

@@ -392,16 +392,10 @@ class ReadAccess(Protocol):
         ...
 
 
-class StoreAccess(Protocol):
-    """Hands out the store in use, to any number of threads, and follows when a rebuild replaces it."""
+class StoreAccess(ReadAccess, Protocol):
+    """Hands out the store in use, and follows when a rebuild replaces it."""
 
-    def use(self) -> AbstractContextManager[Store | None]:
-        """Lend the store; None when nothing has been indexed yet."""
-        ...
-
-    def close(self) -> None:
-        """Close what is open, once its users are done; the next use opens it again."""
-        ...
+    def use(self) -> AbstractContextManager[Store | None]: ...
 
 
 class Generations(Protocol):

@@ -56,14 +56,12 @@ REASONS = {
         3600.0: "seconds of the longest pause after a failed embedding; OpenClaw's",
     },
     "qmd_output.py": {1000: "beginnings of lists in the output of QMD that are tried", 4: "digits of a shown score"},
-    "query.py": {0.5: "of BM25's idf", 1e-06: "floor of FTS5's idf", 4000: "characters of a question that are read"},
+    "query.py": {4000: "characters of a question that are read"},
     "query_embedding.py": {64: "question vectors remembered"},
     "scoring.py": {
         0.3: "OpenClaw's text weight; a setting",
         0.5: "of BM25's idf",
         0.7: "OpenClaw's vector weight; a setting",
-        0.75: "b of BM25, as in the store",
-        1.2: "k1 of BM25, as in the store",
     },
     "searcher.py": {4: "digits of a shown score", 6: "digits of an explained number"},
     "snippets.py": {

@@ -1,4 +1,7 @@
-"""The page on configuration is the one the settings give, and its examples work."""
+"""The page on configuration lists the settings as they are declared, and its examples work.
+
+`python -m tests.settings.test_reference` writes the tables of the page anew.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +13,60 @@ from pathlib import Path
 
 import pytest
 
-from notewell.settings import OPTIONS
-from notewell.settings.reference import reference
+from notewell.settings.model import GROUPS, OPTIONS
+from notewell.settings.option import Option, toml_value
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+TABLES_BELOW = "## All settings\n"
+TYPE_NAMES = {"text": "string", "list": "list of strings", "paths": "list of paths", "table": "table of strings"}
+
+
+# --- the tables ----------------------------------------------------------------------------------
+
+
+def reference() -> str:
+    """Return the page with its tables made from the settings."""
+    written, below, _ = PAGE.read_text(encoding="utf-8").partition(TABLES_BELOW)
+    return written + below + "".join(table_of(group) for group in GROUPS)
+
+
+def table_of(group: str) -> str:
+    own = {key: option for key, option in OPTIONS.items() if key.rpartition(".")[0] == group}
+    title, meaning = (f"`[{group}]`", GROUPS[group]) if group else ("Top level", "Sources and embedding provider.")
+    head = ["| key | type | default | allowed | workspace file | meaning |", "|---|---|---|---|---|---|"]
+    rows = [row_of(key, option) for key, option in own.items()]
+    return "\n".join(["", f"### {title}", "", meaning, "", *head, *rows, ""])
+
+
+def row_of(key: str, option: Option) -> str:
+    cells = (
+        f"`{key}`",
+        TYPE_NAMES.get(option.kind, option.kind),
+        "not set" if option.default is None else f"`{toml_value(option.default)}`",
+        allowed(option),
+        workspace_rule(option),
+        option.meaning,
+    )
+    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+
+
+def allowed(option: Option) -> str:
+    if option.choices:
+        return ", ".join(f"`{choice}`" for choice in option.choices)
+    return option.form or option.range_text.removeprefix(" from ").removeprefix(" of ")
+
+
+def workspace_rule(option: Option) -> str:
+    if isinstance(option.workspace, tuple):
+        return "only " + " or ".join(f"`{toml_value(value)}`" for value in option.workspace)
+    return {"yes": "yes", "no": "no", "inside": "inside it only"}[option.workspace]
+
+
+# --- the page ------------------------------------------------------------------------------------
 
 
 def test_the_page_in_docs_is_up_to_date():
-    assert PAGE.read_text(encoding="utf-8") == reference(), (
-        "run: python -m notewell.settings.reference > docs/configuration.md"
-    )
-
-
-def test_the_command_that_makes_the_page():
-    made = subprocess.run([sys.executable, "-m", "notewell.settings.reference"], capture_output=True, check=True)
-    assert made.stdout.decode().splitlines() == reference().splitlines()
+    assert PAGE.read_text(encoding="utf-8") == reference(), "run: python -m tests.settings.test_reference"
 
 
 @pytest.mark.parametrize("key", OPTIONS)
@@ -77,3 +119,7 @@ def test_importing_the_settings_is_cheap():
     code = "import sys, notewell.settings; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
     assert HEAVY.isdisjoint(loaded)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(reference(), encoding="utf-8", newline="\n")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from notewell import Memory
-from notewell.embedding import shared_models
+from notewell.embedding.local import models
 
 AT_ONCE = 40  # or fewer, if fewer are opened in all
 MOST_LEFT_MB = 50  # more than with one memory open
@@ -41,7 +41,7 @@ def held() -> Held:
         memory_kb / 1024,
         len(os.listdir("/proc/self/fd")),  # noqa: PTH208 - not a folder of files
         len(os.listdir("/proc/self/task")),  # noqa: PTH208
-        len(shared_models._copies),
+        len(models._copies),
     )
 
 

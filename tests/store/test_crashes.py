@@ -13,6 +13,7 @@ import pytest
 
 from notewell.errors import DiskFullError, StoreError
 from notewell.store.sqlite import open_index
+from notewell.store.sqlite.connection import through_file_layer
 from notewell.testing.samples import IDENTITY, chunks_of, document, embed_pending, terms, vectors_of
 from notewell.types import EVERYTHING
 
@@ -101,13 +102,14 @@ class FaultyFile(apsw.VFSFile):
 @pytest.fixture
 def disk():
     faulty = FaultyDisk("faulty-disk")
-    yield faulty
+    with through_file_layer("faulty-disk"):
+        yield faulty
     faulty.unregister()
 
 
 def test_a_disk_that_fills_up_at_any_write_costs_that_document_only(tmp_path, disk):
     """Fail the first write, then the second, ... until one change goes through whole."""
-    store = open_index(tmp_path / "index.sqlite", create=True, read_only=False, vfs="faulty-disk")
+    store = open_index(tmp_path / "index.sqlite", create=True, read_only=False)
     store.set_embedder(IDENTITY, "bits")
     old = chunks_of("old one", "old two")
     store.put_document(document(size=1), old, vectors_of(old))
@@ -137,9 +139,9 @@ def test_a_disk_that_fills_up_at_any_write_costs_that_document_only(tmp_path, di
 def test_a_disk_that_is_full_from_the_start_says_so(tmp_path, disk):
     disk.writes_left = 0
     with pytest.raises(DiskFullError):
-        open_index(tmp_path / "index.sqlite", create=True, read_only=False, vfs="faulty-disk")
+        open_index(tmp_path / "index.sqlite", create=True, read_only=False)
     disk.writes_left = sys.maxsize
-    store = open_index(tmp_path / "index.sqlite", create=True, read_only=False, vfs="faulty-disk")
+    store = open_index(tmp_path / "index.sqlite", create=True, read_only=False)
     assert store.verify() == []
     store.close()
 

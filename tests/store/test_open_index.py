@@ -15,7 +15,7 @@ import pytest
 
 from notewell.errors import IndexBusyError, IndexCorruptError, IndexReadOnlyError, StoreError
 from notewell.store.sqlite import open_index, schema
-from notewell.store.sqlite.connection import connect
+from notewell.store.sqlite.connection import connect, lock_wait_limit
 from notewell.testing.samples import IDENTITY, chunks_of, document, embed_pending, prepared, terms, vectors_of
 from notewell.types import EVERYTHING, ChunkPlace, EntryLabel, Scope
 from tests.store.other_user import run_as_other_user
@@ -125,7 +125,7 @@ def test_a_newer_file_is_refused_and_says_what_to_do(tmp_path):
 def test_an_older_file_is_brought_up_to_date_in_one_step(tmp_path):
     path = tmp_path / "index.sqlite"
     new_index(path, "one").close()
-    db = connect(path, read_only=False, busy_timeout_s=5)
+    db = connect(path, read_only=False)
     later = (*schema.MIGRATIONS, "CREATE TABLE added (value)", "INSERT INTO added VALUES (1)")
     schema.migrate(db, migrations=later)
     assert db.value("PRAGMA user_version") == len(schema.MIGRATIONS) + 2
@@ -142,7 +142,7 @@ def test_an_older_file_is_brought_up_to_date_in_one_step(tmp_path):
 def write_version_1(path):
     """Write an index of the first schema: a note and a conversation, whose chunks count their terms."""
     path.touch()
-    db = connect(path, read_only=False, busy_timeout_s=5)
+    db = connect(path, read_only=False)
     db.rows("PRAGMA journal_mode = WAL")
     schema.migrate(db, migrations=schema.MIGRATIONS[:1])
     for number, (source, text) in enumerate((("memory", "tea is ready"), ("sessions", "User: more tea")), start=1):
@@ -164,7 +164,7 @@ def write_version_1(path):
 def test_a_file_of_the_second_schema_learns_labels(tmp_path):
     path = tmp_path / "index.sqlite"
     write_version_1(path)
-    db = connect(path, read_only=False, busy_timeout_s=5)
+    db = connect(path, read_only=False)
     schema.migrate(db, migrations=schema.MIGRATIONS[:2])
     assert db.value("PRAGMA user_version") == 2
     db.close()
@@ -258,7 +258,7 @@ def test_corrupt_pages_are_reported_never_crash_and_never_loop(tmp_path):
         copy = tmp_path / f"broken-{number}.sqlite"
         copy.write_bytes(broken)
         try:
-            corrupt = open_index(copy, create=False, read_only=False, busy_timeout_s=1)
+            corrupt = open_index(copy, create=False, read_only=False)
         except StoreError:
             noticed += 1
             continue
@@ -373,8 +373,8 @@ def test_a_log_that_cannot_be_read_is_never_ignored(tmp_path):
 def test_a_writer_that_waits_in_vain_says_busy(tmp_path):
     path = tmp_path / "index.sqlite"
     holder = new_index(path, "one")
-    waiting = open_index(path, create=False, read_only=False, busy_timeout_s=0.05)
-    with holder._writing(), pytest.raises(IndexBusyError) as caught:
+    waiting = open_index(path, create=False, read_only=False)
+    with holder._writing(), lock_wait_limit(0.05), pytest.raises(IndexBusyError) as caught:
         waiting.put_document(document("b.md"), [], {})
     assert caught.value.exit_code == 1
     waiting.put_document(document("b.md"), [], {})

@@ -19,7 +19,7 @@ def db(tmp_path):
         "CREATE TABLE totals (vector_generation INTEGER); INSERT INTO totals VALUES (1);"
         "CREATE TABLE vectors (chunk_id INTEGER PRIMARY KEY, embedding BLOB NOT NULL)"
     )
-    database = connect(path, read_only=False, busy_timeout_s=1)
+    database = connect(path, read_only=False)
     yield database
     database.close()
 
@@ -65,7 +65,7 @@ def test_a_change_of_vectors_is_seen(db):
 
 def test_an_older_snapshot_reads_its_own_rows(db):
     put(db, 1)
-    reader = connect(db.path, read_only=True, busy_timeout_s=1)
+    reader = connect(db.path, read_only=True)
     db.rows("PRAGMA journal_mode = WAL")
     reader.rows("BEGIN")
     cache = RowCache()

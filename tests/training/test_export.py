@@ -33,7 +33,7 @@ TOKENS = {
 @pytest.mark.parametrize("tokens", TOKENS.values(), ids=TOKENS)
 def test_the_exported_graph_computes_what_was_trained(folder, weights, tokens):
     from notewell.embedding.local.inference import Session
-    from notewell.embedding.local.numpy_graph import NumpyGraph
+    from notewell.embedding.local.numpy_inference import NumpyGraph
 
     trained = unit(float_pass(weights, tokens))
     plain = unit(NumpyGraph(folder / "model.onnx").vector(tokens))

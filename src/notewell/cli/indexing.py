@@ -212,7 +212,7 @@ def migrate(*, to: str, no_switch: bool, chosen: Chosen) -> None:
     used from now on. The index copied from is kept. Ctrl-C keeps what is done; the same command continues.
     """
     from notewell import migrate_index
-    from notewell.settings.store_switch import switch_store
+    from notewell.settings.edit import switch_store
 
     workspace = chosen.folder()
     resolved = chosen.resolved(workspace)

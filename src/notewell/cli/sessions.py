@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -122,7 +121,7 @@ def make_searchable(chosen: Chosen, start: Path | None = None, *, ask: bool) -> 
 
     On a terminal the user is asked; elsewhere it is turned on unless somebody has set `sources`.
     """
-    from notewell.settings.user_file import search_conversations
+    from notewell.settings.edit import search_conversations
 
     resolved = chosen.resolved(chosen.folder(start))
     if "sessions" in resolved.settings.sources:
@@ -135,7 +134,7 @@ def make_searchable(chosen: Chosen, start: Path | None = None, *, ask: bool) -> 
     if not wanted:
         return ["they are kept, but not searched: run `notewell sessions enable`"]
     try:
-        file, lines = search_conversations(os.environ)
+        file, lines = search_conversations()
     except NotewellError as error:
         return [f"they are kept, but not searched: {error.message}; {error.hint}"]
     return [f"conversations are searched from now on: {'; '.join(lines)} in {file}"]
@@ -153,13 +152,13 @@ def enable(folders: tuple[Path, ...], *, chosen: Chosen) -> int:
 
     Sets `sources`, and `sessions.paths` for folders, in your settings file.
     """
-    from notewell.settings.user_file import search_conversations
+    from notewell.settings.edit import search_conversations
 
     found = [folder.expanduser().absolute() for folder in folders]
     for folder in found:
         if not folder.is_dir():
             raise SessionInputError(f"there is no folder {folder}", hint="name a folder that holds transcripts")
-    file, lines = search_conversations(os.environ, found)
+    file, lines = search_conversations(found)
     resolved = chosen.resolved(chosen.folder_if_any())
     steps = ["", "next:", "  notewell index  # they are found by keyword at once; this embeds them, too"]
     chosen.print({"file": str(file), "settings": list(lines)}, [*(f"{line}  (in {file})" for line in lines), *steps])

@@ -17,7 +17,7 @@ from notewell.agents.documents import forget_document, remembered_document, tras
 from notewell.agents.rendering import forget_lines, remembered_lines, trash_lines, undo_lines
 from notewell.cli.options import Chosen, common_options, path_in
 from notewell.cli.terminal import confirm, print_json, print_lines, print_notes, print_problems, yes_or_no
-from notewell.settings.workspace import EVERY_NOTE, create_workspace, expanded, write_include
+from notewell.settings.workspace import EVERY_NOTE, WORKSPACE_FILE, create_workspace, expanded
 from notewell.types import Category
 
 if TYPE_CHECKING:
@@ -54,7 +54,10 @@ def init(path: Path, *, answer: bool | None, as_json: bool) -> None:
         answer = yes_or_no("Index them, too?", default=True)
     if include is None and answer is not None and (uncovered.count or not answer):
         include = (EVERY_NOTE,) if answer else ()
-        file = write_include(folder, include)
+        from notewell.settings.edit import change_settings  # tomllib takes 8 ms
+
+        file = folder / WORKSPACE_FILE
+        change_settings(file, {"include": include})
         if not as_json:
             print_lines([f"wrote to {file}: include = {json.dumps(include)}"])
     if as_json:

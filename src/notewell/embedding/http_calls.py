@@ -13,6 +13,8 @@ from importlib.util import find_spec
 from typing import Any, Literal
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
+from notewell.settings.masking import MASK
+
 PACKAGES = ("httpx", "stamina")
 INSTALL_HINT = 'run `pip install "notewell[remote]"`'
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -31,7 +33,6 @@ FailureKind = Literal[
     "wrong_dimensions",  # a valid response, but vectors of another length than expected
 ]
 
-MASK = "***"
 _MAX_DETAIL = 200  # characters: two lines of a terminal
 _MIN_SECRET = 4  # characters; shorter values are words that a message may contain by chance
 # Providers quote a refused key with its middle left out: what is left looks like a key but is not the one we sent.

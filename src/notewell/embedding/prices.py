@@ -51,7 +51,9 @@ def price_of(embedder: Embedder, settings: Settings) -> Price:
     own = _own_price(name, settings.cost.prices)
     if own is not None:
         return Price(own, own, "cost.prices in the settings")
-    if provider in FREE or (provider == settings.provider and _is_loopback(settings.remote.base_url)):
+    from notewell.embedding.http_calls import Service  # no search needs it
+
+    if provider in FREE or (provider == settings.provider and Service("", settings.remote.base_url).is_loopback):
         return Price(0.0, 0.0, "runs on this machine or one of your own")
     if name in LIST_PRICES:
         at_once, by_batch = LIST_PRICES[name]
@@ -94,13 +96,3 @@ def _own_price(name: str, prices: Mapping[str, str]) -> float | None:
             hint=f'for example "{name}" = "0.02"',
         )
     return price
-
-
-def _is_loopback(base_url: str) -> bool:
-    if not base_url:
-        return False
-    from urllib.parse import urlsplit
-
-    from notewell.embedding.http_calls import LOOPBACK
-
-    return urlsplit(base_url).hostname in LOOPBACK

@@ -6,7 +6,6 @@ Vectors of two embedders are never compared, so a search may have to use another
 from __future__ import annotations
 
 import importlib
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -33,12 +32,6 @@ BUILT_IN: Mapping[str, str] = {
     "ollama": "notewell.embedding.providers:open_ollama",
     "openai": "notewell.embedding.providers:open_openai",
     "voyage": "notewell.embedding.providers:open_voyage",
-}
-KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {  # what `auto` looks for after the local model, in this order
-    "openai": ("OPENAI_API_KEY",),
-    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    "voyage": ("VOYAGE_API_KEY",),
-    "mistral": ("MISTRAL_API_KEY",),
 }
 FELL_BACK = "fell_back"  # meta key of an index: why the fallback made its vectors
 OFFLINE = ("local", "hashing")  # these send nothing anywhere, so they may be used without being asked for
@@ -155,11 +148,10 @@ def _select_automatically(settings: Settings) -> Selection:
         local_error = error
     if settings.local.model_path or named_model(settings):  # who chose a local model wants the notes to stay here
         return _fall_back(settings, "local", local_error)
+    from notewell.embedding.providers.apis import providers_with_key
+
     problems = []
-    for name, variables in KEY_VARIABLES.items():
-        variable = next((variable for variable in variables if os.environ.get(variable, "").strip()), None)
-        if variable is None:
-            continue
+    for name, variable in providers_with_key():
         # The model of the settings is meant for whichever provider is chosen; address and key could be anybody's.
         wanted = replace(for_provider(settings, name), model=settings.model)
         try:

@@ -24,6 +24,7 @@ from notewell.search.qmd_output import Result, hit_of, parse_results, plain
 from notewell.search.query import LONGEST_QUERY
 from notewell.sources.note_paths import ROOT_FILES, ROOT_FOLDER
 from notewell.sources.notes import roots_of
+from notewell.text import valid_unicode
 from notewell.text.redaction import redact
 from notewell.types import Fallback, FileStamp, IndexState, SearchAnswer, hash_text
 
@@ -251,7 +252,7 @@ class Qmd:
         except (BackendError, OSError) as error:
             if stop is None or not stop.is_set():
                 self._remember(problem=str(error))
-            raise BackendError(str(error), hint=getattr(error, "hint", "")) from error
+            raise BackendError(str(error), hint=error.hint if isinstance(error, BackendError) else "") from error
         return True
 
     def erase(self) -> None:
@@ -451,7 +452,7 @@ def _identity_of(listing: Listing) -> str:
 
 def _one_line(query: str) -> str:
     """Return a query as QMD takes it: on one line, unless every line is of a type that it knows."""
-    query = query[:LONGEST_QUERY].replace("\0", " ").encode("utf-8", "replace").decode()
+    query = valid_unicode(query[:LONGEST_QUERY].replace("\0", " "))
     lines = [line for line in query.split("\n") if line.strip()]
     return "\n".join(lines) if all(map(_TYPED.match, lines)) else " ".join(query.split())
 

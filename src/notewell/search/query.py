@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from notewell.search.dates.filters import day_phrases
+from notewell.store.bm25 import rarity
+from notewell.text.function_words import function_words
 from notewell.text.lexicon import fold, pairs, stem, words
-from notewell.text.lexicon.function_words import function_words
 from notewell.types import Term
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from notewell.text.lexicon import Word
 
 LONGEST_QUERY = 4_000  # characters; the rest of a pasted page adds noise, not meaning
-LEAST_IDF = 1e-6  # FTS5's own floor for terms in more than half of the rows
 
 _QUOTED = re.compile(r'["“„«]([^"”“»]{2,200})["”»]')
 # Words in questions for everything from a time: "what happened in August", "notes of last week".
@@ -167,7 +166,7 @@ def _weighed(snapshot: Snapshot, terms: Sequence[Term], common: int, chunks: int
 def weigh(terms: Sequence[Term], frequencies: Sequence[int], chunks: int) -> list[WeighedTerm]:
     """Return each term with its weight in an index of `chunks` chunks."""
     return [
-        WeighedTerm(term, frequency, max(LEAST_IDF, math.log((chunks - frequency + 0.5) / (frequency + 0.5))))
+        WeighedTerm(term, frequency, rarity(chunks, frequency))
         for term, frequency in zip(terms, frequencies, strict=True)
     ]
 

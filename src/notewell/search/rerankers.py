@@ -20,9 +20,9 @@ from notewell.embedding.http_calls import (
     invalid_response,
     missing_packages,
 )
-from notewell.embedding.input_text import valid_unicode
 from notewell.embedding.selection import load_plug_in
 from notewell.errors import RerankerError
+from notewell.text import valid_unicode
 
 if TYPE_CHECKING:
     from notewell.protocols import Reranker

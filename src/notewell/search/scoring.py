@@ -18,6 +18,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from notewell.store.bm25 import LENGTH_SHARE, SATURATION
 from notewell.text.lexicon import fold
 from notewell.types import Candidate
 
@@ -176,7 +177,7 @@ def function_word_scores(words: Sequence[str], texts: Sequence[str]) -> list[flo
         return scores
     spaced = [_spaced(text) for text in texts]
     mean = sum(map(len, texts)) / len(texts) or 1.0
-    norms = [_K1 * (1 - _B + _B * len(text) / mean) for text in texts]
+    norms = [SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * len(text) / mean) for text in texts]
     for word in words:
         spelled = f" {word} ".encode()
         holding = [place for place, text in enumerate(spaced) if spelled in text]
@@ -184,7 +185,7 @@ def function_word_scores(words: Sequence[str], texts: Sequence[str]) -> list[flo
         if weight > 0:
             for place in holding:
                 count = spaced[place].count(spelled)
-                scores[place] += weight * count * (_K1 + 1) / (count + norms[place])
+                scores[place] += weight * count * (SATURATION + 1) / (count + norms[place])
     return scores
 
 
@@ -195,7 +196,6 @@ def _spaced(text: str) -> bytes:
 
 _MARKS = b'\n.,?!:;()*"'  # may be next to a word
 _MARKS_TO_BLANKS = bytes.maketrans(_MARKS, b" " * len(_MARKS))
-_K1, _B = 1.2, 0.75  # of BM25, as in the store
 
 
 def with_neighbours(scored: Sequence[Scored], places: Mapping[int, ChunkPlace], share: float) -> list[Scored]:

@@ -7,8 +7,8 @@ from collections import defaultdict
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from notewell.text.function_words import function_words
 from notewell.text.lexicon import fold, stem, words
-from notewell.text.lexicon.function_words import function_words
 from notewell.types import EVERYTHING, Term
 
 if TYPE_CHECKING:

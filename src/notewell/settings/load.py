@@ -15,7 +15,8 @@ from typing import Any, Literal
 from notewell.errors import SettingsError
 from notewell.files.no_follow import open_below
 from notewell.settings.masking import MASK, shown
-from notewell.settings.model import GROUPS, OPTIONS, Settings, build, flatten
+from notewell.settings.model import GROUPS, OPTIONS, Settings, flatten
+from notewell.settings.option import build
 from notewell.settings.workspace import WORKSPACE_FILE, absolute, checked_agent, stays_inside, user_file_of
 
 RESERVED_VARIABLES = (  # not settings
@@ -186,7 +187,7 @@ def _resolve(given: Iterable[Given], root: Path | None, files: tuple[Path, ...])
     if shared_index and origins["store.path"].startswith("user file"):
         reason = "has no {workspace}: all workspaces of an agent would share one index"
         notes.append(f"store.path ({where['store.path']}) {reason}")
-    return Resolved(build(values), origins, tuple(notes), files)
+    return Resolved(build(Settings(), values), origins, tuple(notes), files)
 
 
 # --- limits --------------------------------------------------------------------------------------
@@ -269,10 +270,10 @@ def read_file(path: Path, layer: FileLayer, *, required: bool) -> FileValues | N
 
     Settings are at the top level, or all of them in a `[defaults]` table; `[agents.<id>]` tables are beside either.
     """
-    text = _text_of(path, required=required, follow=layer == "user file")
+    text = text_of(path, required=required, follow=layer == "user file")
     if text is None:
         return None
-    document = _parsed(path, text)
+    document = parsed(path, text)
     file = _File(path, layer, line_numbers(text))
     agents = document.pop("agents", {})
     if not isinstance(agents, Mapping):
@@ -361,7 +362,7 @@ class _File:
                 raise self.error(prefix + path, f"{key} is a group of settings", hint=f"set {inside}, for example")
 
 
-def _text_of(path: Path, *, required: bool, follow: bool) -> str | None:
+def text_of(path: Path, *, required: bool, follow: bool) -> str | None:
     """Return the text of a settings file, opened like a note; None when there is none and none is needed.
 
     `follow` allows a link, as people have to the settings in their home folder: a workspace comes from anywhere.
@@ -390,7 +391,8 @@ def _text_of(path: Path, *, required: bool, follow: bool) -> str | None:
         ) from error
 
 
-def _parsed(path: Path, text: str) -> dict[str, object]:
+def parsed(path: Path, text: str) -> dict[str, object]:
+    """Return what a TOML text says; raise SettingsError with the line where it is not valid."""
     if not text.strip():
         return {}
     import tomllib  # 8 ms, needed only when there is a settings file

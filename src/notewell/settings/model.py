@@ -6,17 +6,19 @@ the range of a setting, so the checks would be ours anyway.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from notewell.settings.option import Option, option
+from notewell.settings.option import Option, groups_of, option, walk
 from notewell.types import SearchMode, SourceName
 
 PROVIDERS = ("auto", "local", "openai", "gemini", "voyage", "mistral", "ollama", "none")
 
 _PROVIDER_NAME = r"[a-z0-9_-]+"
+_URL_OR_EMPTY = {"pattern": r"(https?://\S+)?", "form": "a URL that starts with https:// or http://"}
+_POSTGRES_URL = {"pattern": r"(postgres(ql)?://\S*)?", "form": "a URL that starts with postgresql://"}
 # The same number whatever the limit keeps the order stable; each candidate costs an exact rescoring on both sides.
 CANDIDATES_PER_STEP = 16  # 64 a side by default: 64, 100 and 200 give the same best ten on five English test sets
 MAX_CANDIDATES = 200  # a side; OpenClaw's cap
@@ -43,8 +45,7 @@ class RemoteSettings:
     base_url: str = option(
         "",
         "Another URL for the provider's API, such as your own gateway; empty is the provider's",
-        pattern=r"(https?://\S+)?",
-        form="a URL that starts with https:// or http://",
+        **_URL_OR_EMPTY,
     )
     api_key: str = option("", "The key; empty means the provider's own variable, such as `OPENAI_API_KEY`", secret=True)
     headers: Mapping[str, str] = option({}, "Headers added to every request", kind="table", secret=True)
@@ -120,15 +121,13 @@ class StoreSettings:
         "",
         "A PostgreSQL database that holds the index in place of a file, such as "
         "`postgresql://agent@db.example/memory`; many machines may share it. Needs the extra `postgres`",
-        pattern=r"(postgres(ql)?://\S*)?",
-        form="a URL that starts with postgresql://",
+        **_POSTGRES_URL,
         secret=True,
     )
     read_url: str = option(
         "",
         "A replica of that database, for searches; answers say how far it may be behind",
-        pattern=r"(postgres(ql)?://\S*)?",
-        form="a URL that starts with postgresql://",
+        **_POSTGRES_URL,
         secret=True,
     )
     tenant: str = option(
@@ -268,8 +267,7 @@ class RerankSettings:
     base_url: str = option(
         "",
         "Another URL for the provider's API, such as your own server; empty is the provider's",
-        pattern=r"(https?://\S+)?",
-        form="a URL that starts with https:// or http://",
+        **_URL_OR_EMPTY,
     )
     api_key: str = option("", "The key; empty means the provider's own variable, such as `COHERE_API_KEY`", secret=True)
     candidates: int = option(20, "Results that are reranked, whatever the number asked for", low=1, high=100)
@@ -491,55 +489,13 @@ class Settings:
     mcp: McpSettings = McpSettings()
 
 
-def _options(group: Any, prefix: str) -> Iterator[tuple[str, Option]]:
-    for each in fields(group):
-        if is_dataclass(each.default):
-            yield from _options(each.default, f"{prefix}{each.name}.")
-        else:
-            yield prefix + each.name, each.metadata["option"]
-
-
-def _groups(group: Any, prefix: str) -> Iterator[tuple[str, str]]:
-    yield prefix.rstrip("."), type(group).__doc__ or ""
-    for each in fields(group):
-        if is_dataclass(each.default):
-            yield from _groups(each.default, f"{prefix}{each.name}.")
-
-
-OPTIONS: Mapping[str, Option] = dict(_options(Settings(), ""))  # by key path, such as "query.hybrid.vector_weight"
-GROUPS: Mapping[str, str] = dict(_groups(Settings(), ""))  # by key path; the whole is ""
+OPTIONS: Mapping[str, Option] = {key: declared for key, declared, _ in walk(Settings())}  # "query.max_results": ...
+GROUPS: Mapping[str, str] = dict(groups_of(Settings()))  # by key path; the whole is ""
 
 
 def flatten(settings: Settings) -> dict[str, Any]:
     """Return every value by its key path."""
-
-    def walk(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
-        for each in fields(group):
-            value = getattr(group, each.name)
-            if is_dataclass(value):
-                yield from walk(value, f"{prefix}{each.name}.")
-            else:
-                yield prefix + each.name, value
-
-    return dict(walk(settings, ""))
-
-
-def build(values: Mapping[str, object]) -> Settings:
-    """Return the settings with these values, one for each key path of `OPTIONS`."""
-
-    def make(group: Any, prefix: str) -> Any:
-        return type(group)(
-            **{
-                each.name: make(each.default, f"{prefix}{each.name}.")
-                if is_dataclass(each.default)
-                else values[prefix + each.name]
-                for each in fields(group)
-            }
-        )
-
-    settings = make(Settings(), "")
-    assert isinstance(settings, Settings)
-    return settings
+    return {key: value for key, _, value in walk(settings)}
 
 
 def to_public_dict(settings: Settings) -> dict[str, Any]:

@@ -14,10 +14,11 @@ from typing import Any
 
 from notewell.errors import SettingsError
 from notewell.files.atomic import write_atomically
+from notewell.settings.load import parsed, text_of
 from notewell.settings.model import OPTIONS, PROVIDERS
+from notewell.settings.option import toml_value
 from notewell.settings.workspace import checked_agent, user_file_of
 
-MAX_BYTES = 4_000_000  # a settings file is written by hand; a larger one is something else
 MAX_KEYS = 2000  # of one block; aliases of YAML can make a small file endless
 IGNORED_NAMES = ("config.yaml", "config.yml", "notewell.yaml", "notewell.yml")
 _BLOCKS = ("memory", "memorySearch", "agents")  # where OpenClaw keeps settings of the memory
@@ -242,16 +243,8 @@ def _leave_out(done: Translation, key: str, reason: str) -> None:
 
 
 def _read(path: Path) -> Any:
-    try:
-        size = path.stat().st_size
-        text = path.read_bytes().decode("utf-8-sig") if size <= MAX_BYTES else ""
-    except UnicodeDecodeError as error:
-        raise SettingsError(f"{path}: not UTF-8 text", hint="save the file as UTF-8") from error
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot be read: {error.strerror or error}", hint="check the path") from error
-    if size > MAX_BYTES:
-        raise SettingsError(f"{path}: {size:,} bytes are too many for settings", hint="name the settings file")
-    readers = {".toml": _read_toml, ".json": _read_json, ".json5": _read_json, ".jsonc": _read_json}
+    text = text_of(path, required=True, follow=True) or ""
+    readers = {".toml": parsed, ".json": _read_json, ".json5": _read_json, ".jsonc": _read_json}
     return readers.get(path.suffix.lower(), _read_yaml)(path, text)
 
 
@@ -270,15 +263,6 @@ def _read_json(path: Path, text: str) -> Any:
         return pyjson5.decode(text)
     except (pyjson5.Json5Exception, ValueError) as error:
         raise SettingsError(f"{path}: not valid JSON5: {error}", hint="correct it, or import a YAML file") from error
-
-
-def _read_toml(path: Path, text: str) -> Any:
-    import tomllib
-
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{path}: not valid TOML: {error}", hint="correct it first") from error
 
 
 def _read_yaml(path: Path, text: str) -> Any:
@@ -321,16 +305,7 @@ def _toml_tables(prefix: str, values: Mapping[str, Any], *, public: bool) -> Ite
     for key in (key for key in OPTIONS if key in values):
         group, _, name = key.rpartition(".")
         value = OPTIONS[key].public(values[key]) if public else values[key]
-        groups.setdefault(group, []).append(f"{name} = {_toml_value(value)}\n")
+        groups.setdefault(group, []).append(f"{name} = {toml_value(value)}\n")
     for group, lines in sorted(groups.items()):
         header = ".".join(part for part in (prefix, group) if part)
         yield (f"[{header}]\n" if header else "") + "".join(lines)
-
-
-def _toml_value(value: object) -> str:
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{_toml_value(str(name))} = {_toml_value(text)}' for name, text in value.items())}}}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml_value, value))}]"
-    # Numbers, booleans and most texts are written alike in JSON and TOML.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

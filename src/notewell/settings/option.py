@@ -1,4 +1,4 @@
-"""Describes one setting (kind, range, choices, meaning, who may set it) and checks a value for it."""
+"""Describes settings as data: kind, range, choices, meaning, who may set it, and what a value must be."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Literal, TypeVar
 
 from notewell.settings.masking import MASK, as_plain, masked_headers, masked_text
+
+_Group = TypeVar("_Group")
 
 Kind = Literal["boolean", "integer", "number", "text", "list", "table", "path", "paths"]
 
@@ -81,6 +83,45 @@ class Option:
             return MASK
         plain = as_plain(value)
         return masked_text(plain) if isinstance(plain, str) and self.kind == "text" else plain
+
+
+def walk(group: Any, prefix: str = "") -> Iterator[tuple[str, Option, Any]]:
+    """Yield the key path, the description and the value of every setting of a group and of the groups in it."""
+    for each in fields(group):
+        value = getattr(group, each.name)
+        if is_dataclass(value):
+            yield from walk(value, f"{prefix}{each.name}.")
+        else:
+            yield prefix + each.name, each.metadata["option"], value
+
+
+def groups_of(group: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the key path and the meaning of a group and of the groups in it."""
+    yield prefix.rstrip("."), type(group).__doc__ or ""
+    for each in fields(group):
+        if is_dataclass(each.default):
+            yield from groups_of(each.default, f"{prefix}{each.name}.")
+
+
+def build(group: _Group, values: Mapping[str, object], prefix: str = "") -> _Group:
+    """Return a group like this one with other values, one for each key path."""
+    made = {
+        each.name: build(each.default, values, f"{prefix}{each.name}.")
+        if is_dataclass(each.default)
+        else values[prefix + each.name]
+        for each in fields(group)  # type: ignore[arg-type]  # of a dataclass
+    }
+    return type(group)(**made)
+
+
+def toml_value(value: object) -> str:
+    """Return a value as TOML has it, on one line."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{toml_value(str(name))} = {toml_value(text)}' for name, text in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    # Numbers, booleans and most texts are written alike in JSON and TOML.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 _KIND_OF_DEFAULT: Mapping[type, Kind] = {bool: "boolean", int: "integer", float: "number", str: "text"}

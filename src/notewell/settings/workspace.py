@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import stat
@@ -12,10 +11,9 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from notewell.errors import SettingsError, WorkspaceError, WorkspaceNotFoundError
-from notewell.files.atomic import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from notewell.settings.model import Settings
 
@@ -75,21 +73,6 @@ def create_workspace(path: Path) -> list[Path]:
             f"cannot create a workspace in {path}: {error.strerror}", hint="choose a folder that you can write to"
         ) from error
     return created
-
-
-def write_include(folder: Path, patterns: Sequence[str]) -> Path:
-    """Put the setting `include`, which it does not have yet, into the file of a workspace; all else stays as it is."""
-    file = folder / WORKSPACE_FILE
-    line = f"include = {json.dumps(list(patterns), ensure_ascii=False)}\n"
-    try:
-        old = file.read_text(encoding="utf-8-sig") if file.exists() else ""
-        defaults = re.search(r"^[ \t]*\[[ \t]*defaults[ \t]*\].*\n?", old, re.MULTILINE)
-        at = defaults.end() if defaults else 0  # a file has its settings there, or at its top
-        lead = "\n" if defaults and not defaults[0].endswith("\n") else ""
-        write_atomically(file, f"{old[:at]}{lead}{line}{old[at:]}")
-    except OSError as error:
-        raise WorkspaceError(f"cannot write {file}: {error.strerror}", hint=f"add to it: {line.strip()}") from error
-    return file
 
 
 def checked_workspace(path: Path) -> Path:

@@ -9,6 +9,8 @@ import math
 import re
 from typing import TYPE_CHECKING
 
+from notewell.text import valid_unicode
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -38,7 +40,7 @@ def scores(
 
 def storable(text: str) -> str:
     """Return the text without NUL and half surrogate pairs, which no database holds."""
-    return text.replace("\0", " ").encode("utf-8", "replace").decode()
+    return valid_unicode(text.replace("\0", " "))
 
 
 def tokens_of(terms: str) -> list[str]:

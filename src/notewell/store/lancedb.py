@@ -23,6 +23,7 @@ from notewell.errors import (
     RememberError,
     StoreError,
 )
+from notewell.text import valid_unicode
 from notewell.text.entries import IMPORTANCE, checked_category, checked_importance
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ class LanceMemory:
                 "created_at has no time zone", hint="give one, such as datetime.now(UTC), or leave created_at out"
             )
         importance, category = checked_importance(importance), checked_category(category)
-        text = redact(text.encode("utf-8", "replace").decode()).text  # halves of surrogate pairs cannot be stored
+        text = redact(valid_unicode(text)).text
         entry = LanceEntry(
             id=id or str(uuid.uuid4()),
             text=text,

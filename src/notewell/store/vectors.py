@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from notewell.errors import BadVectorError, IndexCorruptError
+from notewell.types import Match
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray  # costs 10 ms, and only annotations use it
@@ -152,6 +153,13 @@ def cosines(rows: Matrix, vector: Vector) -> NDArray[np.float64]:
     ]
     exact = np.concatenate([np.empty(0, np.float64), *blocks])
     return np.clip(np.round(exact, _DECIMALS), -1.0, 1.0)
+
+
+def nearest(ids: NDArray[np.int64], rows: Matrix, vector: Vector, limit: int) -> list[Match]:
+    """Return the chunks nearest to a unit vector, highest cosine first, ties by chunk id."""
+    scores = cosines(rows, vector)
+    best = np.lexsort((ids, -scores))[:limit]
+    return list(map(Match, ids[best].tolist(), scores[best].tolist()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,6 @@ def __getattr__(name: str) -> Any:
 
     import pytest
 
-    modules = {*_HOMES.values(), "store_fixtures", "store_growth", "store_search"}
+    modules = {*_HOMES.values(), "store_growth", "store_search"}
     pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in modules))  # a failing assert shows its values
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

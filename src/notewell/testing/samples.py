@@ -1,13 +1,15 @@
-"""Small values for store tests: documents, prepared chunks, and vectors that anyone can compute by hand."""
+"""What the store suites work with: a store, documents, prepared chunks, and vectors that anyone can compute by hand."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 
 from notewell.types import (
     Chunk,
@@ -23,6 +25,8 @@ from notewell.types import (
 
 if TYPE_CHECKING:
     from notewell.protocols import Store, Vector
+
+    OpenStore = Callable[..., Store]
 
 DIMENSIONS = 32
 IDENTITY = EmbedderIdentity("test", "directions", "k" * 64, DIMENSIONS)
@@ -95,3 +99,34 @@ def ids_by_text(store: Store) -> dict[str, int]:
     with store.reading() as snapshot:
         found = snapshot.chunks(range(1, 100_000))
     return {chunk.text: chunk_id for chunk_id, chunk in found.items()}
+
+
+# --- the store of a test -------------------------------------------------------------------------
+
+
+class StoreFixtures:
+    """A store in a folder of the test."""
+
+    def create_store(self, folder: Path) -> Store:
+        """Return your store with its files in `folder`, made if they are not there yet; it is closed afterwards."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def open_store(self, tmp_path: Path) -> Iterator[OpenStore]:
+        """Open the store of this test, as often as it is called."""
+        opened = []
+
+        def open_in(name: str | Path = ".") -> Store:
+            folder = tmp_path / name
+            folder.mkdir(exist_ok=True)
+            opened.append(self.create_store(folder))
+            return opened[-1]
+
+        yield open_in
+        for store in opened:
+            store.close()
+
+    @pytest.fixture
+    def store(self, open_store: OpenStore) -> Store:
+        """Return an empty store."""
+        return open_store()

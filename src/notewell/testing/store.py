@@ -27,7 +27,7 @@ from notewell.types import EVERYTHING, Chunk, ChunkPlace, Counts, EmbedderIdenti
 
 if TYPE_CHECKING:
     from notewell.protocols import Store, Vector
-    from notewell.testing.store_fixtures import OpenStore
+    from notewell.testing.samples import OpenStore
 
 
 class StoreContract(StoreSearchContract, GrowingDocumentsContract):

@@ -9,6 +9,7 @@ import pytest
 from notewell.errors import NotewellError
 from notewell.testing.samples import (
     IDENTITY,
+    StoreFixtures,
     chunks_of,
     document,
     embed_pending,
@@ -17,7 +18,6 @@ from notewell.testing.samples import (
     vector_for,
     vectors_of,
 )
-from notewell.testing.store_fixtures import StoreFixtures
 from notewell.types import Counts
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from notewell.errors import BadVectorError
 from notewell.testing.samples import (
     DIMENSIONS,
     IDENTITY,
+    StoreFixtures,
     chunks_of,
     document,
     embed_pending,
@@ -23,7 +24,6 @@ from notewell.testing.samples import (
     vector_for,
     vectors_of,
 )
-from notewell.testing.store_fixtures import StoreFixtures
 from notewell.types import EVERYTHING, Chunk, EntryLabel, Match, PreparedChunk, Scope, SourceName, Term
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 MANY = 2058  # vectors: more than the engines that we know compare one by one
 
 ONLY_MEMORY = Scope(sources=frozenset({"memory"}))
-
-BOTH_SOURCES = Scope(sources=frozenset({"memory", "sessions"}))
 
 ONLY_SESSIONS = Scope(sources=frozenset({"sessions"}))
 

@@ -19,6 +19,7 @@ from datetime import datetime
 from typing import NamedTuple, get_args
 
 from notewell.errors import NotewellError, RememberError
+from notewell.text import valid_unicode
 from notewell.types import Category, EntryLabel
 
 CATEGORIES: tuple[Category, ...] = get_args(Category)
@@ -253,7 +254,7 @@ def _written_time(moment: datetime | None) -> str:
 
 def _written_value(value: str) -> str:
     """Return the value as one attribute; nothing in it can end the comment."""
-    value = " ".join(value.replace("\0", "").encode("utf-8", "replace").decode().split())
+    value = " ".join(valid_unicode(value.replace("\0", "")).split())
     if _BARE_VALUE.fullmatch(value):
         return value
     import html

@@ -140,3 +140,24 @@ def _profiles() -> Mapping[str, tuple[tuple[str, ...], Mapping[str, list[tuple[s
         for feature in features:
             evidence.setdefault(feature, []).append((language, float(weight)))
     return {script: (tuple(languages), evidence) for script, (languages, evidence) in found.items()}
+
+
+# --- what a model for English can be given -------------------------------------------------------
+
+ENGLISH_ONLY = {"en": 1.0}  # the language weights of such a model
+
+
+def is_mostly_latin(text: str) -> bool:
+    """Tell whether at least three quarters of the letters are Latin; true for text without letters.
+
+    A word or two of another script leave the meaning of an English sentence to the model; more of them decide it.
+    """
+    if text.isascii():
+        return True
+    scripts = [_script_of(character) for character in text if character.isalpha()]
+    return sum(script != _LATIN for script in scripts) <= MIXED * len(scripts)
+
+
+def may_be_english(text: str) -> bool:
+    """Tell whether a model for English can be given a text: false where another language is recognised."""
+    return is_mostly_latin(text) and language_of(text) in {"", "en"}

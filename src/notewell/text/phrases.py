@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from notewell.text.lexicon.tokenizing import is_unspaced
+from notewell.text.lexicon import is_unspaced
 
 SHORTEST = 3  # characters; less would be found on every page
 SHORTEST_UNSPACED = 2  # most words of Chinese have two

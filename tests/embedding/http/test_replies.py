@@ -16,7 +16,7 @@ from notewell.embedding.http_calls import (
     retry_after_s,
     without_secrets,
 )
-from notewell.embedding.input_text import valid_unicode
+from notewell.text import valid_unicode
 
 KEY = "sk-proj-0451deadbeef0451deadbeef"
 

@@ -15,8 +15,7 @@ import pytest
 
 from notewell import Memory
 from notewell.embedding.local import gguf
-from notewell.embedding.local.gguf import FileFacts, GgufEmbedder, Prefixes, prefixes_of
-from notewell.embedding.local.gguf_header import GgufHeader, read_header
+from notewell.embedding.local.gguf import FileFacts, GgufEmbedder, GgufHeader, Prefixes, prefixes_of, read_header
 from notewell.embedding.local.models import hub_file, open_local
 from notewell.embedding.selection import select_embedder
 from notewell.errors import EmbedderError, EmbedderUnavailableError

@@ -13,10 +13,10 @@ import pytest
 
 from notewell.embedding.local.cold_start import MAX_TOKENS_WITHOUT_SESSION
 from notewell.embedding.local.granite import MAX_TOKENS, PACK_SHA256, GraniteEmbedder, granite_model
-from notewell.embedding.local.granite_forward import NumpyForward
 from notewell.embedding.local.granite_graph import GraniteSession, granite_graph
 from notewell.embedding.local.granite_pack import load_pack
 from notewell.embedding.local.models import packaged_model_file
+from notewell.embedding.local.numpy_inference import NumpyForward
 from notewell.embedding.local.token_ids import WindowTokenizer
 from notewell.errors import EmbedderUnavailableError
 

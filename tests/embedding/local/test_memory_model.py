@@ -15,7 +15,7 @@ from notewell import Memory
 from notewell.embedding.local import models
 from notewell.embedding.local.cold_start import MAX_TOKENS_WITHOUT_SESSION
 from notewell.embedding.local.inference import Session, products_saturate
-from notewell.embedding.local.numpy_graph import NumpyGraph
+from notewell.embedding.local.numpy_inference import NumpyGraph
 from notewell.embedding.local.onnx_folder import OnnxFolderEmbedder
 from notewell.embedding.local.token_ids import WindowTokenizer
 from notewell.embedding.selection import select_embedder

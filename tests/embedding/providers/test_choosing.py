@@ -8,7 +8,8 @@ import pytest
 
 from notewell import Memory
 from notewell.embedding import http_calls, local
-from notewell.embedding.selection import KEY_VARIABLES, for_provider, select_embedder
+from notewell.embedding.providers.apis import IN_ORDER
+from notewell.embedding.selection import for_provider, select_embedder
 from notewell.errors import EmbedderUnavailableError
 from notewell.settings import RemoteSettings, Settings
 from tests.fakes.providers import PROVIDERS, FakeOpenAI
@@ -78,7 +79,7 @@ def test_auto_with_nothing_is_keyword_search(without_local):
 
 
 def test_the_order_is_the_documented_one():
-    assert list(KEY_VARIABLES) == ["openai", "gemini", "voyage", "mistral"]
+    assert [api.name for api in IN_ORDER] == ["openai", "gemini", "voyage", "mistral"]
 
 
 # --- four things that can be wrong, four next steps ----------------------------------------------

@@ -59,9 +59,9 @@ class JobCalls:
     def close(self) -> None:
         self._client.close()
 
-    def json(self, method: str, path: str, body: Any = None, parameters: Mapping[str, str] | None = None) -> Any:
+    def json(self, method: str, path: str, parameters: Mapping[str, str] | None = None) -> Any:
         """Make a call that may be repeated, and return the JSON object of the response."""
-        return self._object(Call(path, body, method, parameters=parameters), REQUEST_TIMEOUT_S)
+        return self._object(Call(path, method=method, parameters=parameters), REQUEST_TIMEOUT_S)
 
     def json_once(self, path: str, body: Any) -> Any:
         """Make a call that must not succeed twice: it is retried only when the provider turned it away."""

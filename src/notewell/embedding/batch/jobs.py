@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from notewell.embedding.batch.ledger import JobFailures, JobRecord, Ledger, new_record
 from notewell.embedding.http_calls import FailureKind, RemoteFailure, without_secrets
-from notewell.embedding.input_text import valid_unicode
 from notewell.embedding.providers.embedder import RemoteEmbedder
+from notewell.text import valid_unicode
 
 if TYPE_CHECKING:
     from pathlib import Path

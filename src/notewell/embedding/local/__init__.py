@@ -34,11 +34,9 @@ def import_package(name: str) -> Any:
 
 def with_unused_key(hint: str) -> str:
     """Add to a hint that a provider's key is set and why it is not used: no note leaves because a model fails."""
-    from notewell.embedding.selection import KEY_VARIABLES
+    from notewell.embedding.providers.apis import providers_with_key
 
-    for provider, variables in KEY_VARIABLES.items():
-        for variable in variables:
-            if os.environ.get(variable, "").strip():
-                why = f"{variable} is set but not used, because a local model is installed and its notes stay here"
-                return f'{hint}; {why}; set provider = "{provider}" to use it'
+    for provider, variable in providers_with_key():
+        why = f"{variable} is set but not used, because a local model is installed and its notes stay here"
+        return f'{hint}; {why}; set provider = "{provider}" to use it'
     return hint

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from notewell.embedding.input_text import ENGLISH_ONLY, may_be_english
 from notewell.embedding.local.time_limit import BATCH_LIMIT_S, QUERY_LIMIT_S, TimeLimit
+from notewell.text.languages import ENGLISH_ONLY, may_be_english
 from notewell.types import EmbedderIdentity, hash_text
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class GraniteEmbedder:
 def granite_model(pack: ModelPack) -> ColdStartModel:
     """Return the tokenizers and both ways to run the weights of a pack."""
     from notewell.embedding.local.cold_start import ColdStartModel, QuickStart
-    from notewell.embedding.local.granite_forward import NumpyForward
+    from notewell.embedding.local.numpy_inference import NumpyForward
     from notewell.embedding.local.token_ids import ShortTextTokenizer, WindowTokenizer
 
     forward = NumpyForward(pack)

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from notewell.embedding.input_text import valid_unicode
-from notewell.embedding.local.gguf import INSTALL_HINT, PACKAGE
-from notewell.embedding.local.gguf_header import invalid_file
+from notewell.embedding.local.gguf import INSTALL_HINT, PACKAGE, invalid_file
 from notewell.embedding.local.inference import on_all_cores
 from notewell.errors import EmbedderError, EmbedderUnavailableError
+from notewell.text import valid_unicode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

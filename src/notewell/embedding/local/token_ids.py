@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from notewell.embedding.input_text import valid_unicode
 from notewell.embedding.local import import_package
+from notewell.text import valid_unicode
 
 Window = list[int]  # token ids, the model's start and end tokens included
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote
@@ -290,3 +291,14 @@ GEMINI = Api(
     key_form="{key}",
     canonical_model=gemini_model,
 )
+
+IN_ORDER = (OPENAI, GEMINI, VOYAGE, MISTRAL)  # in which `auto` looks for a key after the local model
+
+
+def providers_with_key() -> Iterator[tuple[str, str]]:
+    """Yield the providers whose key is in the environment, each with the variable that holds it."""
+    for api in IN_ORDER:
+        for variable in api.key_variables:
+            if os.environ.get(variable, "").strip():
+                yield api.name, variable
+                break

@@ -13,11 +13,11 @@ from concurrent.futures import CancelledError, Future
 from typing import TYPE_CHECKING, Literal
 
 from notewell.embedding.http_calls import RemoteFailure
-from notewell.embedding.input_text import may_be_english
 from notewell.embedding.providers.apis import Model
 from notewell.errors import BadVectorError, ProviderError
 from notewell.protocols import EmbeddedPart
 from notewell.settings.masking import is_secret_header
+from notewell.text.languages import may_be_english
 from notewell.types import EmbedderIdentity, hash_text
 
 if TYPE_CHECKING:

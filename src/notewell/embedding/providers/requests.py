@@ -18,11 +18,11 @@ import numpy as np
 
 from notewell.embedding.http_calls import INTERACTIVE, RemoteFailure, Reply, RetryPolicy, invalid_response
 from notewell.embedding.http_client import Call, RemoteClient
-from notewell.embedding.input_text import valid_unicode
 from notewell.embedding.providers.apis import InvalidResponse, Question
 from notewell.embedding.unit_vectors import mean_direction, valid_rows
 from notewell.errors import BadVectorError
 from notewell.protocols import EmbeddedPart
+from notewell.text import valid_unicode
 
 if TYPE_CHECKING:
     from notewell.embedding.http_calls import Service

@@ -10,10 +10,10 @@ import numpy as np
 
 from notewell.errors import IndexCorruptError, StoreError
 from notewell.store import postings, scopes
-from notewell.store.postgres.keyword import KeywordIndex
+from notewell.store.postgres.posting_blocks import KeywordIndex
 from notewell.store.postgres.totals import POSTGRES, TO_DOCUMENT, TO_DOCUMENTS, ScopeFilter, Totals
+from notewell.store.rows import META_FOR_ALL, day_of, embedder_of, first_of_turns, label_of, seen_terms, without
 from notewell.store.scopes import without_hidden
-from notewell.store.snapshots import META_FOR_ALL, day_of, embedder_of, first_of_turns, label_of, seen_terms, without
 from notewell.types import (
     EVERYTHING,
     ChunkPlace,

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from notewell.errors import IndexCorruptError, IndexMismatchError, IndexReadOnlyError, StoreError
-from notewell.store.chunk_changes import EMBEDDED, SKIPPED, plan_chunks
 from notewell.store.postgres.connection import (
     READING,
     REPLICA,
@@ -22,21 +21,20 @@ from notewell.store.postgres.connection import (
     Prepared,
 )
 from notewell.store.postgres.posting_blocks import UnmergedCache
+from notewell.store.postgres.schema import find_faults
 from notewell.store.postgres.snapshot import PostgresSnapshot, replica_note, stored_embedder
 from notewell.store.postgres.tenant import FixedId, Tenant, generation_of
 from notewell.store.postgres.totals import TO_DOCUMENT, TOTALS, Totals
 from notewell.store.postgres.vectors import VectorTable
-from notewell.store.postgres.verification import find_faults
-from notewell.store.postgres.writes import PostgresRewrite, Writes
-from notewell.store.snapshots import pending_chunk
+from notewell.store.postgres.writes import Writes
+from notewell.store.rows import EMBEDDED, SKIPPED, pending_chunk
+from notewell.store.writing import DocumentStore
 from notewell.types import (
     EVERYTHING,
     EmbedderIdentity,
     PendingChunk,
-    PreparedChunk,
     Scope,
     SourceName,
-    StoredDocument,
 )
 
 if TYPE_CHECKING:
@@ -61,7 +59,7 @@ _TOTALS = f"SELECT {TOTALS} FROM notewell.generations WHERE tenant = $1 AND"
 _COUNTED = "SELECT reltuples FROM pg_class WHERE oid = 'notewell.chunks'::regclass"
 
 
-class PostgresStore:
+class PostgresStore(DocumentStore):
     """Implements `Store` for one generation of a tenant, or for the one that answers at the time of each use."""
 
     def __init__(
@@ -176,62 +174,6 @@ class PostgresStore:
     def write_meta(self, values: Mapping[str, str]) -> None:
         with self._writing() as writes:
             writes.put_meta(values)
-
-    def put_document(
-        self, document: StoredDocument, chunks: Sequence[PreparedChunk], vectors: Mapping[str, Vector]
-    ) -> None:
-        with self._writing() as writes:
-            key, is_new = writes.put_document_row(document)
-            changes = plan_chunks([] if is_new else writes.stored_rows(key), chunks)
-            writes.apply(document.stamp.source, key, changes, vectors)
-
-    def append_document(
-        self,
-        document: StoredDocument,
-        chunks: Sequence[PreparedChunk],
-        vectors: Mapping[str, Vector],
-        *,
-        cursor: str,
-    ) -> None:
-        with self._writing() as writes:
-            key, _ = writes.put_document_row(document)
-            writes.insert_chunks(document.stamp.source, key, chunks, vectors)
-            writes.put_cursor(key, cursor)
-
-    @contextmanager
-    def rewriting(self, source: SourceName, path: str) -> Iterator[PostgresRewrite]:
-        with self._writing() as writes:
-            rewrite = PostgresRewrite(writes, source, path)
-            yield rewrite
-            if not rewrite.complete:
-                raise StoreError("only part of a document was rewritten", hint="run `notewell index` again")
-
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        with self._writing():
-            yield
-
-    def touch_documents(self, documents: Iterable[StoredDocument]) -> None:
-        touched = list(documents)
-        if touched:
-            with self._writing() as writes:
-                writes.touch_document_rows(touched)
-
-    def remove_documents(self, source: SourceName, paths: Collection[str]) -> None:
-        if not paths:
-            return
-        with self._writing() as writes:
-            keys = [
-                key
-                for (key,) in writes.rows(
-                    "DELETE FROM notewell.documents WHERE tenant = %s AND generation = %s AND source = %s"
-                    " AND path = ANY(%s) RETURNING id",
-                    source,
-                    list(paths),
-                )
-            ]
-            writes.totals.documents -= len(keys)
-            writes.remove_chunks("document = ANY(%s)", keys)
 
     def set_embedder(self, identity: EmbedderIdentity, quantization: Quantization) -> None:
         with self.reading() as snapshot:

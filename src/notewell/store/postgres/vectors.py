@@ -20,7 +20,7 @@ from notewell.store.postgres.connection import HalfVector, HalfVectors, half_row
 from notewell.store.postgres.totals import ScopeFilter
 from notewell.store.scopes import ALL_SOURCES
 from notewell.store.vector_codes import REFIT_GROWTH, Codec, Quantization, codec_of
-from notewell.store.vectors import Estimated, RowCache, best_ids, candidates_wanted, checked_matrix, cosines
+from notewell.store.vectors import Estimated, RowCache, best_ids, candidates_wanted, checked_matrix, cosines, nearest
 from notewell.types import Match
 
 if TYPE_CHECKING:
@@ -116,13 +116,11 @@ class VectorTable:
         db.learn_vectors()
         fitted = _Fitted.stored(db, totals) if totals.vectors > self._exact_limit else None
         if fitted is None:
-            nearest = _nearest(db, totals, query, limit + _SPARE, scope)
-            ids, rows = self._exact(db, totals, nearest, dimensions)
+            found = _nearest(db, totals, query, limit + _SPARE, scope)
+            ids, rows = self._exact(db, totals, found, dimensions)
         else:
             ids, rows = self._by_codes(db, totals, query, fitted, limit=limit, scope=scope)
-        scores = cosines(rows, query)
-        best = np.lexsort((ids, -scores))[:limit]
-        return list(map(Match, ids[best].tolist(), scores[best].tolist()))
+        return nearest(ids, rows, query, limit)
 
     def _by_codes(
         self, db: Database, totals: Totals, query: Vector, fitted: _Fitted, *, limit: int, scope: Scope

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from notewell.errors import StoreError
 from notewell.store.bm25 import storable
-from notewell.store.chunk_changes import (
+from notewell.store.postgres.connection import ByteArrays, Database, Prepared, Texts
+from notewell.store.postgres.posting_blocks import PostingBlocks
+from notewell.store.postgres.snapshot import stored_embedder
+from notewell.store.postgres.totals import Totals
+from notewell.store.postgres.vectors import VectorTable
+from notewell.store.postings import ChunkTerms, chunk_terms
+from notewell.store.rows import (
     EMBEDDED,
     SKIPPED,
     STORED_ROW,
@@ -17,16 +23,9 @@ from notewell.store.chunk_changes import (
     StoredRow,
     changeable,
     place_of,
-    plan_chunks,
 )
-from notewell.store.postgres.connection import ByteArrays, Database, Prepared, Texts
-from notewell.store.postgres.posting_blocks import PostingBlocks
-from notewell.store.postgres.snapshot import stored_embedder
-from notewell.store.postgres.totals import Totals
-from notewell.store.postgres.vectors import VectorTable
-from notewell.store.postings import ChunkTerms, chunk_terms
 from notewell.store.vectors import checked_matrix
-from notewell.types import FileStamp, PreparedChunk, SourceName, StoredDocument
+from notewell.types import PreparedChunk, SourceName, StoredDocument
 
 if TYPE_CHECKING:
     from notewell.protocols import Vector
@@ -151,7 +150,24 @@ class Writes:
             (cursor, *self.totals.key, document_id),
         )
 
+    def remove_documents(self, source: SourceName, paths: Collection[str]) -> None:
+        found = self.rows(
+            "DELETE FROM notewell.documents WHERE tenant = %s AND generation = %s AND source = %s AND path = ANY(%s)"
+            " RETURNING id",
+            source,
+            list(paths),
+        )
+        self.totals.documents -= len(found)
+        self.remove_chunks([key for (key,) in found], column="document")
+
     # --- chunks ---
+
+    def chunk_ids_of(self, document_id: int) -> set[int]:
+        """Return the ids of all chunks of a document."""
+        found = self.rows(
+            "SELECT id FROM notewell.chunks WHERE tenant = %s AND generation = %s AND document = %s", document_id
+        )
+        return {chunk_id for (chunk_id,) in found}
 
     def stored_rows(self, document_id: int, hashes: Collection[str] | None = None) -> list[StoredRow]:
         """Return the chunks of a document, oldest first; with `hashes` those of these embedded texts."""
@@ -172,7 +188,7 @@ class Writes:
         known = {new.chunk.embedded_hash: kept[old] for old, new in reworded.items() if old in kept}
         gone = [*changes.removed, *reworded]
         if gone:
-            self.remove_chunks("id = ANY(%s)", gone)
+            self.remove_chunks(gone)
         self._move([(chunk_id, new) for chunk_id, new in changes.moved if chunk_id not in reworded])
         added = [*changes.added, *reworded.values()]
         self.insert_chunks(source, document_id, added, {**vectors, **known} if known else vectors)
@@ -241,12 +257,12 @@ class Writes:
         if known:
             self.add_vectors(source, known)
 
-    def remove_chunks(self, condition: str, values: Sequence[int]) -> None:
-        """Delete the chunks that meet the condition, with their vectors; their terms are dead from now on."""
+    def remove_chunks(self, keys: Sequence[int], *, column: str = "id") -> None:
+        """Delete chunks with their vectors; their terms are dead from now on."""
         removed = self.rows(
             "DELETE FROM notewell.chunks WHERE tenant = %s AND generation = %s"
-            f" AND {condition} RETURNING id, terms, has_vector",
-            list(values),
+            f" AND {column} = ANY(%s) RETURNING id, terms, has_vector",
+            list(keys),
         )
         if not removed:
             return
@@ -272,32 +288,3 @@ class Writes:
             raise StoreError("no embedder is set, so no vectors can be stored", hint="call set_embedder first")
         matrix = checked_matrix(vectors.values(), identity.dimensions)
         self.vectors.add(self.db, self.totals, source, list(vectors), matrix)
-
-
-class PostgresRewrite:
-    """Implements `Rewrite` within one transaction; the server keeps what does not fit into memory."""
-
-    def __init__(self, writes: Writes, source: SourceName, path: str) -> None:
-        self._writes = writes
-        self._source = source
-        unread = StoredDocument(FileStamp(source, path, size=0, mtime_ns=0), "")
-        self._key, _ = writes.put_document_row(unread)
-        found = writes.rows(
-            "SELECT id FROM notewell.chunks WHERE tenant = %s AND generation = %s AND document = %s", self._key
-        )
-        self._unused = {chunk_id for (chunk_id,) in found}
-        self.complete = False
-
-    def add(self, chunks: Sequence[PreparedChunk], vectors: Mapping[str, Vector]) -> None:
-        hashes = {new.chunk.embedded_hash for new in chunks}
-        old = [row for row in self._writes.stored_rows(self._key, hashes) if row.id in self._unused]
-        changes = plan_chunks(old, chunks)
-        self._unused -= {row.id for row in old} - set(changes.removed)  # a later chunk may pair with the others
-        kept = ChunkChanges(changes.moved, changes.reworded, changes.added, ())
-        self._writes.apply(self._source, self._key, kept, vectors)
-
-    def finish(self, document: StoredDocument, cursor: str) -> None:
-        self._writes.remove_chunks("id = ANY(%s)", sorted(self._unused))
-        self._writes.touch_document_rows([document])
-        self._writes.put_cursor(self._key, cursor)
-        self.complete = True

@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from notewell.errors import IndexCorruptError, IndexReadOnlyError, StoreError
 from notewell.store.cache_use import DAY_S, CacheUse, space_of
-from notewell.store.sqlite.connection import Database, Row, as_json, create_empty, open_for_reading, open_for_writing
-from notewell.store.sqlite.pool import ConnectionPool
+from notewell.store.sqlite.connection import (
+    ConnectionPool,
+    Database,
+    Row,
+    as_json,
+    create_empty,
+    open_for_reading,
+    open_for_writing,
+)
 from notewell.store.state_folder import StateFolder, set_aside_database
 from notewell.types import CacheStats, EmbedderIdentity
 

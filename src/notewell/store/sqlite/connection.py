@@ -1,4 +1,4 @@
-"""Opens SQLite files and runs statements, translating SQLite's errors into ours."""
+"""Opens SQLite files, lends their connections to threads, and translates SQLite's errors into ours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+from weakref import WeakSet
 
 import apsw
 
@@ -175,14 +176,18 @@ class Database:
         return _translated(error, self.path, system_errno=self._connection.system_errno)
 
 
-_limit = threading.local()  # `until`: when this thread stops waiting for locks, on the monotonic clock
+class _Limit(threading.local):
+    until = float("inf")  # when this thread stops waiting for locks, on the monotonic clock
+
+
+_limit = _Limit()
 
 
 @contextmanager
 def lock_wait_limit(seconds: float) -> Iterator[None]:
     """Let this thread wait for locks of other processes no longer than this, in all databases together."""
-    before = getattr(_limit, "until", None)
-    _limit.until = min(time.monotonic() + seconds, before if before is not None else float("inf"))
+    before = _limit.until
+    _limit.until = min(time.monotonic() + seconds, before)
     try:
         yield
     finally:
@@ -192,16 +197,14 @@ def lock_wait_limit(seconds: float) -> Iterator[None]:
 class _LockWait:
     """Waits while another process holds a lock, as SQLite itself would, but not beyond the limit of the thread."""
 
-    def __init__(self, timeout_s: float) -> None:
-        self._timeout_s = timeout_s
+    def __init__(self) -> None:
         self._give_up_at = 0.0
 
     def __call__(self, tries: int) -> bool:
         now = time.monotonic()
         if tries == 0:
-            self._give_up_at = now + self._timeout_s
-        until = getattr(_limit, "until", None)
-        left_s = min(self._give_up_at, until if until is not None else self._give_up_at) - now
+            self._give_up_at = now + BUSY_TIMEOUT_S
+        left_s = min(self._give_up_at, _limit.until) - now
         if left_s <= 0:
             return False
         time.sleep(min(left_s, LONGEST_LOCK_SLEEP_S, 0.001 * 2 ** min(tries, 10)))
@@ -225,9 +228,7 @@ def through_file_layer(name: str) -> Iterator[None]:
         _file_layer = before
 
 
-def connect(
-    path: Path, *, read_only: bool, immutable: bool = False, busy_timeout_s: float, vfs: str | None = None
-) -> Database:
+def connect(path: Path, *, read_only: bool, immutable: bool = False) -> Database:
     """Open an existing database file; nothing is read from it yet.
 
     `immutable` promises SQLite that nobody writes: it then needs no lock or side file, and ignores a write-ahead log.
@@ -239,14 +240,14 @@ def connect(
         name = f"{path.absolute().as_uri()}?immutable=1"
     try:
         reach("database.open")
-        connection = apsw.Connection(name, flags=flags, vfs=vfs or _file_layer)
+        connection = apsw.Connection(name, flags=flags, vfs=_file_layer)
     except apsw.Error as error:
         raise _translated(error, path) from error
     except OSError as error:
         raise store_error(error, path) from error
     # Plans never depend on bound values, or SQLite would recompile a statement of FTS5 for each of 50 uses in a search.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    connection.set_busy_handler(_LockWait(busy_timeout_s))
+    connection.set_busy_handler(_LockWait())
     return Database(connection, path)
 
 
@@ -260,23 +261,23 @@ def create_empty(path: Path) -> None:
         raise store_error(error, path) from error
 
 
-def open_for_writing(path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, vfs: str | None = None) -> Database:
+def open_for_writing(path: Path) -> Database:
     """Open a database file for reading and writing; whether that is allowed shows in `file_is_read_only`."""
-    db = connect(path, read_only=False, busy_timeout_s=busy_timeout_s, vfs=vfs)
+    db = connect(path, read_only=False)
     db.rows(f"PRAGMA cache_size = -{_CACHE_KIB}")
     db.rows("PRAGMA synchronous = NORMAL")  # safe with a write-ahead log: a power cut loses the last commits only
     db.rows(f"PRAGMA journal_size_limit = {_LOG_LIMIT_BYTES}")
     return db
 
 
-def open_for_reading(path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, vfs: str | None = None) -> Database:
+def open_for_reading(path: Path) -> Database:
     """Open a database file for reading only, also where nothing can be written.
 
     A plain read-only connection needs the side files `-wal` and `-shm`: it uses those it finds, or makes them. Where it
     can do neither (a read-only folder or medium, and no process has the file open) the file will not change as far as
     we can tell, and is opened as immutable. A log that is there but unusable is never ignored.
     """
-    db = connect(path, read_only=True, busy_timeout_s=busy_timeout_s, vfs=vfs)
+    db = connect(path, read_only=True)
     try:
         db.rows("SELECT count(*) FROM sqlite_schema")
     except (IndexCorruptError, IndexBusyError):
@@ -290,7 +291,7 @@ def open_for_reading(path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, vfs:
                 f"{path} has changes in its log that cannot be read here",
                 hint="run `notewell status` once as a user with write permission for the folder",
             ) from error
-        db = connect(path, read_only=True, immutable=True, busy_timeout_s=busy_timeout_s, vfs=vfs)
+        db = connect(path, read_only=True, immutable=True)
     db.rows(f"PRAGMA cache_size = -{_CACHE_KIB}")
     return db
 
@@ -307,3 +308,122 @@ def as_json(values: Iterable[int] | Iterable[str]) -> str:
     if listed and isinstance(listed[0], int):
         return f"[{','.join(map(str, listed))}]"  # a third of the time
     return json.dumps(listed)
+
+
+# --- connections lent to threads -----------------------------------------------------------------
+#
+# A connection must never be used on both sides of a fork. Idle ones are closed before it, busy ones are left alone in
+# the child, and the child opens its own.
+
+_MAX_IDLE = 8  # a connection that was used costs a few MB of page cache; more threads than this open one each
+
+
+class Opener(Protocol):
+    """Opens one more connection to the same file."""
+
+    def __call__(self, *, read_only: bool) -> Database: ...
+
+
+class _ProcessState:
+    """The connections of one process; a forked child gets its own."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.lock = threading.Lock()
+        self.write_lock = threading.RLock()
+        self.idle: list[Database] = []
+        self.writer: Database | None = None
+
+
+class ConnectionPool:
+    """Lends connections to threads, one at a time each."""
+
+    def __init__(self, opener: Opener, first: Database, *, first_writes: bool) -> None:
+        self._opener = opener
+        self._closed = False
+        self._state = _ProcessState()
+        if first_writes:
+            self._state.writer = first
+        else:
+            self._state.idle.append(first)
+        _pools.add(self)
+
+    @contextmanager
+    def reader(self) -> Iterator[Database]:
+        """Lend a connection that nobody else uses meanwhile."""
+        state = self._current()
+        with state.lock:
+            db = state.idle.pop() if state.idle else None
+        if db is None:
+            db = self._opener(read_only=True)
+        try:
+            yield db
+        finally:
+            self._return(state, db)
+
+    @contextmanager
+    def writer(self) -> Iterator[Database]:
+        """Lend the one connection that writes; other threads wait their turn."""
+        state = self._current()
+        with state.write_lock:
+            if state.writer is None:
+                state.writer = self._opener(read_only=False)
+            yield state.writer
+
+    def close_idle(self) -> None:
+        """Close what nobody uses right now; the next use opens it again."""
+        state = self._state
+        if state.pid != os.getpid():
+            return
+        with state.lock:
+            unused, state.idle = state.idle, []
+        if state.write_lock.acquire(blocking=False):
+            try:
+                if state.writer is not None:
+                    unused.append(state.writer)
+                    state.writer = None
+            finally:
+                state.write_lock.release()
+        for db in unused:  # the writer last: it alone may fold the write-ahead log back into the file
+            db.close()
+
+    def close(self) -> None:
+        """Close for good; connections still lent are closed when they come back."""
+        self._closed = True
+        self.close_idle()
+
+    def _current(self) -> _ProcessState:
+        if self._closed:
+            raise StoreError("the store is closed", hint="open the index again")
+        if self._state.pid != os.getpid():
+            _inherited.append(self._state)
+            self._state = _ProcessState()
+        return self._state
+
+    def _return(self, state: _ProcessState, db: Database) -> None:
+        if state.pid != os.getpid():
+            return  # forked inside the `with` block: the connection is the parent's
+        try:
+            db.end_transaction()
+        except StoreError:
+            db.close()
+            raise
+        with state.lock:
+            keep = not self._closed and len(state.idle) < _MAX_IDLE
+            if keep:
+                state.idle.append(db)
+        if not keep:
+            db.close()
+
+
+_pools: WeakSet[ConnectionPool] = WeakSet()
+_inherited: list[_ProcessState] = []  # closing a parent's connection in a child could drop the parent's log
+
+
+def _close_idle_connections() -> None:
+    for pool in list(_pools):
+        pool.close_idle()
+
+
+if hasattr(os, "register_at_fork"):  # no fork on Windows
+    os.register_at_fork(before=_close_idle_connections)

@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from notewell.errors import StoreError
 from notewell.store import bm25
-from notewell.store.scopes import without_hidden
-from notewell.store.snapshots import (
+from notewell.store.rows import (
     META_FOR_ALL,
     best_first,
     day_of,
-    embedder_of,
     first_of_turns,
     label_of,
     seen_terms,
     without,
 )
+from notewell.store.scopes import without_hidden
 from notewell.store.sqlite import keyword
 from notewell.store.sqlite.connection import Database, as_json
-from notewell.store.sqlite.documents import scope_condition, without_idle_filters
+from notewell.store.sqlite.documents import scope_condition, stored_embedder, without_idle_filters
 from notewell.types import (
     EVERYTHING,
     ChunkPlace,
@@ -339,14 +338,6 @@ class SqliteSnapshot:
     @cached_property
     def _has_vectors(self) -> bool:
         return bool(self._db.value("SELECT vectors FROM totals"))  # counting those that wait takes a scan of them
-
-
-def stored_embedder(db: Database) -> EmbedderIdentity | None:
-    """Return the identity that `set_embedder` recorded."""
-    try:
-        return embedder_of(db.value("SELECT value FROM meta WHERE key = 'embedder'"))
-    except (TypeError, ValueError) as error:
-        raise db.corrupt("the record of its embedder") from error
 
 
 # SQLite returns what it finds in a corrupt page, so types are checked; all at once, fifty times in every search.

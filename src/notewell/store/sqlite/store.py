@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
 from notewell.errors import IndexMismatchError, IndexReadOnlyError, StoreError
-from notewell.store.chunk_changes import EMBEDDED, PENDING, SKIPPED, plan_chunks
-from notewell.store.snapshots import pending_chunk
-from notewell.store.sqlite import documents as rows
+from notewell.store.rows import EMBEDDED, PENDING, SKIPPED, pending_chunk
 from notewell.store.sqlite.connection import (
-    BUSY_TIMEOUT_S,
+    ConnectionPool,
     Database,
     as_json,
     connect_in_memory,
@@ -25,7 +23,7 @@ from notewell.store.sqlite.connection import (
     open_for_reading,
     open_for_writing,
 )
-from notewell.store.sqlite.pool import ConnectionPool
+from notewell.store.sqlite.documents import Writes, stored_embedder
 from notewell.store.sqlite.schema import (
     find_corruption,
     find_faults,
@@ -33,7 +31,7 @@ from notewell.store.sqlite.schema import (
     suspecting_corruption,
     switch_driver,
 )
-from notewell.store.sqlite.snapshot import SqliteSnapshot, stored_embedder
+from notewell.store.sqlite.snapshot import SqliteSnapshot
 from notewell.store.sqlite.vector_index import (
     VECTOR_DRIVERS,
     VectorDriver,
@@ -42,14 +40,13 @@ from notewell.store.sqlite.vector_index import (
     open_vector_index,
 )
 from notewell.store.state_folder import StateFolder
+from notewell.store.writing import DocumentStore
 from notewell.types import (
     EVERYTHING,
     EmbedderIdentity,
     PendingChunk,
-    PreparedChunk,
     Scope,
     SourceName,
-    StoredDocument,
 )
 
 if TYPE_CHECKING:
@@ -71,8 +68,6 @@ def open_index(
     read_only: bool,
     vector_driver: str = "segments",
     extension_path: str = "",
-    busy_timeout_s: float = BUSY_TIMEOUT_S,
-    vfs: str | None = None,
 ) -> SqliteStore:
     """Open the index at `path`.
 
@@ -80,7 +75,6 @@ def open_index(
     not an index, IndexReadOnlyError when it cannot be written though asked, StoreError when a newer release wrote it.
     A file written with another vector driver gets that of `vector_driver`; read-only, it keeps the one it has.
     `extension_path` is the sqlite-vec library to load; empty is that of the installed package.
-    `vfs` names a SQLite file layer registered by the caller.
     """
     if vector_driver not in VECTOR_DRIVERS:
         raise StoreError(f"unknown vector driver {vector_driver!r}", hint=f"choose one of {', '.join(VECTOR_DRIVERS)}")
@@ -90,8 +84,7 @@ def open_index(
         create_empty(path)
 
     def connect(*, read_only: bool) -> Database:
-        open_file = open_for_reading if read_only else open_for_writing
-        db = open_file(path, busy_timeout_s=busy_timeout_s, vfs=vfs)
+        db = open_for_reading(path) if read_only else open_for_writing(path)
         if driver == "sqlite-vec" and (problem := load_sqlite_vec(db, extension_path)):
             db.close()
             raise StoreError(f"sqlite-vec can no longer be loaded: {problem}")
@@ -124,7 +117,7 @@ def open_in_memory() -> SqliteStore:
     return SqliteStore(Path(name), pool, read_only=False, vector_driver=driver)
 
 
-class SqliteStore:
+class SqliteStore(DocumentStore):
     """Implements `Store` in one SQLite file. Open it with `open_index`."""
 
     def __init__(
@@ -169,68 +162,15 @@ class SqliteStore:
                 snapshot.end()
 
     def write_meta(self, values: Mapping[str, str]) -> None:
-        with self._writing() as db:
-            db.run_many("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", values.items())
-
-    def put_document(
-        self, document: StoredDocument, chunks: Sequence[PreparedChunk], vectors: Mapping[str, Vector]
-    ) -> None:
-        with self._writing() as db:
-            key, is_new = rows.put_document_row(db, document)
-            changes = plan_chunks([] if is_new else rows.stored_rows(db, key), chunks)
-            self._remove_chunks(db, changes.removed)
-            rows.move_chunks(db, changes)
-            self._insert_chunks(db, document.stamp.source, key, changes.added, vectors)
-            _count(db, documents=int(is_new))
-
-    def append_document(
-        self,
-        document: StoredDocument,
-        chunks: Sequence[PreparedChunk],
-        vectors: Mapping[str, Vector],
-        *,
-        cursor: str,
-    ) -> None:
-        with self._writing() as db:
-            key, is_new = rows.put_document_row(db, document)
-            self._insert_chunks(db, document.stamp.source, key, chunks, vectors)
-            rows.put_cursor(db, key, cursor)
-            _count(db, documents=int(is_new))
-
-    @contextmanager
-    def rewriting(self, source: SourceName, path: str) -> Iterator[rows.SqliteRewrite]:
-        with self._writing() as db:
-            rewrite = rows.SqliteRewrite(db, source, path, insert=self._insert_chunks, remove=self._remove_chunks)
-            yield rewrite
-            if not rewrite.complete:
-                raise StoreError("only part of a document was rewritten", hint="run `notewell index` again")
-            _count(db, documents=int(rewrite.is_new))
-
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        with self._writing():
-            yield
-
-    def touch_documents(self, documents: Iterable[StoredDocument]) -> None:
-        touched = list(documents)
-        if touched:
-            with self._writing() as db:
-                rows.touch_document_rows(db, touched)
-
-    def remove_documents(self, source: SourceName, paths: Collection[str]) -> None:
-        if not paths:
-            return
-        with self._writing() as db:
-            keys = rows.document_keys(db, source, paths)
-            self._remove_chunks(db, rows.chunk_ids_of(db, keys))
-            rows.delete_document_rows(db, keys)
-            _count(db, documents=-len(keys))
+        with self._writing() as writes:
+            writes.db.run_many("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", values.items())
 
     def set_embedder(self, identity: EmbedderIdentity, quantization: Quantization) -> None:
         with self._pool.reader() as db:
             if stored_embedder(db) == identity and _meta(db, "quantization") == quantization:
                 return
-        with self._writing() as db:
+        with self._writing() as writes:
+            db = writes.db
             recorded = stored_embedder(db)
             any_vector = bool(db.value("SELECT vectors FROM totals"))
             if any_vector and recorded != identity:
@@ -257,10 +197,10 @@ class SqliteStore:
     def put_vectors(self, vectors: Mapping[int, Vector]) -> None:
         if not vectors:
             return
-        with self._writing() as db:
+        with self._writing() as writes:
             by_source: defaultdict[SourceName, dict[int, Vector]] = defaultdict(dict)
             replaced = []
-            for chunk_id, source, has_vector in db.rows(
+            for chunk_id, source, has_vector in writes.db.rows(
                 "SELECT chunks.id, source, has_vector FROM chunks JOIN documents ON documents.id = document_id"
                 " WHERE chunks.id IN (SELECT value FROM json_each(?)) ORDER BY chunks.id",
                 (as_json(vectors),),
@@ -268,19 +208,21 @@ class SqliteStore:
                 by_source[source][chunk_id] = vectors[chunk_id]
                 if has_vector == EMBEDDED:
                     replaced.append(chunk_id)
-            self._remove_vectors(db, replaced)
-            self._add_vectors(db, by_source)
+            writes.remove_vectors(replaced)
+            for source, of_source in by_source.items():
+                writes.add_vectors(source, of_source)
 
     def skip_vectors(self, chunk_ids: Collection[int]) -> None:
         if chunk_ids:
-            with self._writing() as db:
-                db.rows(
+            with self._writing() as writes:
+                writes.db.rows(
                     "UPDATE chunks SET has_vector = ? WHERE has_vector = ? AND id IN (SELECT value FROM json_each(?))",
                     (SKIPPED, PENDING, as_json(chunk_ids)),
                 )
 
     def optimize(self) -> None:
-        with self._writing() as db:
+        with self._writing() as writes:
+            db = writes.db
             if db.value("SELECT vectors FROM totals"):
                 self._vector_index().tidy(db)
             if self._chunks_written * _MERGE_SHARE > db.value("SELECT chunks FROM totals"):
@@ -296,7 +238,8 @@ class SqliteStore:
 
     def erase_deleted(self) -> None:
         """Rewrite the file so that nothing of removed documents is left in it, not even in free pages."""
-        with self._writing() as db:
+        with self._writing() as writes:
+            db = writes.db
             db.rows("INSERT INTO terms (terms) VALUES ('optimize')")  # deleted terms stay listed until a merge
             if db.value("SELECT vectors FROM totals"):
                 self._vector_index().rebuild(db)  # freed slots keep their codes, and the codec the mean of all
@@ -325,14 +268,16 @@ class SqliteStore:
         self._pool.close()
 
     @contextmanager
-    def _writing(self) -> Iterator[Database]:
+    def _writing(self) -> Iterator[Writes]:
         if self._read_only:
             raise IndexReadOnlyError(
                 f"{self.path} is open for reading only", hint="check the permissions of the folder that holds the index"
             )
         with self._pool.writer() as db, suspecting_corruption(db), db.joined_transaction():
             self._agree_on_driver(db, writing=True)
-            yield db
+            writes = Writes(db, self._vector_index)
+            yield writes
+            self._chunks_written += writes.changed_chunks
 
     def _agree_on_driver(self, db: Database, *, writing: bool) -> None:
         """Use the vector index that the file is kept with: another process may have switched it since it was opened.
@@ -358,67 +303,6 @@ class SqliteStore:
 
             self._search = VectorSearch(self._vector_index())
         return self._search
-
-    def _insert_chunks(
-        self,
-        db: Database,
-        source: SourceName,
-        document_id: int,
-        added: Sequence[PreparedChunk],
-        vectors: Mapping[str, Vector],
-    ) -> None:
-        ids = rows.insert_chunks(db, document_id, added)
-        _count(db, chunks=len(ids))
-        self._chunks_written += len(ids)
-        known = {
-            chunk_id: vectors[new.chunk.embedded_hash]
-            for chunk_id, new in zip(ids, added, strict=True)
-            if new.chunk.embedded_hash in vectors
-        }
-        if known:
-            self._add_vectors(db, {source: known})
-
-    def _remove_chunks(self, db: Database, chunk_ids: Sequence[int]) -> None:
-        if chunk_ids:
-            self._remove_vectors(db, chunk_ids)
-            rows.delete_chunks(db, chunk_ids)
-            _count(db, chunks=-len(chunk_ids))
-            self._chunks_written += len(chunk_ids)
-
-    def _add_vectors(self, db: Database, by_source: Mapping[SourceName, Mapping[int, Vector]]) -> None:
-        identity = stored_embedder(db)
-        if identity is None:
-            raise StoreError("no embedder is set, so no vectors can be stored", hint="call set_embedder first")
-        from notewell.store.vectors import checked_matrix, pack
-
-        for source, vectors in by_source.items():
-            ids = list(vectors)
-            matrix = checked_matrix(vectors.values(), identity.dimensions)
-            db.run_many("INSERT INTO vectors (chunk_id, embedding) VALUES (?, ?)", zip(ids, pack(matrix), strict=True))
-            db.rows(
-                "UPDATE chunks SET has_vector = ? WHERE id IN (SELECT value FROM json_each(?))",
-                (EMBEDDED, as_json(ids)),
-            )
-            _count(db, vectors=len(ids))
-            self._vector_index().add(db, source, ids, matrix)
-
-    def _remove_vectors(self, db: Database, chunk_ids: Collection[int]) -> None:
-        gone = db.rows(
-            "DELETE FROM vectors WHERE chunk_id IN (SELECT value FROM json_each(?)) RETURNING chunk_id",
-            (as_json(chunk_ids),),
-        )
-        if gone:
-            _count(db, vectors=-len(gone))
-            self._vector_index().remove(db, [chunk_id for (chunk_id,) in gone])
-
-
-def _count(db: Database, *, documents: int = 0, chunks: int = 0, vectors: int = 0) -> None:
-    """Keep the totals, and give changed vectors a new generation before their index is touched."""
-    db.rows(
-        "UPDATE totals SET documents = documents + ?1, chunks = chunks + ?2, vectors = vectors + ?3,"
-        " vector_generation = vector_generation + (?3 <> 0) WHERE id = 1",
-        (documents, chunks, vectors),
-    )
 
 
 def _meta(db: Database, key: str) -> str | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from notewell.store.sqlite.connection import Database, as_json
 from notewell.store.sqlite.vector_index import VectorIndex
-from notewell.store.vectors import RowCache, checked_matrix, cosines, unpack
+from notewell.store.vectors import RowCache, checked_matrix, cosines, nearest, unpack
 from notewell.types import Match, Scope, SourceName
 
 if TYPE_CHECKING:
@@ -29,10 +29,7 @@ class VectorSearch:
         """Return the nearest chunks, highest cosine first, ties by chunk id."""
         query = checked_matrix([vector], dimensions)[0]
         candidates = self._index.candidates(db, query, limit=limit, scope=scope).tolist()
-        ids, rows = self._rows(db, candidates, dimensions)
-        scores = cosines(rows, query)
-        best = np.lexsort((ids, -scores))[:limit]
-        return list(map(Match, ids[best].tolist(), scores[best].tolist()))
+        return nearest(*self._rows(db, candidates, dimensions), query, limit)
 
     def scores(
         self, db: Database, vector: Vector, chunk_ids: Collection[int], *, dimensions: int

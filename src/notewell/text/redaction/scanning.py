@@ -11,8 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from notewell.text.redaction.assignments import assigned_secrets
-from notewell.text.redaction.contexts import secrets_in_context
+from notewell.text.redaction.contexts import assigned_secrets, secrets_in_context
 from notewell.text.redaction.kinds import (
     BASE64,
     BEGINNINGS,
@@ -73,6 +72,36 @@ class Secret:
     kind: str
     value: str
     certainty: int  # 0 is the highest
+
+
+class _Pieces:
+    """Pieces of a text put side by side, and where each was."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._starts: list[int] = []  # of each piece in the joined text
+        self._origins: list[int] = []  # and in the original
+        self._length = 0
+
+    def add(self, part: str, origin: int) -> None:
+        self._parts.append(part)
+        self._starts.append(self._length)
+        self._origins.append(origin)
+        self._length += len(part)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)
+
+    @property
+    def borders(self) -> Sequence[int]:
+        """Where the pieces begin in the joined text, but for the first."""
+        return self._starts[1:]
+
+    def original(self, position: int) -> int:
+        """Return where a character of the joined text was."""
+        piece = bisect_right(self._starts, position) - 1
+        return self._origins[piece] + position - self._starts[piece]
 
 
 def find_secrets(text: str) -> list[Secret]:
@@ -136,24 +165,17 @@ def _aws_secret(text: str, at: int) -> Iterator[_Place]:
 
 def _with_literals(text: str, runs: Sequence[tuple[int, int]]) -> Iterator[_Place]:
     """Yield the tokens that have a literal in a long run: it is looked for in these runs alone, put side by side."""
-    parts: list[str] = []
-    starts: list[int] = []
-    origins: list[int] = []
-    length = done = 0
+    pieces, done = _Pieces(), 0
     for begin, end in runs:
         first = max(done, begin - LONGEST_BEGINNING)
         done = end
-        parts.append(text[first:end])
-        starts.append(length)
-        origins.append(first)
-        length += end - first + 1
-    joined = " ".join(parts)
+        pieces.add(f"{text[first:end]} ", first)
+    joined = pieces.text
     for kind in (*BASE64, *MARKED):
         (literal,) = kind.beginnings
         at = joined.find(literal)
         while at >= 0:
-            piece = bisect_right(starts, at) - 1
-            origin = origins[piece] + at - starts[piece]
+            origin = pieces.original(at)
             yield from _marked_at(text, origin, kind) if isinstance(kind, Marked) else _token_at(text, origin, (kind,))
             at = joined.find(literal, at + 1)
 
@@ -166,7 +188,7 @@ def _token_at(text: str, at: int, kinds: Sequence[Kind]) -> Iterator[_Place]:
         found = kind.pattern.match(text, at)
         end = found.end() if found else None
         if may_be_broken and (end is None or _LINE_END.match(text, end)):
-            unwrapped = unwrapped or _unwrapped_after(text, at)
+            unwrapped = unwrapped or _Unwrapped(text, at)
             end = unwrapped.end_of(kind.pattern, end)
         if end is not None:
             start = found.start(found.re.groups and 1) if found else at
@@ -240,51 +262,36 @@ _WRAPPED_PIECE = re.compile(r"[A-Za-z0-9_.+/=$%-]+")
 _MIXED = re.compile(r"[0-9]|[a-z].*[A-Z]|.[A-Z].*[a-z]")
 
 
-@dataclass(frozen=True, slots=True)
 class _Unwrapped:
-    """Text without its breaks, and where in the original each piece begins."""
+    """Text from shortly before a token on, without its breaks."""
 
-    text: str
-    offset: int  # where the token begins in `text`
-    pieces: tuple[tuple[int, int], ...]  # (position in `text`, position in the original), ascending
+    def __init__(self, text: str, at: int) -> None:
+        begins = max(0, at - 8)  # patterns look at what stands before a token
+        last = min(len(text), at + _REACH)
+        self._offset = at - begins
+        self._pieces = _Pieces()
+        for found in (*_LINE_BREAK.finditer(text, at, last), None):
+            self._pieces.add(text[begins : found.start() if found else last], begins)
+            begins = found.end() if found else last
+        self._text = self._pieces.text
 
     def end_of(self, pattern: re.Pattern[str], straight: int | None) -> int | None:
         """Return where a token ends in the original if it goes on after line breaks; `straight` is its end if not."""
-        found = pattern.match(self.text, self.offset) if len(self.pieces) > 1 else None
+        found = pattern.match(self._text, self._offset) if self._pieces.borders else None
         if found is None:
             return straight
-        end = self._original(found.end())
+        end = self._pieces.original(found.end() - 1) + 1
         if straight is not None and end <= straight:
             return straight
         if straight is None:  # only with the next line is the form complete
             return end if looks_random(found.group()) else None
-        inside = [at for at, _ in self.pieces[1:] if at < found.end()]
+        inside = [at for at in self._pieces.borders if at < found.end()]
         return end if all(self._continues(at, found) for at in inside) else straight
 
     def _continues(self, at: int, found: re.Match[str]) -> bool:
         """Say whether a piece goes on with a token that could have ended before: it holds digits or mixed case."""
-        piece = _WRAPPED_PIECE.match(self.text, at, found.end())
+        piece = _WRAPPED_PIECE.match(self._text, at, found.end())
         return piece is not None and _MIXED.search(piece.group()) is not None
-
-    def _original(self, position: int) -> int:
-        begins, original = next((piece for piece in reversed(self.pieces) if piece[0] < position), self.pieces[0])
-        return original + position - begins
-
-
-def _unwrapped_after(text: str, at: int) -> _Unwrapped:
-    """Return the text from shortly before `at` on, without its breaks."""
-    first = max(0, at - 8)  # patterns look at what stands before a token
-    last = min(len(text), at + _REACH)
-    parts: list[str] = []
-    pieces: list[tuple[int, int]] = []
-    length, begins = 0, first
-    for found in (*_LINE_BREAK.finditer(text, at, last), None):
-        ends = found.start() if found else last
-        pieces.append((length, begins))
-        parts.append(text[begins:ends])
-        length += ends - begins
-        begins = found.end() if found else last
-    return _Unwrapped("".join(parts), at - first, tuple(pieces))
 
 
 # --- tokens with escapes or invisible characters in them ------------------------------------------
@@ -307,39 +314,22 @@ def _disguised(text: str) -> Iterator[Secret]:
     if not escaped and not invisible:
         return
     disguise = _ESCAPE if not invisible else _DISGUISE if escaped else _INVISIBLE
-    parts: list[str] = []
-    starts: list[int] = []  # where each part begins in the plain text
-    origins: list[int] = []  # and in the original
-    length = done = 0
-
-    def add(part: str, origin: int) -> None:
-        nonlocal length
-        if part:
-            parts.append(part)
-            starts.append(length)
-            origins.append(origin)
-            length += len(part)
-
+    pieces, done = _Pieces(), 0
     for found in disguise.finditer(text):
         if found.start() > done:  # the next word with a disguise; what is between does not matter
             first = _word_start(text, found.start(), done)
-            add("\n", first)
+            pieces.add("\n", first)
             done = first
-        add(text[done : found.start()], done)
-        add(chr(int(found["code"], 16)) if found["code"] else "", found.start())
+        pieces.add(text[done : found.start()], done)
+        pieces.add(chr(int(found["code"], 16)) if found["code"] else "", found.start())
         done = found.end()
         word = _REST_OF_WORD.match(text, done)
         if word:
-            add(word.group(), done)
+            pieces.add(word.group(), done)
             done = word.end()
-    plain = "".join(parts)
-
-    def original(position: int) -> int:
-        at = bisect_right(starts, position) - 1
-        return origins[at] + position - starts[at]
-
+    plain = pieces.text
     for start, end, kind, certainty in _places(plain):
-        begin, last = original(start), original(end - 1)
+        begin, last = pieces.original(start), pieces.original(end - 1)
         escape = _DISGUISE.match(text, last)
         ends = escape.end() if escape else last + 1
         if "\n" not in plain[start:end]:  # which stands between words

@@ -11,7 +11,7 @@ import pytest
 SCRIPT = """
 import os, threading
 import numpy as np
-from notewell.embedding.blas_threads import _openblas, one_blas_thread
+from notewell.embedding.local.cold_start import _openblas, one_blas_thread
 from notewell.embedding.local.cold_start import ColdStartModel, QuickStart
 
 blas = _openblas()

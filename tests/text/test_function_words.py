@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from notewell.text.function_words import function_words
 from notewell.text.lexicon import words
-from notewell.text.lexicon.function_words import function_words
 
 
 def dropped(query) -> set[str]:

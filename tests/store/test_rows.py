@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notewell.store.chunk_changes import StoredRow, plan_chunks
+from notewell.store.rows import StoredRow, plan_chunks
 from notewell.testing.samples import prepared
 from notewell.types import EntryLabel
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from Stemmer import Stemmer
 
-from notewell.text.lexicon import stem
-from notewell.text.lexicon.irregular_forms import IRREGULAR
+from notewell.text.lexicon import IRREGULAR, stem
 
 
 def test_a_plain_form_is_no_form_of_another_word():

@@ -12,12 +12,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from notewell.text.languages import language_of
-from notewell.text.lexicon.tokenizing import fold, stem
+from notewell.text.lexicon import fold, stem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from notewell.text.lexicon.tokenizing import Word
+    from notewell.text.lexicon import Word
 
 _ENGLISH = "en"
 _LEAST_EVIDENCE = 2  # words; one can be a name or a loan ("El Niño", "de facto"), so the whole question is looked at

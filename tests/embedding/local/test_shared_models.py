@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from notewell import Memory
-from notewell.embedding import shared_models
 from notewell.embedding.hashing import HashingEmbedder
-from notewell.embedding.shared_models import SharedEmbedder, shared_in_process
-from notewell.settings import Settings
+from notewell.embedding.local import models
+from notewell.embedding.local.models import SharedEmbedder
 
 ROOT = Path(__file__).parents[2]
 
@@ -48,8 +47,7 @@ def log():
 
 @pytest.fixture
 def open_model(log):
-    opened = shared_in_process(lambda settings: CountedModel(log))
-    return lambda: opened(Settings())
+    return lambda: SharedEmbedder(CountedModel(log))
 
 
 def test_embedders_of_one_identity_use_one_copy_until_the_last_is_closed(open_model, log):
@@ -85,7 +83,7 @@ def test_an_embedder_that_is_dropped_without_closing_releases_its_copy(open_mode
 def test_an_embedder_that_never_embeds_keeps_no_copy(open_model, log):
     embedder = open_model()
     assert embedder.identity == CountedModel([]).identity
-    assert not shared_models._copies
+    assert not models._copies
     embedder.close()
     assert log == []
 
@@ -128,10 +126,10 @@ def test_many_threads_load_one_copy(open_model, log):
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(shared_models._copies) == 1
+    assert len(models._copies) == 1
     for embedder in embedders:
         embedder.close()
-    assert not shared_models._copies
+    assert not models._copies
 
 
 @pytest.mark.slow
@@ -139,12 +137,12 @@ def test_many_threads_load_one_copy(open_model, log):
 def test_a_forked_child_shares_nothing_with_its_parent(open_model):
     embedder = open_model()
     embedder.embed_query("a")
-    with shared_models._lock:  # as another thread of the parent may hold it
+    with models._lock:  # as another thread of the parent may hold it
         pid = os.fork()
         if pid == 0:
             fresh = open_model()
             fresh.embed_query("a")
-            os._exit(0 if len(shared_models._copies) == 1 and fresh._copy is not embedder._copy else 1)
+            os._exit(0 if len(models._copies) == 1 and fresh._copy is not embedder._copy else 1)
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     embedder.close()
@@ -159,12 +157,12 @@ def test_memories_share_the_packaged_model(tmp_path):
         (tmp_path / name / "memory/x.md").write_text("The ferry leaves at four.", encoding="utf-8")
         memories.append(Memory.open(tmp_path / name, provider="local"))
         memories[-1].index()
-    assert len(shared_models._copies) == 1
+    assert len(models._copies) == 1
     memories.pop(0).close()
     assert memories[0].search("when does the boat go", mode="semantic").hits
     for memory in memories:
         memory.close()
-    assert not shared_models._copies
+    assert not models._copies
 
 
 @pytest.mark.slow
