@@ -75,9 +75,9 @@ def change_settings(file: Path, values: Mapping[str, object], *, mode: int | Non
 
 
 def _parsed(file: Path, text: str) -> dict[str, Any]:
+    if re.search(DEEP_KEY, text):
+        raise SettingsError(f"{file} cannot be changed: a key has more than 20 parts", hint="fix it by hand")
     try:
-        if re.search(DEEP_KEY, text):
-            raise tomllib.TOMLDecodeError("a key has too many parts")
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         message = f"{file} cannot be changed: it is not valid TOML: {error}"
