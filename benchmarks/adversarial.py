@@ -135,7 +135,7 @@ def _of_texts() -> dict[str, Callable[[str], Any]]:
     from notewell.text.fences import fence, fence_within, strip_fenced
     from notewell.text.languages import language_of
     from notewell.text.lexicon.function_words import function_words
-    from notewell.text.lexicon.tokenizing import fold, index_terms, words
+    from notewell.text.lexicon.tokenizing import fold, index_terms, runs, words
     from notewell.text.phrases import Phrase
     from notewell.text.redaction import Redactor
     from notewell.text.redaction.values import is_placeholder, looks_chosen, looks_like_password, looks_random
@@ -151,6 +151,7 @@ def _of_texts() -> dict[str, Callable[[str], Any]]:
         "fence_within": lambda text: fence_within(text, "memory/a.md", len(text) // 2),
         "strip_fenced": strip_fenced,
         "fold": fold,
+        "runs": runs,
         "words": lambda text: list(words(text)),
         "index_terms": index_terms,
         "function_words": lambda text: function_words(list(words(text)), text),
@@ -184,7 +185,7 @@ def _of_notes() -> dict[str, Callable[[str], Any]]:
     from notewell.memory.statements import gives_other_value, similar_statements
     from notewell.sources.front_matter import split_front_matter
     from notewell.sources.note_paths import is_disguised, parts_of
-    from notewell.sources.notes import decode_note
+    from notewell.sources.notes import decode_note, is_no_text
     from notewell.sources.privacy import is_private
     from notewell.text.entries import Entry, changed_comments, closed_text, find_entries, without_comments
     from notewell.types import Citation, Document, FileStamp, SpokenLine
@@ -209,6 +210,7 @@ def _of_notes() -> dict[str, Callable[[str], Any]]:
         "is_private yaml": lambda text: is_private("memory/a.md", f"---\nprivate: no\n{text}\n---\n"),
         "is_private toml": lambda text: is_private("memory/a.md", f"+++\nprivate = false\n{text}\n+++\n"),
         "is_private json": lambda text: is_private("memory/a.md", f'{{"private": false, "a": [{text}]}}'),
+        "is_no_text": is_no_text,
         "decode_note": lambda text: decode_note(text.encode("utf-8", "replace")),
         "written_in": lambda text: written_in(text.encode("utf-8", "replace"), "memory/a.md"),
         "is_disguised": is_disguised,
