@@ -25,7 +25,7 @@ def test_search_get_and_index(notewell, workspace, talks):
     assert first["problems"] == [{"path": "sessions/@talks/a.jsonl", "reason": "left out: line 7 is not a JSON record"}]
     found = notewell("search", "subject3", "-w", workspace, "--source", "sessions", "--json").document
     assert [(hit["source"], hit["citation"]) for hit in found["hits"]] == [
-        ("sessions", "sessions/@talks/a.jsonl#L4-L6")
+        ("sessions", "sessions/@talks/a.jsonl#L3-L6")
     ]
     notes = notewell("search", "subject3", "-w", workspace, "--source", "memory", "--json").document
     assert {hit["source"] for hit in notes["hits"]} <= {"memory"}

@@ -77,9 +77,9 @@ for thread in threads:
     thread.start()
 for thread in threads:
     thread.join()
-from notewell.embedding import shared_models
+from notewell.embedding.local import models
 left = [os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
-print(wrong, len(shared_models._copies), [file for file in left if file.startswith(sys.argv[1])])
+print(wrong, len(models._copies), [file for file in left if file.startswith(sys.argv[1])])
 """
 
 

@@ -185,9 +185,7 @@ class _TextRun:
         for done, (stamp, known) in enumerate(work, 1):
             if self.deadline.passed:
                 self.tally.complete = False
-                left = len(work) - done + 1
-                files = f"{left:,} files are" if left > 1 else "a file is"
-                self.tally.notes.append(f"{files} not indexed yet: run `notewell index`")
+                self._tell_of(len(plan.added) - done + 1)
                 break
             self._read(stamp, known, gone, waiting)
             if waiting.is_full:
@@ -198,6 +196,12 @@ class _TextRun:
         self._write(waiting)
         if self.tally.complete:
             self._remove(plan)
+
+    def _tell_of(self, new_files: int) -> None:
+        """Note files that nothing is known of; those that may have changed make an answer stale, and no more."""
+        if new_files > 0:
+            files = f"{new_files:,} files are" if new_files > 1 else "a file is"
+            self.tally.notes.append(f"{files} not indexed yet: run `notewell index`")
 
     def _read(self, stamp: FileStamp, known: StoredDocument | None, gone: set[str], waiting: _Waiting) -> None:
         source = next(source for source in self.sources if source.name == stamp.source)

@@ -17,7 +17,7 @@ from notewell.embedding.hashing import HashingEmbedder
 from notewell.embedding.local import models
 from notewell.embedding.local.models import SharedEmbedder
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 class CountedModel(HashingEmbedder):

@@ -24,6 +24,7 @@ OWN = {"state", "pointer", "aside", "superseded", "database", "index", "embed", 
 OF_OTHERS = {point for point in POINTS if point.split(".")[0] not in OWN}  # tested with their own parts
 FEW_CALLS = {  # reached less than three times in the run below
     "aside.rename",
+    "embed.known",
     "embed.remember",
     "embed.store",
     "index.list",
