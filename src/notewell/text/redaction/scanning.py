@@ -227,7 +227,7 @@ def _private_keys(text: str) -> Iterator[_Place]:
             at = begins.end() + len(body.group().rstrip()) if body else begins.end()
         if _KEY_LINE.search(text, begins.end(), at):  # else a program only names the line
             yield begins.start(), at, "private-key", 0
-    for lines in _PUTTY_LINES.finditer(text):
+    for lines in _PUTTY_LINES.finditer(text) if "Private-Lines:" in text else ():
         yield *lines.span(1), "putty-key", 0
 
 
@@ -296,14 +296,15 @@ class _Unwrapped:
 
 # --- tokens with escapes or invisible characters in them ------------------------------------------
 
-# Markdown editors write \_ for _ where nothing is to be emphasized.
-_INVISIBLE = re.compile(r"(?:[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]|\\(?=_))+(?P<code>)")
+_INVISIBLE_SIGNS = r"\u00ad\u200b-\u200f\u2060-\u2064\ufeff"
+# Markdown editors write \_ for _ where nothing is to be emphasized. A pattern that begins with a set is searched fast.
+_MORE_INVISIBLE = rf"(?:(?<!\\)|(?=_))(?:[{_INVISIBLE_SIGNS}]|\\(?=_))*"
+_INVISIBLE = re.compile(rf"[{_INVISIBLE_SIGNS}\\]{_MORE_INVISIBLE}(?P<code>)")
 # %5F for _, also encoded twice; a blank or a control character would end a token anyway.
-_ESCAPE = re.compile("%(?:25){0,3}(?P<code>2[1-9A-Fa-f]|[3-6][0-9A-Fa-f]|7[0-9A-Ea-e])")
-_DISGUISE = re.compile(f"{_INVISIBLE.pattern.removesuffix('(?P<code>)')}|{_ESCAPE.pattern}")
-_REST_OF_WORD = re.compile(
-    rf"(?:(?!{_ESCAPE.pattern.replace('?P<code>', '?:')}|\\_)[^\s\u00ad\u200b-\u200f\u2060-\u2064\ufeff])+"
-)
+_CODE = "(?:25){0,3}(?P<code>2[1-9A-Fa-f]|[3-6][0-9A-Fa-f]|7[0-9A-Ea-e])"
+_ESCAPE = re.compile(f"%{_CODE}")
+_DISGUISE = re.compile(rf"[{_INVISIBLE_SIGNS}\\%](?:(?<=%){_CODE}|(?<!%){_MORE_INVISIBLE})")
+_REST_OF_WORD = re.compile(rf"(?:(?!{_ESCAPE.pattern.replace('?P<code>', '?:')}|\\_)[^\s{_INVISIBLE_SIGNS}])+")
 _NAME_REACH = 80  # characters before a word in disguise: the name it is given to
 
 
