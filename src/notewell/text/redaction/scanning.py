@@ -47,7 +47,7 @@ _IN_NAMES = b"abcdefghijklmnopqrstuvwxyz_-" + _SIGNS
 _URL_PASSWORD = re.compile(
     r"://[^\s:/?#@\"'`<>\[\]]{0,128}:(?!\d{1,5}[/?#])(?P<value>[^\s/@\"'`<>\[\]]{3,512})@(?!example\.)"
 )
-_KEY_BEGINS = re.compile(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
+_KEY_BEGINS = re.compile(r"-----? ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
 _KEY_ENDS = re.compile(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}|-{4,5} ?BEGIN ")
 # What follows the first line of a key that was cut off: lines of base64, headers, ends of line, also escaped ones.
 _KEY_BODY = re.compile(
