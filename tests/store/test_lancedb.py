@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -324,6 +325,16 @@ def test_four_processes_write_at_once_and_nothing_is_lost(memory, place):
     texts = [hit.entry.text for hit in memory.search("entry", limit=1000, min_score=0)]
     own = [f"entry {number} of {name}" for number in range(25) if number % 5 for name in range(4)]
     assert sorted(texts) == sorted([*own, *["wanted by all"] * 25])  # each id once
+
+
+def test_a_table_that_another_process_is_creating_is_waited_for(memory, place):
+    """Its folder is there before the table is; here the other process gives up."""
+    folder = place / "memories.lance"
+    folder.mkdir(parents=True)
+    done = threading.Timer(0.3, folder.rmdir)
+    done.start()
+    assert memory.search("anything") == []
+    done.join()
 
 
 # --- S3 ----------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 INSTALL_HINT = 'run `pip install "notewell[lancedb]"`'
 TABLE = "memories"
+MOST_TRIES = 40  # to open a table that is being created,
+PAUSE_S = 0.05  # with this pause: two seconds
 WRITES_PER_COMPACTION = 64  # 600 writes without any: 1,800 files, 17 MB, 58 ms a search; 15 ms once compacted
 KEPT_VERSIONS = timedelta(hours=1)  # a search of another process ends long before
 
@@ -263,9 +266,9 @@ class LanceMemory:
         if self._opened is not None:
             return self._opened
         with _as_store_errors(self._place):
-            if self._name not in self._table_names():
+            table = self._find_table()
+            if table is None:
                 return None
-            table = self._database.open_table(self._name)
             columns = tuple(table.schema.names)
         if sorted(columns) != sorted(_COLUMNS) or not _dimensions_of(table):
             named = ", ".join(columns)
@@ -275,6 +278,19 @@ class LanceMemory:
             )
         self._opened = table
         return table
+
+    def _find_table(self) -> Any:
+        """Return the table, or None; a name without a table is one that another process is still creating."""
+        tries = 0
+        while self._name in self._table_names():
+            try:
+                return self._database.open_table(self._name)
+            except ValueError as error:
+                tries += 1
+                if tries == MOST_TRIES or "not found" not in str(error):
+                    raise
+                time.sleep(PAUSE_S)
+        return None
 
     def _table_names(self) -> list[str]:
         names: list[str] = []

@@ -119,9 +119,12 @@ def test_the_time_grows_with_the_length_and_not_with_the_number_of_secrets(piece
     took = []
     for size in (20_000, 160_000):
         text = piece * (size // len(piece))
-        start = time.process_time()
-        REDACTOR.redact(text)
-        took.append(time.process_time() - start)
+        runs = []
+        for _ in range(3):  # the least of several: the machine may be busy
+            start = time.process_time()
+            REDACTOR.redact(text)
+            runs.append(time.process_time() - start)
+        took.append(min(runs))
     assert took[1] / took[0] < 8 * 2.5
 
 
