@@ -1,6 +1,6 @@
 """Makes questions about the turns of openly licensed dialogues, and takes questions from reading-comprehension sets.
 
-    python -m training.dialogues SGD_FOLDER JSQUAD.json... IAPP.jsonl... PERSONA_CHAT.csv... OUT_FOLDER
+    python -m training.dialogues SGD_FOLDER SQUAD_LAYOUT.json... IAPP.jsonl... PERSONA_CHAT.csv... OUT_FOLDER
 
 Writes `dialogues.jsonl` and `chats.jsonl` (one talk a line) and `questions.jsonl` (in the layout of the pair files).
 """
@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 from training.grammar import NAMES as FRIENDS
+from training.statements import statement_questions
 
 NAMES = "user user user Priya Oskar Zainab Tomasz Keiko Farida Linus Odile Vikram".split()
 MOST_TALKS = 5_000
@@ -160,6 +161,9 @@ def chat_talks(path: Path, choice: random.Random) -> list[list]:
                     shared = [len(words_of & content(text)) if by == who else 0 for by, text in turns]
                     if shared and max(shared) > 1 and shared.count(max(shared)) == 1:
                         asked.setdefault(shared.index(max(shared)), []).extend(fact_questions(fact, names[who]))
+            for at, (who, text) in enumerate(turns):
+                if made := statement_questions(text, names[who], choice):
+                    asked.setdefault(at, []).extend(made)
             messages = [
                 ["en", f"{names[who]}: {text}", asked.get(at, []), "", ""]
                 for at, (who, text) in enumerate(turns)
@@ -170,13 +174,25 @@ def chat_talks(path: Path, choice: random.Random) -> list[list]:
     return talks
 
 
-def jsquad(path: Path) -> list[list]:
-    """Japanese questions with their paragraphs."""
+SQUADS = {"jsquad": "ja", "valid": "ja", "test": "ja", "jaquad": "ja", "arcd": "ar", "DRCD": "zh"}
+SOURCES = {"valid": "jsquad", "test": "jsquad", "DRCD": "drcd-s"}
+
+
+def squad(path: Path) -> list[list]:
+    """Questions with their paragraphs, in the layout of SQuAD; Chinese ones in simplified characters."""
+    name = re.split("[-_.]", path.name)[0]
+    language, source = SQUADS[name], SOURCES.get(name, name)
+    simplified = str
+    if language == "zh":
+        from opencc import OpenCC
+
+        simplified = OpenCC("t2s").convert
     pairs = []
-    for article in json.loads(path.read_text())["data"]:
+    for article in json.loads(path.read_text(encoding="utf8"))["data"]:
         for paragraph in article["paragraphs"]:
-            text = paragraph["context"].split("[SEP]")[-1].strip()
-            pairs += [["qd", "ja", "ja", "jsquad", asked["question"], text[:PASSAGE]] for asked in paragraph["qas"]]
+            text = simplified(paragraph["context"].split("[SEP]")[-1].strip()[:PASSAGE])
+            asked = [question["question"].strip() for question in paragraph["qas"]]
+            pairs += [["qd", language, language, source, simplified(question), text] for question in asked]
     return pairs
 
 
@@ -203,7 +219,7 @@ def main(arguments: list[Path]) -> None:
         if path.suffix == ".csv":
             chats += chat_talks(path, choice)
         else:
-            pairs += jsquad(path) if path.suffix == ".json" else iapp(path)
+            pairs += squad(path) if path.suffix == ".json" else iapp(path)
     for name, rows in (("dialogues.jsonl", talks), ("chats.jsonl", chats), ("questions.jsonl", pairs)):
         (out / name).write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf8")
         print(name, len(rows))

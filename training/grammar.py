@@ -34,7 +34,7 @@ class Template:
 
 def read_talks(path: Path) -> list[list[Message]]:
     """The talks of one language, in the order of the file."""
-    language = path.stem.removeprefix("talks-")
+    language = path.stem.split("-")[1]
     talks: list[list[Message]] = []
     for block in re.split(r"\n(?=# talk)", path.read_text(encoding="utf8")):
         talk: list[Message] = []
@@ -52,7 +52,7 @@ def read_talks(path: Path) -> list[list[Message]]:
 
 def read_facts(path: Path) -> list[tuple[list[Message], list[Message]]]:
     """The blocks of a file of facts, each told in the two languages of its name."""
-    first, second = path.stem.split("-")[1:]
+    first, second = path.stem.split("-")[1:3]
     blocks = []
     for block in re.split(r"\n\s*\n", path.read_text(encoding="utf8")):
         lines = [line.split(" | ") for line in block.splitlines() if line.strip() and not line.startswith("#")]
@@ -354,7 +354,12 @@ def scenes(seed: int, count: int) -> Iterator[list[Message]]:
     """Long chats in English; talks that are kept back stay out of them."""
     choice = random.Random(seed)
     frames = read_frames(DATA / "frames-en.txt")
-    talks = [talk for number, talk in enumerate(read_talks(DATA / "talks-en.txt")) if not held_back(number)]
+    talks = [
+        talk
+        for path in sorted(DATA.glob("talks-en*.txt"))
+        for number, talk in enumerate(read_talks(path))
+        if not held_back(number)
+    ]
     lines = (DATA / "chat-en.txt").read_text(encoding="utf8").splitlines()
     chat = [line for line in lines if line and not line.startswith("#")]
     for _ in range(count):

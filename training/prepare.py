@@ -35,7 +35,10 @@ from training.second_teacher import second_vectors
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 LONGEST = {"par": 128, "dic": 32, "qd": 400, "dlg": 320, "talk": 256}
-KEPT = {("par", "ddtp"): 0.62, ("par", "mdn"): 0.75, ("par", "lohelp"): 0.7, ("qd", "ddtp"): 0.6, ("qd", "mdn"): 0.8}
+KEPT = {
+    ("par", "ddtp"): 0.35, ("par", "mdn"): 0.4, ("par", "lohelp"): 0.3, ("par", "tldr"): 0.3, ("par", "pydocs"): 0.6,
+    ("qd", "ddtp"): 0.4, ("qd", "mdn"): 0.6, ("qd", "jaquad"): 0.6,
+}  # fmt: skip
 FRAME_TALKS = 3_000
 SCENES = 1_500
 SECOND_PAIRS = {
@@ -153,7 +156,7 @@ def all_talks(folder: Path) -> Iterator[tuple[str, bool, list[Message]]]:
         yield "frame", number % 100 == 7, talk
     for number, talk in enumerate(scenes(17, SCENES)):
         yield "scene", number % 100 == 7, talk
-    for source, name in (("dialogue", "dialogues.jsonl"), ("chat", "chats.jsonl")):
+    for source, name in (("dialogue", "dialogues.jsonl"), ("chat", "chats.jsonl"), ("statement", "statements.jsonl")):
         for number, line in enumerate(read_lines(folder / name)):
             talk = [Message(lang, text, tuple(asked), en, fen) for lang, text, asked, en, fen in json.loads(line)]
             yield source, number % 100 == 7, talk

@@ -53,6 +53,7 @@ SOURCES = {
     "k8s": 0.9,
     "d2l": 1.0, "osg": 1.2, "tldr": 0.4, "lohelp": 0.5, "ddtp": 0.6, "cedict": 0.5, "edict": 0.5, "cldr": 1.0,
     "korsts": 1.0, "jsts": 1.0, "kornli": 0.7, "kochat": 0.5, "jcqa": 0.4, "drcd": 1.6, "jsquad": 1.6, "iapp": 1.2,
+    "drcd-s": 2.0, "arcd": 1.6, "jaquad": 1.0,
 }  # fmt: skip
 LONG_LANGUAGES = {
     "zh": 3, "ja": 3, "ko": 3.5, "de": 2, "fr": 2, "es": 2, "ru": 2, "it": 1.2, "pt": 1.2, "nl": 1, "pl": 1.2,
@@ -68,7 +69,7 @@ EVERYDAY = {"talks", "tatoeba"}  # translations that follow where training takes
 CONTRAST = {"par": 0.3, "say": 1.0, "dic": 0.1, "qd": 0.6, "dlg": 1.0, "talk": 1.0}
 LONGEST_PASSAGE = 512
 SECOND_TEMPERATURE = 0.07
-SMALL = {"drcd", "jsquad", "iapp", "kochat", "jcqa", "friendsqa", "qmsum"}  # read at most three times
+SMALL = {"drcd", "drcd-s", "arcd", "jsquad", "iapp", "kochat", "jcqa", "friendsqa", "qmsum"}  # read at most three times
 
 
 def shares(text: str) -> dict[str, float]:
@@ -383,12 +384,15 @@ def train(options: argparse.Namespace) -> Encoder:
     data = Data(options.data)
     ready, workers = feed(data, options)
     _, _, tensors = read_pack(options.folder / "granite.hmsemb")
-    start = np.load(options.folder / "new_rows.npz")
-    new = (tensors["word_emb"][start["rows"].astype(np.int64)] * start["shares"].astype(np.float32)[:, :, None]).sum(1)
     teacher = Packed(Encoder(tensors).to(DEVICE).eval())
-    encoder = Encoder(tensors, new).to(DEVICE)
     if options.start:
-        encoder.load_state_dict(load(options.start, len(encoder.word)))
+        values = load(options.start, len(tensors["word_emb"]))
+        encoder = Encoder(tensors, values["new"]).to(DEVICE)
+        encoder.load_state_dict(values)
+    else:
+        first = np.load(options.folder / "new_rows.npz")
+        rows = tensors["word_emb"][first["rows"].astype(np.int64)]
+        encoder = Encoder(tensors, (rows * first["shares"].astype(np.float32)[:, :, None]).sum(1)).to(DEVICE)
     a = data.arrays
     known = embed(teacher, a["old_flat"], a["old_offsets"], np.arange(len(a["english"]))).half()
     print("teacher", tuple(known.shape), round(time.time() - began), "s", flush=True)
