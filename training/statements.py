@@ -27,7 +27,8 @@ IRREGULAR = dict(
         "rode:ride rose:rise sang:sing sat:sit sold:sell sent:send set:set shook:shake shot:shoot showed:show "
         "slept:sleep spoke:speak spent:spend stood:stand stole:steal swam:swim taught:teach threw:throw "
         "understood:understand woke:wake wore:wear won:win dreamt:dream burnt:burn cut:cut dug:dig drew:draw fed:feed "
-        "hit:hit let:let lit:light meant:mean spread:spread swore:swear tore:tear bit:bite blew:blow did:do hoped:hope used:use agreed:agree"
+        "hit:hit let:let lit:light meant:mean spread:spread swore:swear tore:tear bit:bite blew:blow did:do "
+        "hoped:hope used:use agreed:agree"
     ).split()
 )
 MUTE = re.compile(
