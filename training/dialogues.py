@@ -174,25 +174,18 @@ def chat_talks(path: Path, choice: random.Random) -> list[list]:
     return talks
 
 
-SQUADS = {"jsquad": "ja", "valid": "ja", "test": "ja", "jaquad": "ja", "arcd": "ar", "DRCD": "zh"}
-SOURCES = {"valid": "jsquad", "test": "jsquad", "DRCD": "drcd-s"}
+SQUAD_LANGUAGES = {"jsquad": "ja", "arcd": "ar"}
 
 
 def squad(path: Path) -> list[list]:
-    """Questions with their paragraphs, in the layout of SQuAD; Chinese ones in simplified characters."""
-    name = re.split("[-_.]", path.name)[0]
-    language, source = SQUADS[name], SOURCES.get(name, name)
-    simplified = str
-    if language == "zh":
-        from opencc import OpenCC
-
-        simplified = OpenCC("t2s").convert
+    """Questions with their paragraphs, from files in the layout of SQuAD that are named after the set."""
+    source = re.split("[-_.]", path.name)[0]
+    language = SQUAD_LANGUAGES[source]
     pairs = []
     for article in json.loads(path.read_text(encoding="utf8"))["data"]:
         for paragraph in article["paragraphs"]:
-            text = simplified(paragraph["context"].split("[SEP]")[-1].strip()[:PASSAGE])
-            asked = [question["question"].strip() for question in paragraph["qas"]]
-            pairs += [["qd", language, language, source, simplified(question), text] for question in asked]
+            text = paragraph["context"].split("[SEP]")[-1].strip()[:PASSAGE]
+            pairs += [["qd", language, language, source, asked["question"].strip(), text] for asked in paragraph["qas"]]
     return pairs
 
 

