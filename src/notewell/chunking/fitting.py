@@ -1,10 +1,12 @@
-"""Weighs text in quarter tokens, and cuts a line that is too heavy for one chunk."""
+"""Weighs text in quarter tokens, and cuts lines and messages that are too heavy for one chunk."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Iterator
+
+from notewell.types import Chunk, Document, SpokenLine
 
 QUARTERS = 4  # of a token a character: English prose averages about four characters a token
 
@@ -43,6 +45,32 @@ def fitting_start(text: str, end: int, limit: int) -> int:
     """Return the smallest `start` for which `text[start:end]` weighs at most `limit`."""
     window = text[max(0, end - limit) : end][::-1]
     return end - fitting_end(window, 0, limit)
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+
+def chunk_message(message: SpokenLine, *, tokens: int = 400) -> list[Chunk]:
+    """Return a message of a conversation as one chunk, or as several of at most `tokens`, each with the speaker."""
+    limit = max(1, tokens) * QUARTERS
+    if len(message.text) * QUARTERS <= limit or weigh(message.text) <= limit:
+        pieces = [message.text]
+    else:
+        speaker, _, said = message.text.partition(": ")
+        lead = f"{speaker}: "
+        room = limit - weigh(lead)
+        if room < QUARTERS:  # the limit is too small for a name: cut the text alone
+            said, lead, room = message.text, "", limit
+        cut = (said[start:end].strip() for start, end in cut_line(said, limit=room, overlap=0))
+        pieces = [lead + piece for piece in cut if piece]
+    return [Chunk(message.line, message.line, piece, turn=message.turn) for piece in pieces]
+
+
+def chunk_dialogue(document: Document, *, tokens: int = 400) -> list[Chunk]:
+    """Return the chunks of a whole conversation, one message a line; blank lines stand for what was left out."""
+    spoken = ((number, line) for number, line in enumerate(document.text.split("\n"), start=1) if line)
+    messages = (SpokenLine(number, line, turn) for turn, (number, line) in enumerate(spoken, start=1))
+    return [chunk for message in messages for chunk in chunk_message(message, tokens=tokens)]
 
 
 # --- cutting a line ------------------------------------------------------------------------------
