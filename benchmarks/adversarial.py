@@ -183,10 +183,9 @@ def _of_notes() -> dict[str, Callable[[str], Any]]:
         written_in,
     )
     from notewell.memory.statements import gives_other_value, similar_statements
-    from notewell.sources.front_matter import split_front_matter
-    from notewell.sources.note_paths import is_disguised, parts_of
-    from notewell.sources.notes import decode_note, is_no_text
+    from notewell.sources.notes import decode_note, is_no_text, split_front_matter
     from notewell.sources.privacy import is_private
+    from notewell.sources.walk import is_disguised, parts_of
     from notewell.text.entries import Entry, changed_comments, closed_text, find_entries, without_comments
     from notewell.types import Citation, Document, FileStamp, SpokenLine
 
@@ -290,11 +289,11 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
     from notewell.sessions.model import SessionEntry
     from notewell.sessions.session_file import MESSAGES, salvage, text_of
     from notewell.sessions.session_folder import SessionFolder, owner_of_archive
+    from notewell.sources.transcripts import id_of_group, names_of, session_at
     from notewell.sources.transcripts.formats import parse_record, record_in
     from notewell.sources.transcripts.json5 import container_at, parse_json5
     from notewell.sources.transcripts.messages import Message, message_from_json, spoken
     from notewell.sources.transcripts.session_files import read_messages
-    from notewell.sources.transcripts.session_ids import id_of_group, names_of, session_at
 
     def encoded(text: str) -> bytes:
         return text.encode("utf-8", "replace")

@@ -14,12 +14,10 @@ ROOMS = (
 TEXTS = {"str", "bytes", "Iterable[str]"}  # a parameter that is one of these
 # What these are given is a name, a word or a value with a limit, or they are part of another one that is measured.
 SHORT = {
-    "sources/note_paths.py": "file names",
     "sources/walk.py": "file names",
-    "sources/included.py": "file names and patterns",
-    "sources/transcripts/session_ids.py": "session ids, measured where one is not checked first",
+    "sources/included.py": "file names, patterns and names of agents",
+    "sources/transcripts/__init__.py": "session ids, measured where one is not checked first",
     "sources/transcripts/growing.py": "pieces of files, measured as read_messages",
-    "sources/transcripts/unsearched.py": "names of agents",
     "text/languages.py": "a word, or the first 600 letters",
     "text/redaction/marks.py": "one secret",
     "text/redaction/contexts.py": "redact",
@@ -42,6 +40,7 @@ SHORT_FUNCTIONS = {
     *("decode_json5", "parse_object", "write_name", "whole_elements", "message_text"),  # parse_json5, read_messages
     *("open_code_block", "weigh", "redact"),  # closed_text, chunk_document; the Redactor
     "audience_of",  # the name of a chat
+    "encoding_of",  # decode_note
     *("chunk_id", "switch_store", "is_secret_header"),  # names of sources, an address, a header
     *("ask_reranker", "put_in_order"),  # hits
 }

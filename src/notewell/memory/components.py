@@ -18,11 +18,10 @@ from notewell.memory.storage import Storage, open_sqlite_index, open_storage
 from notewell.search.tuning import TUNING
 from notewell.settings import state_folder
 from notewell.settings.workspace import WorkspaceInUse
-from notewell.sources.included import count_uncovered
+from notewell.sources.included import count_uncovered, unsearched_conversations
 from notewell.sources.notes import NotesSource
 from notewell.sources.privacy import DIRECT, Audience
-from notewell.sources.transcripts import ARCHIVE, CHATS, COMPACTED, CORRUPT, GROUPS, PENDING
-from notewell.sources.transcripts.session_ids import names_of
+from notewell.sources.transcripts import ARCHIVE, CHATS, COMPACTED, CORRUPT, GROUPS, PENDING, names_of
 from notewell.store.state_folder import TOP_FOLDER, StateFolder
 from notewell.types import Uncovered
 
@@ -173,15 +172,9 @@ class Components:
 
     def unsearched_conversations(self, *, own: bool = False) -> tuple[str, ...]:
         """Return notes on conversations that the settings leave out of search; with `own` only on this agent's."""
-        kept = "sessions" not in self.settings.sources and self.sessions_folder.is_dir()
-        if self.audience.is_group or (own and not kept):
+        if self.audience.is_group:
             return ()
-        from notewell.sources.transcripts import unsearched  # few answers need it
-
-        if own:
-            return tuple(unsearched.unsearched_own(self.settings, self.sessions_folder))
-        found = unsearched.unsearched_conversations(self.settings, self.agent, self.sessions_folder, self.workspace)
-        return tuple(found)
+        return tuple(unsearched_conversations(self.settings, self.agent, self.sessions_folder, self.workspace, own=own))
 
     def uncovered(self, limit_s: float | None = None) -> Uncovered:
         """Count the Markdown files of the workspace that are no notes; none for a group, which sees only what is one.

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from notewell.errors import NoteNotFoundError, PathRefusedError
 from notewell.sources.privacy import DIRECT, Audience
-from notewell.sources.transcripts.source import RenderedLine
 from notewell.types import Document, Listing, SourceName
 
 if TYPE_CHECKING:
@@ -75,10 +74,9 @@ class FollowedSource:
         del path
         return None
 
-    def rendered(self, path: str, first_line: int) -> Generator[RenderedLine]:
+    def rendered(self, path: str, first_line: int) -> Generator[str]:
         """Yield every line of a conversation from `first_line` on."""
-        for number, line in enumerate(islice(self._lines(path), min(first_line - 1, sys.maxsize), None), first_line):
-            yield RenderedLine(number, line)
+        yield from islice(self._lines(path), min(first_line - 1, sys.maxsize), None)
 
     def unreadable(self, positions: Mapping[str, str | None]) -> Iterator[Problem]:
         """Yield nothing: whoever holds the files sees which cannot be read."""

@@ -27,7 +27,7 @@ from notewell.memory.trash import TrashItem, open_trash, shown_item
 from notewell.reports import ForgetReport, Forgotten, ForgottenLine
 from notewell.search.dates.question import parse_day
 from notewell.sources.notes import decode_note
-from notewell.sources.transcripts.session_ids import session_at
+from notewell.sources.transcripts import session_at
 from notewell.text.entries import Entry, find_entries, without_comments
 from notewell.text.phrases import Phrase
 from notewell.types import Citation, Problem
@@ -357,7 +357,7 @@ class TargetSearch:
         for stamp in transcripts.list().files:
             if session_at(stamp.path):
                 continue
-            if any(self.query.is_in(line.text) for line in transcripts.rendered(stamp.path, 1)):
+            if any(map(self.query.is_in, transcripts.rendered(stamp.path, 1))):
                 hint = f"delete it there, or run notewell forget --path {stamp.path}"
                 yield Problem(stamp.path, f"is a transcript of another program: {hint}")
 

@@ -30,8 +30,8 @@ from notewell.files.no_follow import is_link, read_below
 from notewell.memory.note_lines import written_in
 from notewell.settings.workspace import require_workspace
 from notewell.sources.included import INSTRUCTIONS
-from notewell.sources.note_paths import is_skipped
 from notewell.sources.notes import LARGEST_NOTE_BYTES, NotesSource
+from notewell.sources.walk import is_skipped
 from notewell.store.state_folder import TOP_FOLDER, StateFolder
 from notewell.text.entries import Entry, closed_text, open_code_block
 from notewell.text.fences import strip_fenced

@@ -70,7 +70,7 @@ def read_transcript(transcripts: Transcripts, path: str, *, first_line: int = 1,
     count = min(lines or DEFAULT_LINES, MOST_LINES)
     try:
         with closing(transcripts.rendered(stamp.path, first_line)) as rendered:
-            found = [line.text for line in islice(rendered, count + 1)]
+            found = list(islice(rendered, count + 1))
     except FileNotFoundError as error:
         raise NoteNotFoundError(path) from error
     except OSError as error:
@@ -372,7 +372,7 @@ def _titled(parts: Components, item: Listed, problems: list[Problem]) -> Listed:
             return replace(item, text=_title(parts.notes.read(parts.notes.stamp_of(item.path))))
         assert parts.transcripts is not None
         with closing(parts.transcripts.rendered(item.path, 1)) as lines:
-            return replace(item, text=next((line.text for line in lines if line.text), "")[:LONGEST_TITLE])
+            return replace(item, text=next(filter(None, lines), "")[:LONGEST_TITLE])
     except (OSError, NotewellError) as error:
         problems.append(Problem(item.path, f"cannot be read: {error}"))
         return item

@@ -30,12 +30,11 @@ from notewell.sessions.model import (
     summary_to_json,
 )
 from notewell.sessions.session_folder import new_id
-from notewell.sources.transcripts import COMPACTED, CORRUPT, GROUPS, REGISTRY, SESSION_ENDING
+from notewell.sources.transcripts import COMPACTED, CORRUPT, GROUPS, REGISTRY, SESSION_ENDING, checked_id, id_of_group
 from notewell.sources.transcripts.formats import Parsed, parse_record
 from notewell.sources.transcripts.json5 import Json5Error, decode_json5, parse_object, write_json
 from notewell.sources.transcripts.messages import Json, Message, message_to_json, milliseconds, now_ms
 from notewell.sources.transcripts.session_files import FORMAT_VERSION, messages_in
-from notewell.sources.transcripts.session_ids import checked_id, id_of_group
 
 if TYPE_CHECKING:
     from notewell.sessions.store import ConversationStore

@@ -27,9 +27,20 @@ from notewell.sessions.append_journal import locked, move, replace_file
 from notewell.sessions.model import SessionKind
 from notewell.sessions.session_file import SessionFile
 from notewell.settings.workspace import require_workspace
-from notewell.sources.transcripts import ARCHIVE, CHATS, COMPACTED, CORRUPT, GROUPS, PENDING, REGISTRY, SESSION_ENDING
+from notewell.sources.transcripts import (
+    ARCHIVE,
+    CHATS,
+    COMPACTED,
+    CORRUPT,
+    GROUPS,
+    PENDING,
+    REGISTRY,
+    SESSION_ENDING,
+    is_new_id,
+    is_session_name,
+    names_of,
+)
 from notewell.sources.transcripts.messages import Message, message_from_json, message_to_json
-from notewell.sources.transcripts.session_ids import is_new_id, is_session_name, names_of
 from notewell.sources.walk import listed_name
 
 FOLDERS: dict[SessionKind, str] = {"direct": CHATS, "group": GROUPS}  # the folder decides the kind

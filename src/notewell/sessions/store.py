@@ -49,12 +49,11 @@ from notewell.sessions.session_folder import (
     remove_lines,
 )
 from notewell.settings.arguments import checked_calls
-from notewell.sources.note_paths import parts_of
-from notewell.sources.transcripts import REGISTRY, TOP
+from notewell.sources.transcripts import REGISTRY, TOP, checked_id, id_of_group, is_session_name, session_at
 from notewell.sources.transcripts.json5 import Json5Error, decode_json5, parse_object, require_json5
 from notewell.sources.transcripts.messages import Message, message_from_json, now_ms
 from notewell.sources.transcripts.session_files import messages_in
-from notewell.sources.transcripts.session_ids import checked_id, id_of_group, is_session_name, session_at
+from notewell.sources.walk import parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,6 +14,7 @@ from datetime import UTC, date, datetime
 from typing import BinaryIO, NamedTuple
 
 from notewell.errors import SessionInputError
+from notewell.sources.transcripts import session_at
 from notewell.sources.transcripts.formats import NotARecord, record_in, spoken_in
 from notewell.sources.transcripts.messages import LeftOut, Message, message_from_json, spoken
 from notewell.sources.transcripts.session_files import (
@@ -23,7 +24,6 @@ from notewell.sources.transcripts.session_files import (
     is_session_file,
     read_messages,
 )
-from notewell.sources.transcripts.session_ids import session_at
 from notewell.sources.walk import stamp_from
 from notewell.types import Piece, Problem, SpokenLine
 
@@ -234,18 +234,17 @@ class PieceReader:
         lines = self._jsonl_lines(known or Position(), trouble)
         yield from self._gathered(known, lines, lambda: trouble.problems(self._path))
 
-    def messages(self, first_line: int) -> Iterator[tuple[int, list[Message]]]:
-        """Yield every line from `first_line` up to the last message, with what is said on it."""
+    def messages(self, first_line: int) -> Iterator[list[Message]]:
+        """Yield what is said on every line from `first_line` up to the last message."""
         if is_session_file(self._path):
             _, session = self._read_session()
-            found = session.messages
-            by_line = self._spoken_by_line(found)
-            for number in range(first_line, max((line for line, _ in found), default=0) + 1):
-                yield number, by_line.get(number, [])
+            by_line = self._spoken_by_line(session.messages)
+            for number in range(first_line, max(by_line, default=0) + 1):
+                yield by_line.get(number, [])
             return
         for line, said in self._jsonl_lines(Position(), _Trouble(), first_line):
             if line.number >= first_line:
-                yield line.number, said
+                yield said
 
     # --- JSONL -------------------------------------------------------------------------------
 
