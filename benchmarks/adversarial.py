@@ -275,9 +275,16 @@ def _of_questions() -> dict[str, Callable[[str], Any]]:
 
 def _of_conversations() -> dict[str, Callable[[str], Any]]:
     from notewell.sessions.import_export import import_lines
-    from notewell.sessions.json5_editor import (
+    from notewell.sessions.model import SessionEntry
+    from notewell.sessions.session_file import MESSAGES, salvage, text_of
+    from notewell.sessions.session_folder import SessionFolder, owner_of_archive
+    from notewell.sources.transcripts import id_of_group, names_of, session_at
+    from notewell.sources.transcripts.formats import parse_record, record_in
+    from notewell.sources.transcripts.json5 import (
         arrange,
+        container_at,
         elements_of,
+        parse_json5,
         parts_of_end,
         set_head,
         set_members,
@@ -286,12 +293,6 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
         with_new_elements,
         without_elements,
     )
-    from notewell.sessions.model import SessionEntry
-    from notewell.sessions.session_file import MESSAGES, salvage, text_of
-    from notewell.sessions.session_folder import SessionFolder, owner_of_archive
-    from notewell.sources.transcripts import id_of_group, names_of, session_at
-    from notewell.sources.transcripts.formats import parse_record, record_in
-    from notewell.sources.transcripts.json5 import container_at, parse_json5
     from notewell.sources.transcripts.messages import Message, message_from_json, spoken
     from notewell.sources.transcripts.session_files import read_messages
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 ROOMS = (
-    *("text", "chunking", "sources", "search", "sessions/json5_editor.py", "sessions/import_export.py"),
+    *("text", "chunking", "sources", "search", "sessions/import_export.py"),
     *("memory/note_lines.py", "memory/statements.py", "agents/rendering.py", "agents/install", "openclaw/functions.py"),
     *("settings/edit.py", "settings/masking.py"),
 )

@@ -14,18 +14,6 @@ from typing import Any, NamedTuple
 
 from notewell.errors import SessionDamagedError, SessionInputError, SessionNotFoundError
 from notewell.sessions.append_journal import is_unfinished, locked, overwrite_end, recover, replace_file
-from notewell.sessions.json5_editor import (
-    Parts,
-    arrange,
-    element_lines,
-    end_of,
-    join,
-    new_text,
-    parts_of_end,
-    set_head,
-    with_appended,
-    without_elements,
-)
 from notewell.sessions.model import (
     COUNTED,
     Session,
@@ -38,7 +26,23 @@ from notewell.sessions.model import (
     summary_from_json,
     summary_to_json,
 )
-from notewell.sources.transcripts.json5 import Json5Error, decode_json5, parse_json5, parse_object, write_json
+from notewell.sources.transcripts.json5 import (
+    Json5Error,
+    Parts,
+    arrange,
+    decode_json5,
+    element_lines,
+    end_of,
+    join,
+    new_text,
+    parse_json5,
+    parse_object,
+    parts_of_end,
+    set_head,
+    with_appended,
+    without_elements,
+    write_json,
+)
 from notewell.sources.transcripts.messages import (
     Json,
     Message,

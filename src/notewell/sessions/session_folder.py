@@ -1,4 +1,4 @@
-"""The folder of the session store: where the files, archives, locks and journals of its sessions are.
+"""The folder of the session store: the files, archives, locks and journals of its sessions, and their registry.
 
 registry.json5
 chats/<id>.json5           direct conversations
@@ -15,16 +15,18 @@ import json
 import os
 import re
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from notewell.errors import ConversationError, SessionInputError, SessionNotFoundError
+from notewell.errors import ConversationError, SessionInputError, SessionNotFoundError, SessionTooNewError
 from notewell.files.atomic import DRAFT_SUFFIX, sync_folder
+from notewell.files.no_follow import read_regular
 from notewell.sessions.append_journal import locked, move, replace_file
-from notewell.sessions.model import SessionKind
+from notewell.sessions.model import SessionEntry, SessionKind, entry_to_json
 from notewell.sessions.session_file import SessionFile
 from notewell.settings.workspace import require_workspace
 from notewell.sources.transcripts import (
@@ -39,6 +41,16 @@ from notewell.sources.transcripts import (
     is_new_id,
     is_session_name,
     names_of,
+)
+from notewell.sources.transcripts.json5 import (
+    Json5Error,
+    Layout,
+    decode_json5,
+    new_text,
+    parse_object,
+    with_element,
+    with_new_elements,
+    without_elements,
 )
 from notewell.sources.transcripts.messages import Message, message_from_json, message_to_json
 from notewell.sources.walk import listed_name
@@ -395,3 +407,117 @@ def _files_in(folder: Path) -> list[Path]:
         return [path for path in found if path.is_file() and not path.is_symlink()]
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+# --- the registry ------------------------------------------------------------------------------
+
+REGISTRY_VERSION = 1
+SESSIONS = Layout(
+    "sessions",
+    "The sessions of one agent, kept by notewell: an overview. Each session's own file is what counts,\n"
+    "and this one is rebuilt from those when it is missing.",
+)
+Values = dict[str, Any]
+
+
+class Registry:
+    """`registry.json5`: an overview of what the session files say, also used to repair them.
+
+    The session files are what counts. The registry does not change with a message, and it is rebuilt from the files
+    when it is corrupt or missing.
+    """
+
+    def __init__(
+        self, files: SessionFolder, entries_of_files: Callable[[Mapping[str, Values]], Iterable[SessionEntry]]
+    ) -> None:
+        self._files = files
+        self._path = files.path / REGISTRY
+        self._entries_of_files = entries_of_files
+
+    def entries(self) -> dict[str, Values]:
+        """Return what the registry holds, by session id; nothing when it is missing or corrupt."""
+        try:
+            listed = _listed(decode_json5(read_regular(self._path)))
+        except (Json5Error, OSError):
+            return {}
+        return {_id_of(each): each for each in listed if isinstance(each, dict)}
+
+    def put(self, entry: SessionEntry) -> None:
+        """Add or change an entry."""
+        values = _values_of(entry)
+
+        def change(text: str, listed: list[Any], position: int | None) -> str:
+            if position is None:
+                return with_new_elements(SESSIONS, text, [values])
+            return text if listed[position] == values else with_element(SESSIONS, text, position, values)
+
+        self._change(entry.session_id, change)
+
+    def remove(self, session_id: str) -> None:
+        """Take an entry out."""
+
+        def change(text: str, _: list[Any], position: int | None) -> str:
+            return text if position is None else without_elements(SESSIONS, text, position, position + 1)
+
+        self._change(session_id, change)
+
+    def rebuild(self) -> int:
+        """Write the registry from the session files; returns how many sessions it holds."""
+        with self.locked():
+            return self._write_all()
+
+    def locked(self, timeout_s: float | None = None) -> AbstractContextManager[None]:
+        """Be the only writer of the registry."""
+        self._files.require()
+        lock = self._files.path / ".locks" / ".registry.lock"
+        return locked(lock, self._files.timeout_s if timeout_s is None else timeout_s, self._path.name)
+
+    def _change(self, session_id: str, change: Callable[[str, list[Any], int | None], str]) -> None:
+        """Edit the text, given what it lists and where the session stands in it; rebuild a missing or corrupt file."""
+        with self.locked():
+            try:
+                text = decode_json5(read_regular(self._path))
+                listed = _listed(text)
+                ids = [_id_of(each) for each in listed]
+                changed = change(text, listed, ids.index(session_id) if session_id in ids else None)
+            except FileNotFoundError:
+                self._write_all()
+                return
+            except Json5Error:
+                self._files.set_aside(self._path)
+                self._write_all()
+                return
+            if changed != text:
+                replace_file(self._path, changed.encode())
+
+    def _write_all(self) -> int:
+        entries = sorted(self._entries_of_files(self.entries()), key=lambda each: (each.created_at, each.session_id))
+        text = new_text(SESSIONS, {"version": REGISTRY_VERSION}, [_values_of(entry) for entry in entries], {})
+        replace_file(self._path, text.encode())
+        return len(entries)
+
+
+def _values_of(entry: SessionEntry) -> Values:
+    """Return what the registry says of a session."""
+    values = {"sessionId": entry.session_id, "sessionFile": entry.session_file, **entry_to_json(entry)}
+    flushed = values.get("memoryFlush")
+    if isinstance(flushed, dict) and "text" in flushed:  # nothing that was said is in the registry
+        values["memoryFlush"] = {key: value for key, value in flushed.items() if key != "text"}
+    return values
+
+
+def _listed(text: str) -> list[Any]:
+    values = parse_object(text)
+    version = values.get("version", REGISTRY_VERSION)
+    if isinstance(version, int) and version > REGISTRY_VERSION:
+        raise SessionTooNewError(
+            f"the registry was written by a newer release (format {version})", hint="upgrade notewell"
+        )
+    listed = values.get("sessions")
+    if not isinstance(listed, list):
+        raise Json5Error("sessions is not a list")
+    return listed
+
+
+def _id_of(values: object) -> str:
+    return str(values.get("sessionId", "")) if isinstance(values, dict) else ""

@@ -36,11 +36,11 @@ from notewell.sessions.model import (
     entry_from_json,
     summary_from_json,
 )
-from notewell.sessions.registry import Registry
 from notewell.sessions.session_file import SessionFile, as_stored, salvage, text_of
 from notewell.sessions.session_folder import (
     ARCHIVE_ENDING,
     JOURNALS,
+    Registry,
     SessionFolder,
     Unwanted,
     everything_in,
@@ -101,13 +101,7 @@ class ConversationStore:
     ) -> None:
         self.folder = Path(folder)
         self._files = SessionFolder(self.folder, lock_timeout_s, group_only, workspace)
-        self._registry = Registry(
-            self.folder,
-            lock_timeout_s,
-            entries=self._entries_of_files,
-            aside=self._files.set_aside,
-            require=self._files.require,
-        )
+        self._registry = Registry(self._files, self._entries_of_files)
         self._listeners: list[Listener] = []
         self._listeners_lock = threading.Lock()
 
