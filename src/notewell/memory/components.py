@@ -14,7 +14,7 @@ from notewell.files.atomic import DRAFT_SUFFIX
 from notewell.indexing.preparation import Preparation
 from notewell.indexing.sync import Sync
 from notewell.memory.answering import BetweenSearches
-from notewell.memory.storage import Storage, open_sqlite_index, open_storage
+from notewell.memory.storage import FollowedSource, Storage, open_sqlite_index, open_storage
 from notewell.search.tuning import TUNING
 from notewell.settings import state_folder
 from notewell.settings.workspace import WorkspaceInUse
@@ -27,15 +27,14 @@ from notewell.types import Uncovered
 
 if TYPE_CHECKING:
     from notewell.embedding.batch.ledger import JobFailures
-    from notewell.memory.followed import Notes, Transcripts
     from notewell.memory.group_view import GroupQmd, GroupSync
     from notewell.memory.note_files import NoteFiles
+    from notewell.memory.storage import Notes, Transcripts
     from notewell.protocols import Embedder, Generations, ManagedCache, ReadAccess, Source, StoreAccess
     from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.sessions import ConversationStore
     from notewell.settings import Settings
-    from notewell.sources.transcripts.source import TranscriptSource
     from notewell.types import BatchJob, Check, EmbedderIdentity
 
 TRASH_FOLDER = ".trash"  # in the state folders of the workspace and of the agent; no agent can be called so
@@ -149,12 +148,11 @@ class Components:
         scope = group_scope(audience.own_transcripts)
         searched = index = GroupIndex(self.storage.answering, scope)
         followed = searched if self.storage.follows else None
-        notes, transcripts = _open_sources(self.workspace, self.settings, self.folder, audience, followed)
+        notes, transcripts, sources = _open_sources(self.workspace, self.settings, self.folder, audience, followed)
         if not self.storage.follows:
             index = GroupIndex(
                 self.storage.answering, scope, lambda path: whole.notes.exists(path) and not notes.exists(path)
             )
-        sources = _sources(self.settings, notes, transcripts)
         return replace(
             whole,
             index=index,
@@ -242,8 +240,7 @@ def open_components(
     folder.check_owner()
     storage = open_storage(settings, workspace, folder, agent)
     followed = storage.answering if storage.follows else None
-    notes, transcripts = _open_sources(workspace, settings, folder, DIRECT, followed)
-    sources = _sources(settings, notes, transcripts)
+    notes, transcripts, sources = _open_sources(workspace, settings, folder, DIRECT, followed)
     embedders = Embedders(settings, embedder, lambda: _identity_of_vectors(storage.answering))
     chunking = settings.chunking
     preparation = Preparation(
@@ -312,20 +309,19 @@ def _open_notes(workspace: Path, settings: Settings, audience: Audience) -> Note
 
 def _open_sources(
     workspace: Path, settings: Settings, folder: StateFolder, audience: Audience, followed: ReadAccess | None
-) -> tuple[Notes, Transcripts | None]:
-    """Return where notes and conversations come from: files, or the database that is followed."""
-    if followed is None:
-        sessions = _open_transcripts(settings, folder.path / SESSIONS_FOLDER, audience)
-        return _open_notes(workspace, settings, audience), sessions
-    from notewell.memory.followed import FollowedSource
+) -> tuple[Notes, Transcripts | None, tuple[Source, ...]]:
+    """Return where notes and conversations come from, files or the database that is followed, and which are indexed."""
+    notes: Notes = FollowedSource(followed, "memory") if followed else _open_notes(workspace, settings, audience)
+    transcripts: Transcripts | None = None
+    if "sessions" in settings.sources and followed:
+        transcripts = FollowedSource(followed, "sessions")
+    elif "sessions" in settings.sources:
+        from notewell.sources.transcripts.source import TranscriptSource
 
-    spoken = FollowedSource(followed, "sessions", audience) if "sessions" in settings.sources else None
-    return FollowedSource(followed, "memory", audience), spoken
-
-
-def _sources(settings: Settings, notes: Notes, transcripts: Transcripts | None) -> tuple[Source, ...]:
-    found: tuple[Source | None, ...] = (notes if "memory" in settings.sources else None, transcripts)
-    return tuple(source for source in found if source is not None)
+        own, others = folder.path / SESSIONS_FOLDER, settings.sessions.paths
+        transcripts = TranscriptSource(own, others, redact=_redacted, audience=audience)
+    found = (notes if "memory" in settings.sources else None, transcripts)
+    return notes, transcripts, tuple(source for source in found if source is not None)
 
 
 def open_qmd(settings: Settings, workspace: Path, folder: StateFolder, notes: NotesSource) -> Qmd:
@@ -333,14 +329,6 @@ def open_qmd(settings: Settings, workspace: Path, folder: StateFolder, notes: No
     from notewell.search.qmd import Qmd  # few use it
 
     return Qmd(settings, workspace, folder, notes)
-
-
-def _open_transcripts(settings: Settings, folder: Path, audience: Audience) -> TranscriptSource | None:
-    if "sessions" not in settings.sources:
-        return None
-    from notewell.sources.transcripts.source import TranscriptSource
-
-    return TranscriptSource(folder, settings.sessions.paths, redact=_redacted, audience=audience)
 
 
 def _redacted(text: str) -> str:

@@ -24,8 +24,7 @@ from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import BACKGROUND, LOCK_WAIT_S, Sync
 from notewell.memory.components import open_components, open_qmd
 from notewell.memory.forget_targets import CHANGED, Query, Target, TargetSearch, confirmed_lines
-from notewell.memory.moved_lines import MovedLines
-from notewell.memory.note_files import notes_lock
+from notewell.memory.note_files import MovedLines, notes_lock
 from notewell.memory.note_lines import cut_lines
 from notewell.memory.trash import Kind, OpenBatch, TrashItem, hash_of, open_trash
 from notewell.reports import ForgetReport, Forgotten, ForgottenLine

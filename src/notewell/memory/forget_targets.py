@@ -21,7 +21,7 @@ from notewell.errors import (
     SessionTooNewError,
 )
 from notewell.memory.components import TRASH_FOLDER
-from notewell.memory.moved_lines import check_cited
+from notewell.memory.note_files import check_cited
 from notewell.memory.reading import check_author, find_entry
 from notewell.memory.trash import TrashItem, open_trash, shown_item
 from notewell.reports import ForgetReport, Forgotten, ForgottenLine
@@ -34,7 +34,7 @@ from notewell.types import Citation, Problem
 
 if TYPE_CHECKING:
     from notewell.memory.components import Components
-    from notewell.memory.followed import Transcripts
+    from notewell.memory.storage import Transcripts
     from notewell.sessions import ConversationStore
     from notewell.types import Document
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from notewell.errors import EntryNotFoundError, NoteNotFoundError, NotewellError, PathRefusedError, RememberError
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.answering import search
-from notewell.memory.moved_lines import MovedLines, check_cited
-from notewell.memory.note_files import Appended, daily_note, entry_text, notes_lock
+from notewell.memory.note_files import Appended, MovedLines, check_cited, daily_note, entry_text, notes_lock
 from notewell.memory.note_lines import check_statement, lines_marked_as_replaced, marked_as_replaced
 from notewell.memory.reading import check_author, find_entry, read_note
 from notewell.memory.statements import Known, most_similar, similar_statements

@@ -22,7 +22,7 @@ from notewell.errors import NO_SPACE, NoteNotFoundError, NotewellError, PathRefu
 from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.files.no_follow import read_below
 from notewell.indexing.sync import BACKGROUND
-from notewell.memory.moved_lines import MovedLines
+from notewell.memory.note_files import MovedLines
 from notewell.memory.note_lines import CutLines, put_lines_back
 from notewell.reports import Forgotten, ForgottenLine, Trashed, UndoReport
 from notewell.sources.notes import decode_note
