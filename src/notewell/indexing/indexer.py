@@ -21,7 +21,6 @@ from notewell.protocols import GrowingSource
 from notewell.types import IndexReport, Problem, Progress, StoredDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from notewell.indexing.batch_jobs import BatchRun
@@ -274,38 +273,28 @@ class _TextRun:
             with self.store.reading() as snapshot:
                 cursor = snapshot.cursor(known.stamp.source, known.stamp.path)
         reach("index.read")
+        end: Piece | None = None  # stays so when the deadline comes first
         with closing(source.read_on(stamp, cursor)) as pieces:
             first = next(pieces)
             whole = chain([first], pieces)
             if not (first.from_start and known):
-                end = self._append(whole, stamp)
-            elif self.deadline.at is not None and first.stamp.size > HURRIED_REWRITE_BYTES:
-                end = None
-            else:
-                end = self._rewrite(whole, stamp)
+                for piece in whole:
+                    chunks, vectors = self._chunks_of(piece, stamp)
+                    self.store.append_document(_stored(piece), chunks, vectors, cursor=piece.position)
+                    if piece.last or self.deadline.passed:
+                        end = piece if piece.last else None
+                        break
+            elif self.deadline.at is None or first.stamp.size <= HURRIED_REWRITE_BYTES:
+                with self.store.rewriting(stamp.source, stamp.path) as rewrite:
+                    for end in whole:
+                        rewrite.add(*self._chunks_of(end, stamp))
+                    assert end is not None
+                    rewrite.finish(_stored(end), end.position)
         if end is None:
             self.tally.complete = False
         else:
             self.tally.problems += end.problems
             self._count(end.content_hash, known, gone)
-
-    def _append(self, pieces: Iterator[Piece], stamp: FileStamp) -> Piece | None:
-        """Commit piece by piece; return the last one, or None when the deadline came first."""
-        for piece in pieces:
-            chunks, vectors = self._chunks_of(piece, stamp)
-            self.store.append_document(_stored(piece), chunks, vectors, cursor=piece.position)
-            if piece.last:
-                return piece
-            if self.deadline.passed:
-                return None
-        return None
-
-    def _rewrite(self, pieces: Iterator[Piece], stamp: FileStamp) -> Piece | None:
-        with self.store.rewriting(stamp.source, stamp.path) as rewrite:
-            for piece in pieces:
-                rewrite.add(*self._chunks_of(piece, stamp))
-            rewrite.finish(_stored(piece), piece.position)
-        return piece
 
     def _chunks_of(self, piece: Piece, stamp: FileStamp) -> tuple[list[PreparedChunk], dict[str, Vector]]:
         """Return the chunks of a piece with the vectors of texts that were embedded before."""

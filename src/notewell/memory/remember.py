@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from notewell.memory.answering import search
 from notewell.memory.note_files import Appended, MovedLines, check_cited, daily_note, entry_text, notes_lock
 from notewell.memory.note_lines import check_statement, lines_marked_as_replaced, marked_as_replaced
 from notewell.memory.reading import check_author, find_entry, read_note
-from notewell.memory.statements import Known, most_similar, similar_statements
+from notewell.memory.statements import most_similar, similar_statements
 from notewell.reports import KnownAlready, Listed, Remembered
 from notewell.search.options import SearchOptions, build_request
 from notewell.sources.privacy import is_private
@@ -54,7 +53,7 @@ def remember(
     cleaned = entry_text(entry.text)
     without_secrets = redact(cleaned).text  # what is searched for goes to an embedding provider
     text = cleaned if keep_secret else without_secrets
-    in_note: list[Known] = []
+    in_note: list[KnownAlready] = []
 
     def says_so(note: str) -> bool:
         if parts.audience.is_group and is_private(path, note):
@@ -82,7 +81,7 @@ def remember(
         return _known_already(path, most_similar((*in_note, *known), MOST_SHOWN), _indexed(parts, path))
     if older is None:
         return _written(done, known, _indexed(parts, done.path))
-    known = tuple(each for each in known if (each.path, each.line) != (older.path, older.first_line))
+    known = tuple(each for each in known if each.citation != str(Citation(older.path, older.first_line)))
     notes = _indexed(parts, *dict.fromkeys((done.path, older.path)))
     place = EntryPlace(older.entry or "", older.citation)
     return replace(_written(done, known, (*filter(None, [marked]), *notes)), replaced=None if marked else place)
@@ -184,12 +183,12 @@ class NoteWriter:
         return self.parts.note_files.append(path, entry, unless=lambda note: mark in note) is not None
 
 
-def _known(parts: Components, text: str, searched: str) -> list[Known]:
+def _known(parts: Components, text: str, searched: str) -> list[KnownAlready]:
     """Return similar statements that the audience may see; the notes themselves are read, not snippets."""
     query = " ".join(searched.split())[:LONGEST_QUERY]
     options = SearchOptions(limit=CANDIDATES, min_score=0.0)
     request = build_request(parts.settings, query, options, opened_for=parts.audience)
-    found: list[Known] = []
+    found: list[KnownAlready] = []
     for hit in search(parts, request).hits:
         if hit.source != "memory" or hit.replaced_by:
             continue
@@ -211,7 +210,7 @@ def _indexed(parts: Components, *paths: str) -> tuple[str, ...]:
     return (*report.notes, *(f"{problem.path}: {problem.reason}" for problem in report.problems))
 
 
-def _written(done: Appended, known: Sequence[Known], notes: tuple[str, ...]) -> Remembered:
+def _written(done: Appended, known: tuple[KnownAlready, ...], notes: tuple[str, ...]) -> Remembered:
     if done.secrets:
         done_with = "written as it is, because you asked for it" if done.kept else "redacted before it was written"
         notes = (f"{done_with}: {', '.join(done.secrets)}", *notes)
@@ -222,16 +221,12 @@ def _written(done: Appended, known: Sequence[Known], notes: tuple[str, ...]) -> 
         last_line=done.last_line,
         citation=done.citation,
         entry=done.entry,
-        known=_shown(known),
+        known=known,
         redacted=() if done.kept else done.secrets,
         kept=done.secrets if done.kept else (),
         notes=notes,
     )
 
 
-def _known_already(path: str, known: Sequence[Known], notes: tuple[str, ...]) -> Remembered:
-    return Remembered(written=False, path=path, citation=known[0].citation, known=_shown(known), notes=notes)
-
-
-def _shown(known: Sequence[Known]) -> tuple[KnownAlready, ...]:
-    return tuple(KnownAlready(each.citation, each.text, each.likeness, each.same, each.differs) for each in known)
+def _known_already(path: str, known: tuple[KnownAlready, ...], notes: tuple[str, ...]) -> Remembered:
+    return Remembered(written=False, path=path, citation=known[0].citation, known=known, notes=notes)
