@@ -87,9 +87,7 @@ def recover(path: Path, journal: Path) -> bool:
     with _full_disk_told(path), file:
         file.seek(offset)
         now = file.read()
-        torn = now not in (old, new) and _is_mix(
-            now, old, new
-        )  # the old bytes: it had not begun, and readers know that
+        torn = now not in (old, new) and _is_mix(now, old, new)  # the old bytes: it had not begun
         if torn:
             _set_end(file.fileno(), offset, new)
     _clear(journal)

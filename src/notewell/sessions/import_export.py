@@ -26,6 +26,7 @@ from notewell.sessions.model import (
     Summary,
     entry_from_json,
     entry_to_json,
+    summaries_in,
     summary_from_json,
     summary_to_json,
 )
@@ -169,9 +170,7 @@ def _from_session_file(path: Path, session_id: str, kind: SessionKind | None) ->
         "entry": values | ({"groupId": group_id} if group_id else {}),
     }
     reader.messages += messages_in(values)
-    history = values.get("compactedHistory")
-    summaries = [summary_from_json(each) for each in history] if isinstance(history, list) else []
-    reader.summaries += (summary for summary in summaries if summary)
+    reader.summaries += summaries_in(values)
     return reader.imported(session_id, id_of_group(path.stem.lower()), kind)
 
 

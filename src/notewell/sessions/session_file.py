@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shlex
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -23,6 +24,7 @@ from notewell.sessions.model import (
     camel,
     entry_from_json,
     entry_to_json,
+    summaries_in,
     summary_from_json,
     summary_to_json,
 )
@@ -51,7 +53,6 @@ from notewell.sources.transcripts.messages import (
     milliseconds,
     now_ms,
     tokens_of,
-    with_id_and_time,
 )
 from notewell.sources.transcripts.session_files import (
     FIRST_LOOK,
@@ -100,8 +101,7 @@ class SessionFile:
             messages = tuple(messages_in(values))
         except SessionInputError as error:
             raise self._corrupt(error.message) from error
-        summaries = [summary_from_json(each) for each in _list(values.get("compactedHistory"))]
-        return Session(self._entry_of(values), messages, tuple(each for each in summaries if each))
+        return Session(self._entry_of(values), messages, tuple(summaries_in(values)))
 
     def entry(self, *, holding: bool = False) -> SessionEntry:
         """Return what is known of the session beside its messages; in our own layout they are not read."""
@@ -276,8 +276,8 @@ def text_of(entry: SessionEntry, messages: Sequence[Message] = (), summaries: Se
 
 def as_stored(message: Message) -> Message:
     """Return the message with an id and a time, exactly as it will be read again; raises SessionInputError."""
-    written: Any = json.loads(write_json(message_to_json(with_id_and_time(message))))
-    return message_from_json(written)
+    message = replace(message, timestamp=message.timestamp or now_ms(), id=message.id or secrets.token_hex(6))
+    return message_from_json(json.loads(write_json(message_to_json(message))))
 
 
 def _counted(values: Json) -> dict[str, Any]:
@@ -315,10 +315,6 @@ def _number(values: Json, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 # --- corrupt files --------------------------------------------------------------------------------
 
 _HEAD_LINE = re.compile(r"""^ {0,4}["']?(\w+)["']?\s*:\s*(.+)$""")
@@ -350,10 +346,7 @@ def salvage(file: SessionFile, data: bytes, known: Json) -> Salvage:
             messages.append(message_from_json(value))
         except SessionInputError:
             lost += 1
-    for each in head.pop("compactedHistory", None) or []:
-        summary = summary_from_json(each)
-        if summary:
-            summaries.insert(0, summary)
+    summaries = [*summaries_in(head), *summaries]
     values = {**known, **head, **_foot_of(text)}
     values = {key: value for key, value in values.items() if key not in COUNTED}
     entry = entry_from_json(values, kind=file.kind, session_id=file.session_id, session_file=file.place)

@@ -195,7 +195,8 @@ class SessionFolder:
     def debris(self) -> dict[str, list[Path]]:
         """Return what killed processes left, by session, or under "" what concerns the registry."""
         self.require()
-        found: dict[str, list[Path]] = {owner: [] for owner in pending_owners(self.path / COMPACTED)}
+        archives = _archives_in(self.path / COMPACTED)
+        found: dict[str, list[Path]] = {owner_of_archive(path.name): [] for path in archives if path.suffix == PENDING}
         tops = (self.path, *(self.path / name for name in (COMPACTED, CORRUPT)))
         kinds = (self.path / top / name for top in ("", ARCHIVE) for name in FOLDERS.values())
         for path in (path for folder in (*tops, *kinds) for path in _children(folder, DRAFT_SUFFIX)):
@@ -252,14 +253,12 @@ class SessionFolder:
 
     def _file(self, session_id: str, kind: SessionKind, place: str) -> SessionFile:
         lock = self.path / ".locks" / f"{session_id}.lock"
-        return SessionFile(self.path / place, lock, self._journal(session_id), self.timeout_s, session_id, kind, place)
+        journal = self.path / JOURNALS / session_id
+        return SessionFile(self.path / place, lock, journal, self.timeout_s, session_id, kind, place)
 
     def _corrupt_path(self, name: str) -> Path:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
         return self.path / CORRUPT / f"{name}.damaged-{stamp}"
-
-    def _journal(self, session_id: str) -> Path:
-        return self.path / JOURNALS / session_id
 
 
 def _children(folder: Path, suffix: str = "") -> list[Path]:
@@ -287,7 +286,7 @@ class Archives:
 
     def files(self) -> list[Path]:
         """Return the archives in their order, pending ones included."""
-        return sorted(path for path in _files_in(self.folder) if owner_of_archive(path.name) == self.session_id)
+        return [path for path in _archives_in(self.folder) if owner_of_archive(path.name) == self.session_id]
 
     def begin(self, lines: Iterable[str], *, named: Collection[str]) -> str:
         """Write the lines to a new pending archive, and return the name that the session must give it."""
@@ -344,11 +343,6 @@ class Archives:
         return tuple(reversed(kept))
 
 
-def pending_owners(folder: Path) -> set[str]:
-    """Return the sessions that have pending archives in the folder."""
-    return {owner_of_archive(path.name) for path in _files_in(folder) if path.suffix == PENDING}
-
-
 def owner_of_archive(name: str) -> str:
     """Return the session that an archive or a draft of one belongs to; "" where the name is that of something else."""
     found = _NAME.fullmatch(name) or _DRAFT.fullmatch(name.removeprefix("."))
@@ -401,12 +395,9 @@ def _lines(path: Path) -> list[str]:
     return [line for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
 
 
-def _files_in(folder: Path) -> list[Path]:
-    try:
-        found = [path for path in folder.iterdir() if _NAME.fullmatch(path.name)]
-        return [path for path in found if path.is_file() and not path.is_symlink()]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+def _archives_in(folder: Path) -> list[Path]:
+    found = (path for path in _children(folder) if _NAME.fullmatch(path.name))
+    return [path for path in found if path.is_file() and not path.is_symlink()]
 
 
 # --- the registry ------------------------------------------------------------------------------

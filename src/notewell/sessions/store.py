@@ -34,7 +34,7 @@ from notewell.sessions.model import (
     checked_fields,
     checked_kind,
     entry_from_json,
-    summary_from_json,
+    summaries_in,
 )
 from notewell.sessions.session_file import SessionFile, as_stored, salvage, text_of
 from notewell.sessions.session_folder import (
@@ -585,9 +585,7 @@ def _with_lost(session: Session, before: bytes, keys: Collection[str]) -> str:
     old = entry_from_json(values, kind=session.entry.kind, session_id=session.entry.session_id, session_file="")
     missing = {name: getattr(old, name) for name in SETTABLE if getattr(session.entry, name) is None}
     entry = replace(session.entry, **missing, extra={**old.extra, **session.entry.extra})
-    history = values.get("compactedHistory")
-    summaries = [summary_from_json(each) for each in history] if isinstance(history, list) else []
-    lost = [each for each in summaries if each and each not in session.summaries]
+    lost = [each for each in summaries_in(values) if each not in session.summaries]
     return text_of(entry, messages, [*lost, *session.summaries])
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -115,13 +114,6 @@ def message_to_json(message: Message) -> dict[str, Any]:
         "toolCalls": [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls],
     }
     return {key: value for key, value in values.items() if value or key in {"role", "content"}} | dict(message.extra)
-
-
-def with_id_and_time(message: Message) -> Message:
-    """Return the message with an id and a time, if it had none."""
-    if message.id and message.timestamp:
-        return message
-    return replace(message, timestamp=message.timestamp or now_ms(), id=message.id or secrets.token_hex(6))
 
 
 def tokens_of(usage: Json) -> tuple[int, int]:
