@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from notewell.memory.components import Components
     from notewell.protocols import ReadableStore, Snapshot
-    from notewell.settings import Settings
     from notewell.types import CacheStats, EmbedderIdentity, Problem, SearchMode, SourceCounts
 
 DOCTOR_COUNT_S = 10.0  # that counting files that are no notes may take
@@ -46,8 +45,11 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
             size, stale = store.size_bytes(), is_stale(store, parts.sources)
             store_notes = store.notes
     cache_stats, cache_trouble = _cache_stats(parts)
-    answers_by_vector = _answers_by_vector(counts, built_with, parts)
-    mode = _mode(parts.settings, answers_by_vector=answers_by_vector)
+    embedder, _ = parts.embedders.answering(built_with)
+    answers_by_vector = counts.embedded > 0 and embedder is not None and built_with == embedder.identity
+    mode: SearchMode = parts.settings.query.default_mode if answers_by_vector else "keyword"
+    if not parts.settings.store.fts.enabled:
+        mode = "semantic"
     fallback = Fallback(parts.settings.provider, selection.reason) if selection.fell_back else None
     if parts.qmd:
         fallback = parts.qmd.fallback()
@@ -69,7 +71,12 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         index_embedder=str(built_with) if built_with else None,
         sources=parts.settings.sources,
         index_bytes=size,
-        cache=_cache_state(parts, cache_stats),
+        cache=CacheState(
+            parts.settings.cache.enabled,
+            cache_stats.entries if cache_stats else 0,
+            parts.settings.cache.max_entries,
+            cache_stats.bytes if cache_stats else 0,
+        ),
         vector=_vector_state(
             parts, built_with, opened=db_path is not None, load_error="; ".join(store_notes) if in_file else ""
         ),
@@ -95,12 +102,6 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         extra_paths=tuple(map(str, parts.settings.extra_paths)),
         source_counts=tuple(source_counts),
     )
-
-
-def _cache_state(parts: Components, stats: CacheStats | None) -> CacheState:
-    settings = parts.settings.cache
-    entries, size = (stats.entries, stats.bytes) if stats else (0, 0)
-    return CacheState(settings.enabled, entries, settings.max_entries, size)
 
 
 def _vector_state(
@@ -160,12 +161,6 @@ def _check_qmd(parts: Components) -> Iterator[Check]:
     yield Check("qmd", not fallback and not problem, detail, "run `notewell index`" if fallback or problem else "")
 
 
-def _mode(settings: Settings, *, answers_by_vector: bool) -> SearchMode:
-    if not settings.store.fts.enabled:
-        return "semantic"
-    return settings.query.default_mode if answers_by_vector else "keyword"
-
-
 def _cache_stats(parts: Components) -> tuple[CacheStats | None, list[str]]:
     """Return the figures of the cache, or why there are none."""
     try:
@@ -173,11 +168,6 @@ def _cache_stats(parts: Components) -> tuple[CacheStats | None, list[str]]:
         return (cache.stats() if cache else None), []
     except NotewellError as error:
         return None, [f"the embedding cache cannot be used: {error.message}; {error.hint}".rstrip("; ")]
-
-
-def _answers_by_vector(counts: Counts, built_with: EmbedderIdentity | None, parts: Components) -> bool:
-    embedder, _ = parts.embedders.answering(built_with)
-    return counts.embedded > 0 and embedder is not None and built_with == embedder.identity
 
 
 def _notes(parts: Components, counts: Counts, built_with: EmbedderIdentity | None) -> Iterator[str]:

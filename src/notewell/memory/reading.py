@@ -198,7 +198,9 @@ def list_memory(
         None if category is None else checked_category(category, QueryError),
     )
     problems: list[Problem] = []
-    found = [item for item in _items(parts, wanted, problems) if wanted.holds(item)]
+    notes = _notes(parts, wanted, problems) if "memory" in sources else ()
+    every = [*notes, *_conversations(parts, wanted)]
+    found = [item for item in every if wanted.holds(item)]
     found.sort(key=lambda item: (-item.when.timestamp(), item.path, -(item.first_line or 0)))
     shown = tuple(_titled(parts, item, problems) for item in found[:limit])
     return MemoryList(shown, len(found), () if parts.audience.is_group else tuple(problems))
@@ -254,13 +256,6 @@ def _sources(parts: Components, source: SourceName | Literal["all"] | None) -> f
     if source == "sessions" and source not in held:
         raise sessions_off()
     return held & {source}
-
-
-def _items(parts: Components, wanted: Wanted, problems: list[Problem]) -> Iterator[Listed]:
-    if "memory" in wanted.sources:
-        yield from _notes(parts, wanted, problems)
-    if "sessions" in wanted.sources and not wanted.entries_only:
-        yield from _conversations(parts, wanted)
 
 
 def _notes(parts: Components, wanted: Wanted, problems: list[Problem], entry: str | None = None) -> Iterator[Listed]:
@@ -359,7 +354,8 @@ def _title(document: Document) -> str:
 
 
 def _conversations(parts: Components, wanted: Wanted) -> Iterator[Listed]:
-    assert parts.transcripts is not None
+    if parts.transcripts is None or "sessions" not in wanted.sources or wanted.entries_only:
+        return
     kept = parts.conversations() if parts.sessions_folder.is_dir() else None
     own = {f"{TOP}/{each.session_file}": each for each in (*kept.list(), *kept.list(archived=True))} if kept else {}
     for stamp in parts.transcripts.list().files:

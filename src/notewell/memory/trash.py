@@ -6,6 +6,7 @@ a file in that folder. Notes are in the workspace's trash, conversations in that
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from notewell.types import SourceName
 
 KEPT_DAYS = 30
+KEPT = timedelta(days=KEPT_DAYS)
 MOST_NAMES = 100  # that are tried for a note whose name is taken
 Kind = Literal["lines", "note", "session", "transcript"]
 
@@ -89,10 +91,6 @@ class Batch:
     forgotten_at: datetime
     items: tuple[TrashItem, ...]
 
-    @property
-    def kept_until(self) -> datetime:
-        return self.forgotten_at + timedelta(days=KEPT_DAYS)
-
 
 @dataclass(frozen=True, slots=True)
 class Trash:
@@ -105,12 +103,12 @@ class Trash:
 
     def open_batch(self) -> OpenBatch:
         """Begin a new batch; nothing is written before its first item."""
-        batch_id = _new_id()
+        batch_id = base64.b32encode(os.urandom(_ID_BYTES)).decode().lower()
         return OpenBatch(self, batch_id, f"{datetime.now(UTC).strftime(_STAMP)}-{batch_id}")
 
     def batches(self) -> list[Batch]:
         """Return what can be restored, the newest first."""
-        oldest = datetime.now(UTC) - timedelta(days=KEPT_DAYS)
+        oldest = datetime.now(UTC) - KEPT
         found: dict[str, Batch] = {}
         for folder, when, batch_id in self._batch_folders():
             items = list(filter(self._shows, self._items(folder)))
@@ -178,7 +176,7 @@ class Trash:
                         yield top / name, datetime.strptime(found[1], _STAMP).replace(tzinfo=UTC), found[2]
 
     def _expired(self) -> Iterator[Path]:
-        oldest = datetime.now(UTC) - timedelta(days=KEPT_DAYS)
+        oldest = datetime.now(UTC) - KEPT
         return (folder for folder, when, _ in self._batch_folders() if when < oldest)
 
     @staticmethod
@@ -235,12 +233,6 @@ def open_trash(parts: Components) -> Trash:
     return Trash(*parts.trash_folders, agent=parts.agent, chat=parts.audience.label)
 
 
-def _new_id() -> str:
-    import base64
-
-    return base64.b32encode(os.urandom(_ID_BYTES)).decode().lower()
-
-
 def _write(item: TrashItem) -> None:
     values = {name: value for name, value in asdict(item).items() if name != "file"}
     write_atomically(item.file, json.dumps({"version": 1} | values), mode=0o600, faults="trash")
@@ -290,7 +282,7 @@ def _frozen(value: object) -> Any:
 def trashed(parts: Components) -> tuple[Trashed, ...]:
     """Return what can be restored, the newest first."""
     return tuple(
-        Trashed(batch.id, batch.forgotten_at, batch.kept_until, tuple(map(shown_item, batch.items)))
+        Trashed(batch.id, batch.forgotten_at, batch.forgotten_at + KEPT, tuple(map(shown_item, batch.items)))
         for batch in open_trash(parts).batches()
     )
 
