@@ -23,7 +23,7 @@ from notewell.sources.notes import NotesSource
 from notewell.sources.privacy import DIRECT, Audience
 from notewell.sources.transcripts import ARCHIVE, CHATS, COMPACTED, CORRUPT, GROUPS, PENDING, names_of
 from notewell.store.state_folder import TOP_FOLDER, StateFolder
-from notewell.types import Uncovered
+from notewell.types import Scope, Uncovered
 
 if TYPE_CHECKING:
     from notewell.embedding.batch.ledger import JobFailures
@@ -141,11 +141,11 @@ class Components:
             return self
         if not audience.is_group:
             return replace(self, audience=audience)
-        from notewell.memory.group_view import GroupIndex, GroupQmd, GroupSync, group_scope
+        from notewell.memory.group_view import GroupIndex, GroupQmd, GroupSync
 
         whole = self.whole
         assert isinstance(whole.sync, Sync)
-        scope = group_scope(audience.own_transcripts)
+        scope = Scope(public_only=True, own_transcripts=audience.own_transcripts)
         searched = index = GroupIndex(self.storage.answering, scope)
         followed = searched if self.storage.follows else None
         notes, transcripts, sources = _open_sources(self.workspace, self.settings, self.folder, audience, followed)
@@ -226,12 +226,7 @@ def _has_debris(folder: Path) -> bool:
 
 
 def open_components(
-    workspace: Path,
-    settings: Settings,
-    agent: str,
-    *,
-    embedder: Embedder | None = None,
-    tuning: Tuning | None = None,
+    workspace: Path, settings: Settings, agent: str, *, embedder: Embedder | None = None, tuning: Tuning | None = None
 ) -> Components:
     """Return the parts of one agent's memory; an `embedder` takes the place of the configured one."""
     folder = StateFolder(
@@ -299,11 +294,7 @@ def _holds_same_notes(folder: StateFolder, workspace: Path, settings: Settings) 
 
 def _open_notes(workspace: Path, settings: Settings, audience: Audience) -> NotesSource:
     return NotesSource(
-        workspace,
-        settings.extra_paths,
-        include=settings.include,
-        redacted=settings.redaction.notes,
-        audience=audience,
+        workspace, settings.extra_paths, include=settings.include, redacted=settings.redaction.notes, audience=audience
     )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from notewell.errors import NotewellError
 from notewell.indexing.plan import EMBEDDER
 from notewell.indexing.sync import BUSY, IN_PROGRESS, READ_ONLY, REBUILDING
-from notewell.types import EVERYTHING, Counts, IndexReport, IndexState, Problem
+from notewell.types import Counts, IndexReport, IndexState, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -165,10 +165,7 @@ class GroupSync:
                 return snapshot.documents(), snapshot.counts()
 
     def _shown(
-        self,
-        done: IndexReport,
-        before: Mapping[tuple[SourceName, str], StoredDocument],
-        paths: Collection[str] | None,
+        self, done: IndexReport, before: Mapping[tuple[SourceName, str], StoredDocument], paths: Collection[str] | None
     ) -> IndexReport:
         """Return the report of a run as it is for the documents that may be seen, before it and now."""
         after, counts = self._look()
@@ -231,11 +228,6 @@ class GroupQmd:
         hits = tuple(hit for hit in answer.hits if self._notes.exists(hit.path))
         index = IndexState(len(self._notes.list().files), 0, 0, stale=answer.index.stale)
         return replace(answer, hits=hits, index=index, notes=())
-
-
-def group_scope(own_transcripts: frozenset[str]) -> Scope:
-    """Return the scope of a group that may see these conversations."""
-    return replace(EVERYTHING, public_only=True, own_transcripts=own_transcripts)
 
 
 def _told(notes: Sequence[str]) -> tuple[str, ...]:

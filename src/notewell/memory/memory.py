@@ -27,12 +27,7 @@ from notewell.memory.components import open_components, sweep_conversations
 from notewell.search.options import TIMELINE_LIMIT, build_request, no_source, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
 from notewell.settings.arguments import checked_calls
-from notewell.settings.workspace import (
-    checked_workspace,
-    create_workspace,
-    expanded,
-    is_workspace,
-)
+from notewell.settings.workspace import checked_workspace, create_workspace, expanded, is_workspace
 from notewell.sources.privacy import Audience, Chat, audience_of
 from notewell.text.entries import Entry
 from notewell.types import Citation, Problem
@@ -350,12 +345,9 @@ class Memory:
         with self._lock:
             if self._conversations is None:
                 self._conversations = self._components.conversations()
-                self._conversations.on_update(lambda update: self._transcript_grew(update.path))
+                if self.settings.enabled:
+                    self._conversations.on_update(lambda update: self.on_transcript_update(update.path))
             return self._conversations
-
-    def _transcript_grew(self, path: Path) -> None:
-        if self.settings.enabled:
-            self.on_transcript_update(path)
 
     def flush_session(
         self, session_id: str, *, summarize: Callable[[str], str] | None = None, keep_last: int = 20

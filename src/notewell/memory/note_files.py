@@ -166,12 +166,8 @@ class NoteFiles:
 
     def create(self, path: str, content: bytes) -> str:
         """Write a note that is not there yet and return its stored path; raises FileExistsError when it is."""
-
-        def new(old: bytes, stored: str) -> bytes:  # noqa: ARG001 - there is none
-            return content
-
         try:
-            return self._rewrite(path, new, create=True, exist_ok=False)
+            return self._rewrite(path, lambda _old, _stored: content, create=True, exist_ok=False)
         except FileExistsError:
             raise
         except OSError as error:

@@ -70,10 +70,7 @@ def remember(
         if known and known[0].same and not force:
             return _known_already(path, known, ())
         entry = replace(
-            entry,
-            date=moment,
-            chat=parts.audience.label,
-            replaces=(older.entry,) if older and older.entry else (),
+            entry, date=moment, chat=parts.audience.label, replaces=(older.entry,) if older and older.entry else ()
         )
         done = parts.note_files.append(path, entry, unless=says_so, keep_secret=keep_secret, locked=True)
         marked = _marked_as_replaced(parts, older, done.entry, moment) if older and done else ""

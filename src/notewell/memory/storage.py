@@ -108,11 +108,7 @@ def open_sqlite_index(path: Path, settings: Settings, *, create: bool = False, r
     """Open an index file with the vector driver of the settings."""
     vector = settings.store.vector
     return open_index(
-        path,
-        create=create,
-        read_only=read_only,
-        vector_driver=vector.driver,
-        extension_path=vector.extension_path,
+        path, create=create, read_only=read_only, vector_driver=vector.driver, extension_path=vector.extension_path
     )
 
 

@@ -202,11 +202,7 @@ class OpenBatch:
         folder = top / self.name
         names = {name: f"{self.count:05}-{number}.content" for number, name in enumerate(contents or {})}
         item = replace(
-            item,
-            agent=self.trash.agent,
-            chat=self.trash.chat,
-            contents=names,
-            file=folder / f"{self.count:05}.json",
+            item, agent=self.trash.agent, chat=self.trash.chat, contents=names, file=folder / f"{self.count:05}.json"
         )
         try:
             StateFolder(top.parent).ensure()

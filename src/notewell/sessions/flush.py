@@ -128,13 +128,7 @@ def _flush_span(
     return Flushed(name, path if text else "", len(messages), span.end, by_model, note)
 
 
-def _finish(
-    store: ConversationStore,
-    session: Session,
-    span: _Span,
-    write: WriteNote,
-    moment: datetime,
-) -> Flushed:
+def _finish(store: ConversationStore, session: Session, span: _Span, write: WriteNote, moment: datetime) -> Flushed:
     """Do what an interrupted flush left to do; the note of that day is the one that counts."""
     state = _state_of(session)
     name, path = session.entry.session_id, str(state["path"])

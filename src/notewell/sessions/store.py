@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 LOCK_TIMEOUT_S = 10.0  # as long as OpenClaw waits for a session's lock
 
 
-Listener = Callable[[SessionUpdate], None]
+Listener = Callable[[SessionUpdate], object]
 _log = logging.getLogger("notewell.sessions")
 
 

@@ -245,12 +245,7 @@ class PieceReader:
     def _jsonl_lines(self, known: Position, trouble: _Trouble, first_line: int = 1) -> Iterator[Spoken]:
         """Yield the lines that are complete, those before `first_line` unread; a torn last line waits for its end."""
         for line in lines_of(
-            self._file,
-            self._counter,
-            start=known.bytes,
-            stop=self._info.st_size,
-            number=known.lines,
-            chain=known.chain,
+            self._file, self._counter, start=known.bytes, stop=self._info.st_size, number=known.lines, chain=known.chain
         ):
             stripped = (line.content or b"").strip().removeprefix(b"\xef\xbb\xbf")
             said: list[Message] = []
