@@ -279,7 +279,6 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
     from notewell.sessions.session_file import MESSAGES, salvage, text_of
     from notewell.sessions.session_folder import SessionFolder, owner_of_archive
     from notewell.sources.transcripts import id_of_group, names_of, session_at
-    from notewell.sources.transcripts.formats import parse_record, record_in
     from notewell.sources.transcripts.json5 import (
         arrange,
         container_at,
@@ -293,7 +292,7 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
         with_new_elements,
         without_elements,
     )
-    from notewell.sources.transcripts.messages import Message, message_from_json, spoken
+    from notewell.sources.transcripts.messages import Message, message_from_json, parse_record, record_in, spoken
     from notewell.sources.transcripts.session_files import read_messages
 
     def encoded(text: str) -> bytes:

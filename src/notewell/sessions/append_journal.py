@@ -74,6 +74,8 @@ def recover(path: Path, journal: Path) -> bool:
     A file that somebody changed since is left alone: only what is a mix of the old and the new bytes is half an append.
     Call it under the lock only: an append in progress looks like one that was cut short.
     """
+    if not is_unfinished(journal):
+        return False
     entry = _read_journal(journal)
     if entry is None:
         _clear(journal)  # cut short itself: what it holds was never appended

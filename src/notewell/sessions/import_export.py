@@ -32,9 +32,16 @@ from notewell.sessions.model import (
 )
 from notewell.sessions.session_folder import new_id
 from notewell.sources.transcripts import COMPACTED, CORRUPT, GROUPS, REGISTRY, SESSION_ENDING, checked_id, id_of_group
-from notewell.sources.transcripts.formats import Parsed, parse_record
 from notewell.sources.transcripts.json5 import Json5Error, decode_json5, parse_object, write_json
-from notewell.sources.transcripts.messages import Json, Message, message_to_json, milliseconds, now_ms
+from notewell.sources.transcripts.messages import (
+    Json,
+    Message,
+    Parsed,
+    message_to_json,
+    milliseconds,
+    now_ms,
+    parse_record,
+)
 from notewell.sources.transcripts.session_files import FORMAT_VERSION, messages_in
 
 if TYPE_CHECKING:

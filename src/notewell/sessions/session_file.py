@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from notewell.errors import SessionDamagedError, SessionInputError, SessionNotFoundError
-from notewell.sessions.append_journal import is_unfinished, locked, overwrite_end, recover, replace_file
+from notewell.sessions.append_journal import locked, overwrite_end, recover, replace_file
 from notewell.sessions.model import (
     COUNTED,
     Session,
@@ -63,13 +63,6 @@ from notewell.sources.transcripts.session_files import (
     messages_in,
     whole_elements,
 )
-
-
-class Span(NamedTuple):
-    """Where new messages stand in the file, in bytes; the end is exclusive."""
-
-    first_byte: int
-    end_byte: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,15 +161,14 @@ class SessionFile:
 
     def recover(self) -> None:
         """Finish an append that was cut short."""
-        if is_unfinished(self.journal):
-            recover(self.path, self.journal)
+        recover(self.path, self.journal)
 
     def replace(self, text: str) -> None:
         """Put a whole new text in place of the file, or make the file."""
         replace_file(self.path, text.encode())
 
-    def append(self, messages: Sequence[Message]) -> Span:
-        """Write messages after the last one; only the end of the file is touched.
+    def append(self, messages: Sequence[Message]) -> tuple[int, int]:
+        """Write messages after the last one, and return where they begin and end; only the end of the file is touched.
 
         A file that a person edited, or another release wrote, is read whole once and brought into our layout. Raises
         Json5Error where it cannot be read.
@@ -214,7 +206,7 @@ class SessionFile:
             self._change(lambda text: without_elements(MESSAGES, text, len(messages) - 1, len(messages)))
         return messages[-1] if messages else None
 
-    def _append(self, messages: Sequence[Message], foot: Callable[[Json], Json]) -> Span:
+    def _append(self, messages: Sequence[Message], foot: Callable[[Json], Json]) -> tuple[int, int]:
         self.recover()
         parts, offset = self._end()
         if parts is None:
@@ -225,7 +217,7 @@ class SessionFile:
         end_byte = offset + len(lines.encode())
         new = lines + end_of(MESSAGES, end_byte, parts.foot, foot(parts.values))
         overwrite_end(self.path, self.journal, offset, new.encode())
-        return Span(offset, end_byte)
+        return offset, end_byte
 
     def _change(self, change: Callable[[str], str]) -> None:
         try:
@@ -320,17 +312,11 @@ def _number(values: Json, name: str) -> int:
 _HEAD_LINE = re.compile(r"""^ {0,4}["']?(\w+)["']?\s*:\s*(.+)$""")
 
 
-@dataclass(frozen=True, slots=True)
-class Salvage:
-    """A valid text made of a corrupt one."""
+def salvage(file: SessionFile, data: bytes, known: Json) -> tuple[str, int, int]:
+    """Return a valid text of what can be read, and how many messages were saved and how many lines were not.
 
-    text: str
-    messages: int  # how many were saved
-    lost_lines: int  # lines among the messages that say nothing any more
-
-
-def salvage(file: SessionFile, data: bytes, known: Json) -> Salvage:
-    """Return what can be read of the file's bytes; other fields are taken from `known`, the registry's copy."""
+    Fields that cannot be read are taken from `known`, the registry's copy.
+    """
     text = data.decode("utf-8", "replace").replace("\x00", "")
     array = MESSAGE_ARRAY.search(text)
     head = _fields(text[: array.start()] if array else "")
@@ -350,7 +336,7 @@ def salvage(file: SessionFile, data: bytes, known: Json) -> Salvage:
     values = {**known, **head, **_foot_of(text)}
     values = {key: value for key, value in values.items() if key not in COUNTED}
     entry = entry_from_json(values, kind=file.kind, session_id=file.session_id, session_file=file.place)
-    return Salvage(text_of(entry, messages, summaries), len(messages), lost)
+    return text_of(entry, messages, summaries), len(messages), lost
 
 
 def _foot_of(text: str) -> dict[str, Any]:

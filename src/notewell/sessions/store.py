@@ -545,17 +545,17 @@ class ConversationStore:
         """Put a valid file in place of a corrupt one, which is kept; returns what was done."""
         data = file.path.read_bytes()
         known = self._registry.entries().get(file.session_id, {})
-        saved = salvage(file, data, known)
+        text, saved, lost_lines = salvage(file, data, known)
         kept = self._files.keep_copy(file.path, data)
         archives = self._files.archives(file.session_id)
         archives.rescue()
-        file.replace(saved.text)
+        file.replace(text)
         session = file.session(holding=True)
         named = archives.adopt(session.entry.compacted_files, session.messages)
         if named != session.entry.compacted_files:
             file.set_fields({"compacted_files": list(named)})
-        lost = f", {saved.lost_lines} lines could not be read" if saved.lost_lines else ""
-        return f"{reason}; {saved.messages} messages were saved{lost}; the corrupt file is kept as {kept}"
+        lost = f", {lost_lines} lines could not be read" if lost_lines else ""
+        return f"{reason}; {saved} messages were saved{lost}; the corrupt file is kept as {kept}"
 
 
 # --- what was lost ------------------------------------------------------------------------------

@@ -111,7 +111,7 @@ class NotesSource:
         file is gone, unreadable, too large, no regular file, no text, or reached through a link.
         """
         document = self._document(stamp.path, as_written=as_written)
-        if not self._audience.may_see(document):
+        if document.private and self._audience.is_group:
             raise FileNotFoundError(errno.ENOENT, "there is no such note", stamp.path)
         return document
 

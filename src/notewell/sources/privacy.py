@@ -15,7 +15,6 @@ from typing import Literal, get_args
 
 from notewell.errors import QueryError
 from notewell.sources.transcripts import ARCHIVE, GROUPS, SESSION_ENDING, TOP, id_of_group, is_session_name, names_of
-from notewell.types import Document
 
 Chat = Literal["direct", "group"]
 Citations = Literal["auto", "on", "off"]
@@ -52,14 +51,6 @@ class Audience:
         if not self.is_group:
             return ""
         return "group" if self.session is None else f"group:{id_of_group(self.session)}"
-
-    def may_see(self, document: Document) -> bool:
-        """Say whether a document may be shown to this audience."""
-        if not self.is_group:
-            return True
-        if document.stamp.source == "sessions":
-            return document.stamp.path in self.own_transcripts
-        return not document.private
 
     def may_see_transcript(self, path: str) -> bool:
         """Say whether a conversation may be shown to this audience."""

@@ -15,8 +15,15 @@ from typing import BinaryIO, NamedTuple
 
 from notewell.errors import SessionInputError
 from notewell.sources.transcripts import session_at
-from notewell.sources.transcripts.formats import NotARecord, record_in, spoken_in
-from notewell.sources.transcripts.messages import LeftOut, Message, message_from_json, spoken
+from notewell.sources.transcripts.messages import (
+    LeftOut,
+    Message,
+    NotARecord,
+    message_from_json,
+    record_in,
+    spoken,
+    spoken_in,
+)
 from notewell.sources.transcripts.session_files import (
     NumberedMessage,
     SessionText,
