@@ -210,7 +210,11 @@ class TargetSearch:
         numbers = range(first, min(last, len(listed)) + 1)
         if any(listed[number - 1].strip() for number in set(numbers) - self._own(document.text, numbers)):
             check_author(self.parts.audience, "", str(cited))
-        entries = [each for each in find_entries(document.text).entries if _overlap(each, numbers)]
+        entries = [
+            each
+            for each in find_entries(document.text).entries
+            if each.first_line <= numbers[-1] and numbers[0] <= each.comment_line
+        ]
         if self.one_entry:
             _check_one(stored, numbers, listed, entries)
         self._check_inside(stored)
@@ -458,10 +462,6 @@ def _choose_same(numbers: range, expected: Sequence[str]) -> Callable[[str], Col
         return range(first, first + len(expected))
 
     return choose
-
-
-def _overlap(entry: Entry, numbers: range) -> bool:
-    return entry.first_line <= numbers[-1] and numbers[0] <= entry.comment_line
 
 
 def _unescaped(text: str) -> str:

@@ -228,7 +228,11 @@ def _check_index(parts: Components) -> Iterator[Check]:
                 counts, built_with = snapshot.counts(), snapshot.embedder()
             unreadable: Sequence[Problem] = ()
             if stale := is_stale(store, parts.sources):
-                stale, unreadable = _what_changed(parts, store)
+                from notewell.indexing.preview import Preview
+
+                found = Preview(store, parts.sources, parts.sync.preparation, None, parts.cache).run()
+                stale = bool(found.added or found.changed or found.removed or not found.problems)
+                unreadable = found.problems  # files that `index` cannot read
     except NotewellError as error:
         # A full disk or a busy index will pass; only what exits 3 has to be rebuilt.
         yield Check("index", False, error.message, error.hint or rebuild, unusable=error.exit_code == UNUSABLE)
@@ -255,14 +259,6 @@ def _check_index(parts: Components) -> Iterator[Check]:
         detail = _switching(parts, built_with, wanted.identity) if mismatch and built_with else _embedded(counts)
         ok = not mismatch and not counts.pending
         yield Check("vectors", ok, detail, "" if ok else "run `notewell index`")
-
-
-def _what_changed(parts: Components, store: ReadableStore) -> tuple[bool, Sequence[Problem]]:
-    """Return whether anything changed that `index` can read, and the files that it cannot."""
-    from notewell.indexing.preview import Preview
-
-    found = Preview(store, parts.sources, parts.sync.preparation, None, parts.cache).run()
-    return bool(found.added or found.changed or found.removed or not found.problems), found.problems
 
 
 def _switching(parts: Components, built_with: EmbedderIdentity, wanted: EmbedderIdentity) -> str:

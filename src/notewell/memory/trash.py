@@ -12,7 +12,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
@@ -268,8 +268,8 @@ def _bytes_of(path: Path) -> bytes:
     return read_below(os.fspath(path.parent), (path.name,))[0]
 
 
-def _frozen(value: object) -> Any:
-    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 # --- listing and restoring -----------------------------------------------------------------------
@@ -339,7 +339,10 @@ def _restore(parts: Components, item: TrashItem, notes: list[str]) -> str:
         if item.kind == "note":
             return _restore_note(parts, item, notes)
         if item.kind == "session":
-            _restore_session(parts, item)
+            from notewell.sessions import LostPart
+
+            files = {name: item.content(name) for name in item.contents}
+            parts.conversations().put_back(LostPart(item.session, files, item.messages, item.left))
         else:
             _restore_transcript(parts, item)
     except OSError as error:
@@ -401,13 +404,6 @@ def _free_names(path: str) -> Iterator[str]:
     stem, dot, ending = path.rpartition(".")
     for number in range(1, MOST_NAMES):
         yield f"{stem}-restored{f'-{number}' if number > 1 else ''}{dot}{ending}"
-
-
-def _restore_session(parts: Components, item: TrashItem) -> None:
-    from notewell.sessions import LostPart
-
-    files = {name: item.content(name) for name in item.contents}
-    parts.conversations().put_back(LostPart(item.session, files, item.messages, item.left))
 
 
 def _restore_transcript(parts: Components, item: TrashItem) -> None:

@@ -333,16 +333,11 @@ def salvage(file: SessionFile, data: bytes, known: Json) -> tuple[str, int, int]
         except SessionInputError:
             lost += 1
     summaries = [*summaries_in(head), *summaries]
-    values = {**known, **head, **_foot_of(text)}
+    _, found, foot = text.rpartition("\n" + MESSAGES.end_mark)  # above all what was flushed to the notes already
+    values = {**known, **head, **(_fields("{\n" + foot.rstrip().removesuffix("}")) if found else {})}
     values = {key: value for key, value in values.items() if key not in COUNTED}
     entry = entry_from_json(values, kind=file.kind, session_id=file.session_id, session_file=file.place)
     return text_of(entry, messages, summaries), len(messages), lost
-
-
-def _foot_of(text: str) -> dict[str, Any]:
-    """Return the fields after the messages: above all what was flushed to the notes already."""
-    _, found, foot = text.rpartition("\n" + MESSAGES.end_mark)
-    return _fields("{\n" + foot.rstrip().removesuffix("}")) if found else {}
 
 
 def _fields(head: str) -> dict[str, Any]:

@@ -325,7 +325,7 @@ class Archives:
         seen = {key_of(message) for message in messages}
         kept: list[str] = []
         for path in reversed([path for path in self.files() if path.suffix == ARCHIVE_ENDING]):
-            lines = _lines(path)
+            lines = [line for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
             found = [_archived(line) for line in lines]
             if path in unnamed:
                 own = [
@@ -389,10 +389,6 @@ def _message(line: str) -> Message | None:
 def key_of(message: Message) -> str:
     """Return by what a message is recognized."""
     return message.id or json.dumps(message_to_json(message), sort_keys=True, default=str)
-
-
-def _lines(path: Path) -> list[str]:
-    return [line for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
 
 
 def _archives_in(folder: Path) -> list[Path]:

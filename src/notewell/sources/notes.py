@@ -284,7 +284,10 @@ def roots_of(workspace: Path, extra_paths: Sequence[Path]) -> tuple[tuple[Root, 
     roots = [Root(name, base, (name,), is_file=True) for name in ROOT_FILES]
     roots.append(Root(ROOT_FOLDER, base, (ROOT_FOLDER,)))
     given = [Path(os.path.abspath(workspace / path)) for path in extra_paths]  # noqa: PTH100 - resolve() follows links
-    located = [(path, _below(base, _real_parent(path))) for path in given]
+    located = [
+        (path, real.relative_to(base).parts if (real := _real_parent(path)).is_relative_to(base) else None)
+        for path in given
+    ]
     escaping: list[str] = []
     labels = {inside[0].casefold() for _, inside in located if inside}
     for path, inside in located:
@@ -303,10 +306,6 @@ def roots_of(workspace: Path, extra_paths: Sequence[Path]) -> tuple[tuple[Root, 
 def _real_parent(path: Path) -> Path:
     """Resolve the folders on the way but not the last part: links may lead to a root, it must not be one."""
     return Path(os.path.realpath(path.parent)) / path.name if path.name else path
-
-
-def _below(base: str, path: Path) -> tuple[str, ...] | None:
-    return path.relative_to(base).parts if path.is_relative_to(base) else None
 
 
 # --- front matter ------------------------------------------------------------------------------
