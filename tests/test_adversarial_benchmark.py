@@ -33,7 +33,6 @@ SHORT = {
 SHORT_FUNCTIONS = {
     *("is_unspaced", "pairs", "stem", "irregular_forms"),  # one word
     "phrase_pattern",  # tables of this package
-    *("join", "end_of"),  # with_new_elements
     "marked_private",  # is_private
     *("read_time", "keyword_query", "hit_of", "plain"),  # time_reading, query_terms, parse_results
     *("note_date", "date_in_name", "is_session_file", "shown_of"),

@@ -31,18 +31,11 @@ from notewell.sessions.model import (
 from notewell.sources.transcripts.json5 import (
     Json5Error,
     Parts,
-    arrange,
     decode_json5,
     element_lines,
-    end_of,
-    join,
-    new_text,
     parse_json5,
     parse_object,
-    parts_of_end,
-    set_head,
     with_appended,
-    without_elements,
     write_json,
 )
 from notewell.sources.transcripts.messages import (
@@ -135,7 +128,7 @@ class SessionFile:
             file.seek(max(0, size - FIRST_LOOK))
             end = file.read()
         head, found, _ = start.partition(f"\n{MESSAGES.opening}".encode())
-        parts = parts_of_end(MESSAGES, end.decode("utf-8", "ignore"))
+        parts = MESSAGES.parts_of_end(end.decode("utf-8", "ignore"))
         if not found or parts is None or parts.values.get(MESSAGES.end_field) != _mark_at(parts, size):
             return parse_object(self._text())
         values = parse_object(decode_json5(head) + "\n}")
@@ -186,15 +179,15 @@ class SessionFile:
     def set_fields(self, values: Json) -> None:
         """Set fields of the head."""
         changes = {camel(name): value for name, value in values.items()}
-        self._change(lambda text: set_head(MESSAGES, text, changes))
+        self._change(lambda text: MESSAGES.set_head(text, changes))
 
     def compact(self, count: int, summary: Summary, archives: Sequence[str]) -> None:
         """Let the summary take the place of the first `count` messages, which the last of the archives holds."""
         done = self.entry(holding=True).compaction_count
 
         def change(text: str) -> str:
-            text = without_elements(MESSAGES, text, 0, count)
-            text = set_head(MESSAGES, text, {"compactionCount": done + 1, "compactedFiles": list(archives)})
+            text = MESSAGES.without_elements(text, 0, count)
+            text = MESSAGES.set_head(text, {"compactionCount": done + 1, "compactedFiles": list(archives)})
             return with_appended(text, "compactedHistory", summary_to_json(summary), before=MESSAGES.array)
 
         self._change(change)
@@ -203,7 +196,7 @@ class SessionFile:
         """Take the last message away and return it."""
         messages = self.session(holding=True).messages
         if messages:
-            self._change(lambda text: without_elements(MESSAGES, text, len(messages) - 1, len(messages)))
+            self._change(lambda text: MESSAGES.without_elements(text, len(messages) - 1, len(messages)))
         return messages[-1] if messages else None
 
     def _append(self, messages: Sequence[Message], foot: Callable[[Json], Json]) -> tuple[int, int]:
@@ -215,7 +208,7 @@ class SessionFile:
             assert parts is not None, "what was just arranged is in our layout"
         lines = element_lines([message_to_json(message) for message in messages])
         end_byte = offset + len(lines.encode())
-        new = lines + end_of(MESSAGES, end_byte, parts.foot, foot(parts.values))
+        new = lines + MESSAGES.end_of(end_byte, parts.foot, foot(parts.values))
         overwrite_end(self.path, self.journal, offset, new.encode())
         return offset, end_byte
 
@@ -235,9 +228,9 @@ class SessionFile:
         except SessionInputError as error:
             raise Json5Error(error.message) from error
         if values.get("version") != FORMAT_VERSION:
-            text = set_head(MESSAGES, text, {"version": FORMAT_VERSION})
-        parts = arrange(MESSAGES, text)
-        self.replace(join(MESSAGES, parts.body, parts.foot, foot))
+            text = MESSAGES.set_head(text, {"version": FORMAT_VERSION})
+        parts = MESSAGES.arrange(text)
+        self.replace(MESSAGES.join(parts.body, parts.foot, foot))
 
     def _end(self) -> tuple[Parts | None, int]:
         """Return the end of the file in parts and where its end mark is; no parts when somebody else wrote it."""
@@ -246,7 +239,7 @@ class SessionFile:
             look = FIRST_LOOK
             while True:
                 file.seek(max(0, size - look))
-                parts = parts_of_end(MESSAGES, file.read().decode("utf-8", "ignore"))
+                parts = MESSAGES.parts_of_end(file.read().decode("utf-8", "ignore"))
                 if parts or look >= size:
                     break
                 look *= 16
@@ -263,7 +256,7 @@ def text_of(entry: SessionEntry, messages: Sequence[Message] = (), summaries: Se
     foot = _foot_after({}, messages) | {"updatedAt": max(entry.updated_at, entry.created_at, last)}
     if entry.memory_flush_at:
         foot["memoryFlushAt"] = entry.memory_flush_at
-    return new_text(MESSAGES, head, [message_to_json(message) for message in messages], foot)
+    return MESSAGES.new_text(head, [message_to_json(message) for message in messages], foot)
 
 
 def as_stored(message: Message) -> Message:

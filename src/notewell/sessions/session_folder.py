@@ -42,16 +42,7 @@ from notewell.sources.transcripts import (
     is_session_name,
     names_of,
 )
-from notewell.sources.transcripts.json5 import (
-    Json5Error,
-    Layout,
-    decode_json5,
-    new_text,
-    parse_object,
-    with_element,
-    with_new_elements,
-    without_elements,
-)
+from notewell.sources.transcripts.json5 import Json5Error, Layout, decode_json5, parse_object
 from notewell.sources.transcripts.messages import Message, message_from_json, message_to_json
 from notewell.sources.walk import listed_name
 
@@ -435,8 +426,8 @@ class Registry:
 
         def change(text: str, listed: list[Any], position: int | None) -> str:
             if position is None:
-                return with_new_elements(SESSIONS, text, [values])
-            return text if listed[position] == values else with_element(SESSIONS, text, position, values)
+                return SESSIONS.with_new_elements(text, [values])
+            return text if listed[position] == values else SESSIONS.with_element(text, position, values)
 
         self._change(entry.session_id, change)
 
@@ -444,7 +435,7 @@ class Registry:
         """Take an entry out."""
 
         def change(text: str, _: list[Any], position: int | None) -> str:
-            return text if position is None else without_elements(SESSIONS, text, position, position + 1)
+            return text if position is None else SESSIONS.without_elements(text, position, position + 1)
 
         self._change(session_id, change)
 
@@ -479,7 +470,7 @@ class Registry:
 
     def _write_all(self) -> int:
         entries = sorted(self._entries_of_files(self.entries()), key=lambda each: (each.created_at, each.session_id))
-        text = new_text(SESSIONS, {"version": REGISTRY_VERSION}, [_values_of(entry) for entry in entries], {})
+        text = SESSIONS.new_text({"version": REGISTRY_VERSION}, [_values_of(entry) for entry in entries], {})
         replace_file(self._path, text.encode())
         return len(entries)
 

@@ -250,8 +250,17 @@ def require_json5() -> Any:
 
 
 @dataclass(frozen=True, slots=True)
+class Parts:
+    """A text in three: up to the end mark, the foot after it, and the fields of the foot."""
+
+    body: str  # the head and the elements; ends with a line break
+    foot: str
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
-    """How a file is laid out whose array grows: the name of the array, and the comment on top of a new file."""
+    """Edits files whose last array grows: the name of that array, and the comment on top of a new file."""
 
     array: str  # "messages"
     opening_comment: str
@@ -271,133 +280,112 @@ class Layout:
         """The field of the foot that says where the end mark is, in bytes; it differs after an edit by hand."""
         return f"{self.array}End"
 
+    def new_text(self, head: Mapping[str, Any], elements: Sequence[Mapping[str, Any]], foot: Mapping[str, Any]) -> str:
+        """Return the text of a new file."""
+        lines = ["{"]
+        lines += [f"  // {line}" for line in self.opening_comment.split("\n")]
+        lines += [f"  {write_name(name)}: {write_json(value)}," for name, value in head.items() if value is not None]
+        body = "\n".join(lines) + "\n" + self.opening + element_lines(elements)
+        return self.join(body, "}\n", foot)
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """A text in three: up to the end mark, the foot after it, and the fields of the foot."""
+    def join(self, body: str, foot: str, changes: Mapping[str, Any]) -> str:
+        """Return the whole text, with fields of the foot set."""
+        return body + self.end_of(len(body.encode()), foot, changes)
 
-    body: str  # the head and the elements; ends with a line break
-    foot: str
-    values: dict[str, Any]
+    def end_of(self, end_byte: int, foot: str, changes: Mapping[str, Any]) -> str:
+        """Return the end mark and the foot for a body of so many bytes."""
+        foot = set_members("{\n" + foot, 0, {**changes, self.end_field: end_byte})
+        return self.end_mark + foot.removeprefix("{\n")
 
+    def parts_of_end(self, end: str) -> Parts | None:
+        """Return the last part of a file in its parts, or None when it is not in our layout and must be read whole."""
+        mark = end.rfind("\n" + self.end_mark)
+        if mark < 0:
+            return None
+        body, foot = end[: mark + 1], end[mark + 1 + len(self.end_mark) :]
+        if body.rstrip().endswith("}"):  # somebody took the comma away: nothing may follow
+            return None
+        try:
+            values = parse_object("{" + foot)
+        except Json5Error:
+            return None
+        return Parts(body, foot, values)
 
-def new_text(
-    layout: Layout, head: Mapping[str, Any], elements: Sequence[Mapping[str, Any]], foot: Mapping[str, Any]
-) -> str:
-    """Return the text of a new file."""
-    lines = ["{"]
-    lines += [f"  // {line}" for line in layout.opening_comment.split("\n")]
-    lines += [f"  {write_name(name)}: {write_json(value)}," for name, value in head.items() if value is not None]
-    body = "\n".join(lines) + "\n" + layout.opening + element_lines(elements)
-    return join(layout, body, "}\n", foot)
+    def set_head(self, text: str, changes: Mapping[str, Any]) -> str:
+        """Return the text with fields set that stand before the array; in our own layout the array is not looked at."""
+        opening = f"\n{self.opening}"
+        cut = text.find(opening)
+        end = self.parts_of_end(text)
+        closing = "  ]\n}"
+        if (
+            cut < 0
+            or end is None
+            or not end.values.keys().isdisjoint(changes)
+            or not _is_object(text[:cut] + opening + closing)
+        ):
+            return set_members(text, 0, changes, before=self.array)
+        head = set_members(text[:cut] + opening + closing, 0, changes, before=self.array)
+        return head.removesuffix(closing) + text[cut + len(opening) :]
+
+    def arrange(self, text: str) -> Parts:
+        """Return the parts of any JSON5 object, brought into our layout; comments and unknown fields are kept.
+
+        Raises Json5Error where the text is no object, or the array is something else.
+        """
+        text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+        values = parse_object(text)  # the scanner of spans is more lenient than a parser
+        parts = self.parts_of_end(text)
+        if parts and _is_object(parts.body + "]}", {self.array: values.get(self.array)}):
+            return parts
+        whole = container_at(text)
+        item = whole.item(self.array)
+        if item is None:
+            text = set_members(text, whole.start, {self.array: []})
+            whole = container_at(text)
+            item = whole.item(self.array)
+            assert item is not None
+        if not isinstance(values.get(self.array, []), list):
+            raise Json5Error(f"{self.array} is not a list")
+        array = container_at(text, item.value_start)
+        inside = _with_last_comma(text, array).strip("\n ")
+        body = text[: array.start + 1] + "\n" + (f"    {inside}\n" if inside else "")
+        foot = text[array.end : item.value_end] + text[item.end :].lstrip(" \t")
+        foot = foot.removeprefix(f"// end of {self.array}").lstrip(" \t").removeprefix("\n")
+        return Parts(body, foot, parse_object("{\n" + foot))
+
+    def elements_of(self, text: str) -> list[tuple[int, int]]:
+        """Return where each element stands in the text, from its own start to the end of its comma."""
+        item = container_at(text).item(self.array)
+        if item is None:
+            return []
+        return [(each.start, each.end) for each in container_at(text, item.value_start).items]
+
+    def without_elements(self, text: str, first: int, last: int) -> str:
+        """Return the text without elements `first` up to but not including `last` (0-based), nor comments between."""
+        spans = self.elements_of(text)
+        if first >= last or first >= len(spans):
+            return text
+        start = _line_start(text, spans[first][0])
+        end = _line_start(text, spans[last][0]) if last < len(spans) else _after_line(text, spans[-1][1])
+        return text[:start] + text[max(end, spans[min(last, len(spans)) - 1][1]) :]
+
+    def with_element(self, text: str, position: int, element: Mapping[str, Any]) -> str:
+        """Return the text with one element replaced; the rest of its line stays."""
+        start, end = self.elements_of(text)[position]
+        comma = "," if text[end - 1] == "," else ""
+        return text[:start] + write_json(element) + comma + text[end:]
+
+    def with_new_elements(self, text: str, elements: Sequence[Mapping[str, Any]]) -> str:
+        """Return the text, in our layout, with elements added after the last one."""
+        parts = self.parts_of_end(text)
+        if parts is None or parts.values.get(self.end_field) != len(parts.body.encode()):  # written or edited by others
+            parts = self.arrange(text)
+        return self.join(parts.body + element_lines(elements), parts.foot, {})
 
 
 def element_lines(elements: Sequence[Mapping[str, Any]]) -> str:
     """Return the elements as they are written: one a line."""
     return "".join(f"    {write_json(element)},\n" for element in elements)
-
-
-def join(layout: Layout, body: str, foot: str, changes: Mapping[str, Any]) -> str:
-    """Return the whole text, with fields of the foot set."""
-    return body + end_of(layout, len(body.encode()), foot, changes)
-
-
-def end_of(layout: Layout, end_byte: int, foot: str, changes: Mapping[str, Any]) -> str:
-    """Return the end mark and the foot for a body of so many bytes."""
-    foot = set_members("{\n" + foot, 0, {**changes, layout.end_field: end_byte})
-    return layout.end_mark + foot.removeprefix("{\n")
-
-
-def parts_of_end(layout: Layout, end: str) -> Parts | None:
-    """Return the last part of a file in its parts, or None when it is not in our layout and must be read whole."""
-    mark = end.rfind("\n" + layout.end_mark)
-    if mark < 0:
-        return None
-    body, foot = end[: mark + 1], end[mark + 1 + len(layout.end_mark) :]
-    if body.rstrip().endswith("}"):  # somebody took the comma away: nothing may follow
-        return None
-    try:
-        values = parse_object("{" + foot)
-    except Json5Error:
-        return None
-    return Parts(body, foot, values)
-
-
-def set_head(layout: Layout, text: str, changes: Mapping[str, Any]) -> str:
-    """Return the text with fields set that stand before the array; in our own layout the array is not looked at."""
-    opening = f"\n{layout.opening}"
-    cut = text.find(opening)
-    end = parts_of_end(layout, text)
-    closing = "  ]\n}"
-    if (
-        cut < 0
-        or end is None
-        or not end.values.keys().isdisjoint(changes)
-        or not _is_object(text[:cut] + opening + closing)
-    ):
-        return set_members(text, 0, changes, before=layout.array)
-    head = set_members(text[:cut] + opening + closing, 0, changes, before=layout.array)
-    return head.removesuffix(closing) + text[cut + len(opening) :]
-
-
-def arrange(layout: Layout, text: str) -> Parts:
-    """Return the parts of any JSON5 object, brought into our layout; comments and unknown fields are kept.
-
-    Raises Json5Error where the text is no object, or the array is something else.
-    """
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    values = parse_object(text)  # the scanner of spans is more lenient than a parser
-    parts = parts_of_end(layout, text)
-    if parts and _is_object(parts.body + "]}", {layout.array: values.get(layout.array)}):
-        return parts
-    whole = container_at(text)
-    item = whole.item(layout.array)
-    if item is None:
-        text = set_members(text, whole.start, {layout.array: []})
-        whole = container_at(text)
-        item = whole.item(layout.array)
-        assert item is not None
-    if not isinstance(values.get(layout.array, []), list):
-        raise Json5Error(f"{layout.array} is not a list")
-    array = container_at(text, item.value_start)
-    inside = _with_last_comma(text, array).strip("\n ")
-    body = text[: array.start + 1] + "\n" + (f"    {inside}\n" if inside else "")
-    foot = text[array.end : item.value_end] + text[item.end :].lstrip(" \t")
-    foot = foot.removeprefix(f"// end of {layout.array}").lstrip(" \t").removeprefix("\n")
-    return Parts(body, foot, parse_object("{\n" + foot))
-
-
-def elements_of(layout: Layout, text: str) -> list[tuple[int, int]]:
-    """Return where each element stands in the text, from its own start to the end of its comma."""
-    item = container_at(text).item(layout.array)
-    if item is None:
-        return []
-    return [(each.start, each.end) for each in container_at(text, item.value_start).items]
-
-
-def without_elements(layout: Layout, text: str, first: int, last: int) -> str:
-    """Return the text without the elements `first` up to but not including `last` (0-based), nor comments between."""
-    spans = elements_of(layout, text)
-    if first >= last or first >= len(spans):
-        return text
-    start = _line_start(text, spans[first][0])
-    end = _line_start(text, spans[last][0]) if last < len(spans) else _after_line(text, spans[-1][1])
-    return text[:start] + text[max(end, spans[min(last, len(spans)) - 1][1]) :]
-
-
-def with_element(layout: Layout, text: str, position: int, element: Mapping[str, Any]) -> str:
-    """Return the text with one element replaced; the rest of its line stays."""
-    start, end = elements_of(layout, text)[position]
-    comma = "," if text[end - 1] == "," else ""
-    return text[:start] + write_json(element) + comma + text[end:]
-
-
-def with_new_elements(layout: Layout, text: str, elements: Sequence[Mapping[str, Any]]) -> str:
-    """Return the text, in our layout, with elements added after the last one."""
-    parts = parts_of_end(layout, text)
-    if parts is None or parts.values.get(layout.end_field) != len(parts.body.encode()):  # written or edited by others
-        parts = arrange(layout, text)
-    return join(layout, parts.body + element_lines(elements), parts.foot, {})
 
 
 def with_appended(text: str, name: str, value: Mapping[str, Any], *, before: str) -> str:
