@@ -171,7 +171,7 @@ def _of_notes() -> dict[str, Callable[[str], Any]]:
     from datetime import datetime
 
     from notewell.chunking import chunk_document
-    from notewell.chunking.fitting import chunk_message
+    from notewell.chunking.lines import chunk_message
     from notewell.chunking.markdown import plain_heading
     from notewell.memory.note_files import entry_text
     from notewell.memory.note_lines import (

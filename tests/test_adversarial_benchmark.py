@@ -28,7 +28,7 @@ SHORT = {
     "search/dates/phrases.py": "tables of this package",
     "search/options.py": "options",
     "search/qmd.py": "output of a program, measured as parse_results",
-    "chunking/fitting.py": "one line, measured as chunk_document",
+    "chunking/lines.py": "one line, measured as chunk_document",
 }
 SHORT_FUNCTIONS = {
     *("is_unspaced", "pairs", "stem", "irregular_forms"),  # one word

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from notewell.chunking.fitting import QUARTERS, cut_at_or_before, cut_line, fitting_end, weigh
+from notewell.chunking.lines import QUARTERS, cut_at_or_before, cut_line, fitting_end, weigh
 from notewell.text.entries import Entry
 from notewell.types import Chunk, Document, EntryLabel
 
