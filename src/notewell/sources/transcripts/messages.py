@@ -99,10 +99,7 @@ def message_from_json(values: object) -> Message:
         id=_optional_text(values.get("id")) or "",
         usage=usage if isinstance(usage := values.get("usage"), dict | Mapping) else None,
         thinking_blocks=_mappings(values.get("thinkingBlocks")),
-        tool_calls=tuple(
-            ToolCall(str(call.get("id") or ""), str(call.get("name") or ""), call.get("arguments"))
-            for call in _mappings(values.get("toolCalls"))
-        ),
+        tool_calls=_tool_calls(values["toolCalls"]) if "toolCalls" in values else (),
         tool_call_id=_optional_text(values.get("toolCallId")),
         name=_optional_text(values.get("name")),
         extra={key: value for key, value in values.items() if key not in _KEYS},
@@ -132,6 +129,13 @@ def tokens_of(usage: Json) -> tuple[int, int]:
         return next((value for name in names if isinstance(value := usage.get(name), int) and value > 0), 0)
 
     return first("inputTokens", "input", "input_tokens"), first("outputTokens", "output", "output_tokens")
+
+
+def _tool_calls(value: object) -> tuple[ToolCall, ...]:
+    return tuple(
+        ToolCall(str(call.get("id") or ""), str(call.get("name") or ""), call.get("arguments"))
+        for call in _mappings(value)
+    )
 
 
 def _mappings(value: object) -> tuple[Json, ...]:
