@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from notewell.errors import NotewellError
-from notewell.indexing.plan import EMBEDDER
+from notewell.indexing.plan import EMBEDDER, EVERYTHING
 from notewell.indexing.sync import BUSY, IN_PROGRESS, READ_ONLY, REBUILDING
 from notewell.types import Counts, IndexReport, IndexState, Problem
 
@@ -128,11 +128,10 @@ class GroupSync:
     def background(self) -> BackgroundSync:
         return self._whole.background
 
-    def run(self, policy: SyncPolicy | None = None) -> IndexReport:
+    def run(self, policy: SyncPolicy = EVERYTHING) -> IndexReport:
         """Bring the index up to date; progress is not shown, because it counts hidden chunks."""
         before, _ = self._look()
-        done = self._whole.run(replace(policy, progress=None)) if policy else self._whole.run()
-        return self._shown(done, before, policy.paths if policy else None)
+        return self._shown(self._whole.run(replace(policy, progress=None)), before, policy.paths)
 
     def before_search(self, budget_s: float, *, embed: bool) -> IndexReport:
         """Index what is new before a search."""
