@@ -89,7 +89,7 @@ class _Work:
             try:
                 forgotten = self._delete(target)
             except NotewellError as error:
-                problems.append(Problem(target.forgotten.path, f"{error.message}; {error.hint}"))
+                problems.append(Problem(target.forgotten.path, error.full_message))
                 continue
             if forgotten.whole or forgotten.count:
                 done.append(forgotten)
@@ -346,7 +346,7 @@ def take_from_index(parts: Components, paths: Collection[str]) -> tuple[str, ...
     try:
         sync(parts)
     except NotewellError as error:
-        problems.append(Problem("index", f"{error.message}; {error.hint}"))
+        problems.append(Problem("index", error.full_message))
     theirs = _for_other_agents(parts.whole, sync)
     problems += () if parts.audience.is_group else theirs
     return tuple(f"it is forgotten, but not yet out of the {each.path}: {each.reason}" for each in problems)
@@ -361,5 +361,5 @@ def _for_other_agents(parts: Components, work: Callable[[Components], Iterable[P
             with closing(open_components(parts.workspace, settings, other)) as theirs:
                 problems += work(theirs)
         except NotewellError as error:
-            problems.append(Problem(f"index of agent {other}", f"{error.message}; {error.hint}"))
+            problems.append(Problem(f"index of agent {other}", error.full_message))
     return problems

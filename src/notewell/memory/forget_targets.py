@@ -281,7 +281,7 @@ class TargetSearch:
             count = conversations.count_unwanted(session_id, unwanted)
             place = conversations.files_of(session_id)[0].relative_to(conversations.folder).as_posix()
         except (SessionDamagedError, SessionTooNewError) as error:
-            problems.append(Problem(f"session {session_id}", f"{error.message}; {error.hint}"))
+            problems.append(Problem(f"session {session_id}", error.full_message))
             return
         if count:
             lines = tuple(ForgottenLine(0, text) for text in list(shown)[:count])

@@ -167,7 +167,7 @@ def _cache_stats(parts: Components) -> tuple[CacheStats | None, list[str]]:
         cache = parts.cache
         return (cache.stats() if cache else None), []
     except NotewellError as error:
-        return None, [f"the embedding cache cannot be used: {error.message}; {error.hint}".rstrip("; ")]
+        return None, [f"the embedding cache cannot be used: {error.full_message}"]
 
 
 def _notes(parts: Components, counts: Counts, built_with: EmbedderIdentity | None) -> Iterator[str]:

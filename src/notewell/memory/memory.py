@@ -648,6 +648,6 @@ def _update_notes(qmd: Qmd) -> list[str]:
         if not qmd.update():
             return ["another process is updating QMD's index"]
     except BackendError as error:
-        return [f"QMD's index could not be updated: {error.message}" + (f"; {error.hint}" if error.hint else "")]
+        return [f"QMD's index could not be updated: {error.full_message}"]
     embedding = qmd.state().embedding
     return [f"QMD could not embed the notes: {embedding.reason}"] if embedding else []

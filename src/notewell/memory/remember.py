@@ -142,7 +142,7 @@ def _marked_as_replaced(parts: Components, older: Listed, entry: str, moment: da
     try:
         parts.note_files.change(older.path, change, locked=True)
     except NotewellError as error:
-        return f"{older.citation} could not be marked as replaced: {error.message}; {error.hint}".rstrip("; ")
+        return f"{older.citation} could not be marked as replaced: {error.full_message}"
     return ""
 
 
@@ -203,7 +203,7 @@ def _indexed(parts: Components, *paths: str) -> tuple[str, ...]:
     try:
         report = parts.sync.run(replace(BACKGROUND, paths=paths))
     except NotewellError as error:
-        return (f"it is written, but not indexed yet: {error.message}; {error.hint}",)
+        return (f"it is written, but not indexed yet: {error.full_message}",)
     return (*report.notes, *(f"{problem.path}: {problem.reason}" for problem in report.problems))
 
 

@@ -298,7 +298,7 @@ def undo(parts: Components, batch_id: str | None = None) -> UndoReport:
         try:
             path = _restore(parts, item, notes)
         except NotewellError as error:
-            problems.append(Problem(item.path, f"{error.message}; {error.hint}".rstrip("; ")))
+            problems.append(Problem(item.path, error.full_message))
             continue
         shown = shown_item(item)
         restored.append(Forgotten(path, shown.source, shown.whole, shown.count, shown.lines))
@@ -426,7 +426,7 @@ def _indexed(parts: Components, paths: list[str]) -> tuple[str, ...]:
     try:
         parts.sync.run(replace(BACKGROUND, paths=paths))
     except NotewellError as error:
-        return (f"it is restored, but not indexed yet: {error.message}; {error.hint}",)
+        return (f"it is restored, but not indexed yet: {error.full_message}",)
     return ()
 
 
