@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import errno
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from fnmatch import fnmatchcase
-from itertools import islice
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Literal
 
 from notewell.errors import (
@@ -67,24 +67,20 @@ def read_note(notes: Notes, path: str, *, first_line: int = 1, lines: int | None
     every_line = document.text.split("\n")
     if every_line and not every_line[-1]:
         every_line.pop()  # the newline at the end of the file begins no line
-    wanted = every_line[first_line - 1 : first_line - 1 + min(lines or DEFAULT_LINES, MOST_LINES)]
-    more_below = first_line + len(wanted) <= len(every_line)
-    return _text_of(document.stamp.path, wanted, first_line, more_below=more_below, asked=lines)
+    return _page(document.stamp.path, every_line[first_line - 1 :], first_line, lines)
 
 
 def read_transcript(transcripts: Transcripts, path: str, *, first_line: int = 1, lines: int | None = None) -> NoteText:
     """Return lines of a transcript as text, one message a line; lines without a message are empty."""
     _check_range(first_line, lines)
     stamp = transcripts.stamp_of(path)
-    count = min(lines or DEFAULT_LINES, MOST_LINES)
     try:
         with closing(transcripts.rendered(stamp.path, first_line)) as rendered:
-            found = list(islice(rendered, count + 1))
+            return _page(stamp.path, rendered, first_line, lines)
     except FileNotFoundError as error:
         raise NoteNotFoundError(path) from error
     except OSError as error:
         raise NoteUnreadableError(path, error.strerror or str(error)) from error
-    return _text_of(stamp.path, found[:count], first_line, more_below=len(found) > count, asked=lines)
 
 
 def _of_the_same_name(notes: Notes, path: str) -> Iterator[str]:
@@ -105,10 +101,13 @@ def _check_range(first_line: int, lines: int | None) -> None:
         raise QueryError(f"the number of lines must be at least 1, got {lines}", hint="use --lines 1 or more")
 
 
-def _text_of(path: str, wanted: list[str], first_line: int, *, more_below: bool, asked: int | None) -> NoteText:
-    """Return as many of the wanted lines as fit; `more_below` says whether the file continues after them."""
-    shown = _that_fit(wanted)
-    after = first_line + len(shown)
+def _page(path: str, lines: Iterable[str], first_line: int, asked: int | None) -> NoteText:
+    """Return as many whole lines as are asked for and fit; at least one, which may have to be cut off."""
+    count = min(asked or DEFAULT_LINES, MOST_LINES)
+    wanted = list(islice(lines, count + 1))
+    more_below, wanted = len(wanted) > count, wanted[:count]
+    ends = accumulate(len(line) + 1 for line in wanted)
+    shown = wanted[: max(1, sum(end <= MOST_CHARS for end in ends))]
     more = more_below or len(shown) < len(wanted)
     text = "\n".join(shown)
     return NoteText(
@@ -117,18 +116,8 @@ def _text_of(path: str, wanted: list[str], first_line: int, *, more_below: bool,
         first_line=first_line,
         line_count=len(shown),
         truncated=len(text) > MOST_CHARS or (more and (asked is None or len(shown) < len(wanted))),
-        next_first_line=after if more else None,
+        next_first_line=first_line + len(shown) if more else None,
     )
-
-
-def _that_fit(lines: list[str]) -> list[str]:
-    """Return the first lines that fit into the limit together; at least one, which may have to be cut off."""
-    size = 0
-    for count, line in enumerate(lines):
-        size += len(line) + 1
-        if size > MOST_CHARS and count:
-            return lines[:count]
-    return lines
 
 
 # --- entries, notes and conversations ------------------------------------------------------------
