@@ -26,7 +26,6 @@ from notewell.store.state_folder import TOP_FOLDER, StateFolder
 from notewell.types import Scope, Uncovered
 
 if TYPE_CHECKING:
-    from notewell.embedding.batch.ledger import JobFailures
     from notewell.memory.group_view import GroupQmd, GroupSync
     from notewell.memory.note_files import NoteFiles
     from notewell.memory.storage import Notes, Transcripts
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from notewell.search.tuning import Tuning
     from notewell.sessions import ConversationStore
     from notewell.settings import Settings
-    from notewell.types import BatchJob, Check, EmbedderIdentity
+    from notewell.types import EmbedderIdentity
 
 TRASH_FOLDER = ".trash"  # in the state folders of the workspace and of the agent; no agent can be called so
 MOVED_FILE = "moved.json"
@@ -117,23 +116,10 @@ class Components:
             self.sessions_folder, group_only=own if self.audience.is_group else None, workspace=self.workspace
         )
 
-    def jobs(self) -> tuple[BatchJob, ...]:
-        """Return the batch jobs in progress; none for a group, since they hold chunks of any note."""
-        from notewell.indexing.batch_jobs import jobs_in_progress
-
-        return () if self.audience.is_group else jobs_in_progress(self.folder.path)
-
-    def batch_failures(self) -> JobFailures:
-        """Return how batch jobs failed lately; nothing for a group, since an error may quote a text."""
-        from notewell.embedding.batch.ledger import JobFailures, Ledger
-
-        return JobFailures() if self.audience.is_group else Ledger(self.folder.path).failures()
-
-    def check_jobs(self) -> tuple[Check, ...]:
-        """Return the checks of batch jobs; none for a group."""
-        from notewell.indexing.batch_jobs import check_jobs
-
-        return () if self.audience.is_group else tuple(check_jobs(self.folder.path))
+    @property
+    def jobs_folder(self) -> Path | None:
+        """Where batch jobs are recorded; None for a group, since they hold chunks of any note."""
+        return None if self.audience.is_group else self.folder.path
 
     def seen_by(self, audience: Audience) -> Components:
         """Return the parts as an audience sees them; this is the only place where that is decided."""

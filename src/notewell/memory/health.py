@@ -7,9 +7,10 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from notewell.embedding.batch.ledger import JobFailures, Ledger
 from notewell.embedding.selection import FELL_BACK
 from notewell.errors import BackendError, IndexCorruptError, NotewellError, StoreError
-from notewell.indexing.batch_jobs import FAILURE_LIMIT
+from notewell.indexing.batch_jobs import FAILURE_LIMIT, check_jobs, jobs_in_progress
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import is_stale
 from notewell.reports import BatchState, CacheState, FtsState, Status, VectorState, Verification
@@ -84,7 +85,7 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         batch=_batch_state(parts),
         read_only=not parts.indexes.writable(),
         stale=stale,
-        jobs=parts.jobs(),
+        jobs=jobs_in_progress(parts.jobs_folder) if parts.jobs_folder else (),
         checks=tuple(run_checks(parts)) if deep else (),
         notes=(
             *_notes(parts, counts, built_with),
@@ -122,7 +123,7 @@ def _vector_state(
 
 def _batch_state(parts: Components) -> BatchState:
     settings = parts.settings.remote.batch
-    failures = parts.batch_failures()
+    failures = Ledger(parts.jobs_folder).failures() if parts.jobs_folder else JobFailures()
     return BatchState(
         enabled=settings.enabled,
         failures=failures.count,
@@ -144,7 +145,8 @@ def run_checks(parts: Components) -> Iterator[Check]:
     yield _check_embedder(parts)
     yield from _check_vector_search(parts)
     yield from _check_cache(parts)
-    yield from parts.check_jobs()
+    if parts.jobs_folder:
+        yield from check_jobs(parts.jobs_folder)
     yield from _check_qmd(parts)
 
 

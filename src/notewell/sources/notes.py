@@ -37,6 +37,7 @@ from notewell.sources.walk import (
     place_below,
     problem_at,
     stamp_from,
+    stored_below,
     unused_label,
 )
 from notewell.text.redaction import redact
@@ -199,13 +200,10 @@ class NotesSource:
 
     def stored_path(self, file: Path) -> str | None:
         """Return the stored path of a file on disk, or None when it is no note of this memory; it may be gone."""
-        real = Path(os.path.realpath(file.parent)) / file.name
-        for root in (*self.roots, self._top):
-            if real.is_relative_to(root.real_path):
-                path = "/".join(filter(None, (root.stored, *real.relative_to(root.real_path).parts)))
-                hidden = self._audience.is_group and not self.exists(path)
-                return path if self._place(path) and not hidden else None
-        return None
+        path = stored_below(file, (*self.roots, self._top))
+        if path is None or not self._place(path) or (self._audience.is_group and not self.exists(path)):
+            return None
+        return path
 
     def stamp_of(self, path: str) -> FileStamp:
         """Return the stamp of one note under the name its folder lists, ready for `read`; raises like `resolve`."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from notewell.errors import NoteNotFoundError, PathRefusedError
@@ -172,6 +173,15 @@ def place_below(root: Root, parts: tuple[str, ...], *, casefold: bool = False) -
     if parts[: len(above)] != above or (root.is_file and rest) or any(map(is_skipped, rest)):
         return None
     return Place(root, rest)
+
+
+def stored_below(file: Path, roots: Iterable[Root]) -> str | None:
+    """Return the path under which a file on disk would be stored; None when it lies below no root."""
+    real = Path(os.path.realpath(file.parent)) / file.name
+    for root in roots:
+        if real.is_relative_to(root.real_path):
+            return "/".join(filter(None, (root.stored, *real.relative_to(root.real_path).parts)))
+    return None
 
 
 def find_file(place: Place, path: str) -> tuple[Place, os.stat_result]:

@@ -28,6 +28,7 @@ from notewell.sources.walk import (
     parts_of,
     place_below,
     stamp_from,
+    stored_below,
     unused_label,
 )
 from notewell.types import Document, FileStamp, Listing, Piece, Problem, SourceName
@@ -143,12 +144,8 @@ class TranscriptSource:
 
     def stored_path(self, file: Path) -> str | None:
         """Return the stored path of a file on disk, or None when it is no transcript of this memory."""
-        real = Path(os.path.realpath(file.parent)) / file.name
-        for root in self._roots:
-            if real.is_relative_to(root.real_path):
-                path = "/".join((root.stored, *real.relative_to(root.real_path).parts))
-                return path if self._place(path) and self._audience.may_see_transcript(path) else None
-        return None
+        path = stored_below(file, self._roots)
+        return path if path and self._place(path) and self._audience.may_see_transcript(path) else None
 
     def _place(self, path: str) -> Place | None:
         """Return where a stored path would lie, or None when it cannot be a transcript's."""
