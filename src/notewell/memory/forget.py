@@ -228,7 +228,7 @@ class _Work:
         elif item.kind == "note":
             raw = item.content("content")
             content, _ = cut_lines(raw, item.path, query.lines_in(decode_note(raw)))
-            trash.rewrite(item, {"content": content})
+            trash.write(item, {"content": content})
         else:
             cuts = []
             for cut in item.cuts:
@@ -239,7 +239,7 @@ class _Work:
                 cuts.append(replace(cut, lines=lines, instead=instead, above=(), below=()))
             left = tuple(cut for cut in cuts if cut.lines)
             if left:  # hashes of what was around it go, too
-                trash.rewrite(replace(item, cuts=left, before="", after=""))
+                trash.write(replace(item, cuts=left, before="", after=""))
             else:
                 trash.remove(item)
 

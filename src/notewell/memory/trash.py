@@ -147,11 +147,12 @@ class Trash:
         for folder, _, _ in self._batch_folders():
             yield from (path for path in sorted(folder.glob("*.json")) if _read(path) is None)
 
-    def rewrite(self, item: TrashItem, contents: Mapping[str, bytes] | None = None) -> None:
-        """Replace an item by what is left of it, with other contents of the same names."""
+    def write(self, item: TrashItem, contents: Mapping[str, bytes] | None = None) -> None:
+        """Write an item with these of its contents, also in place of what it was."""
         for name, data in (contents or {}).items():
             write_atomically(item.file.with_name(item.contents[name]), data, mode=0o600, faults="trash")
-        _write(item)
+        values = {name: value for name, value in asdict(item).items() if name != "file"}
+        write_atomically(item.file, json.dumps({"version": 1} | values), mode=0o600, faults="trash")
 
     def remove(self, item: TrashItem) -> None:
         """Erase an item."""
@@ -207,9 +208,7 @@ class OpenBatch:
         try:
             StateFolder(top.parent).ensure()
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            for name, data in (contents or {}).items():
-                write_atomically(folder / names[name], data, mode=0o600, faults="trash")
-            _write(item)
+            self.trash.write(item, contents)
         except OSError as error:
             with suppress(OSError):
                 self.trash.remove(item)
@@ -227,11 +226,6 @@ class OpenBatch:
 def open_trash(parts: Components) -> Trash:
     """Return the trash of a memory as its audience sees it."""
     return Trash(*parts.trash_folders, agent=parts.agent, chat=parts.audience.label)
-
-
-def _write(item: TrashItem) -> None:
-    values = {name: value for name, value in asdict(item).items() if name != "file"}
-    write_atomically(item.file, json.dumps({"version": 1} | values), mode=0o600, faults="trash")
 
 
 def _read(path: Path) -> TrashItem | None:
@@ -322,13 +316,13 @@ def shown_item(item: TrashItem) -> Forgotten:
 def _chosen(batches: list[Batch], batch_id: str | None) -> Batch:
     if not batches:
         raise TrashError("the trash is empty: there is nothing to restore", hint=f"it is kept for {KEPT_DAYS} days")
-    found = batches[:1] if batch_id is None else [batch for batch in batches if batch.id == batch_id.strip().lower()]
-    if not found:
-        raise TrashError(
-            f"the trash holds nothing under the id {batch_id[:60]!r}" if batch_id else "the trash is empty",
-            hint="`notewell undo --list` shows what can be restored",
-        )
-    return found[0]
+    for batch in batches:
+        if batch_id is None or batch.id == batch_id.strip().lower():
+            return batch
+    raise TrashError(
+        f"the trash holds nothing under the id {str(batch_id)[:60]!r}",
+        hint="`notewell undo --list` shows what can be restored",
+    )
 
 
 def _restore(parts: Components, item: TrashItem, notes: list[str]) -> str:
