@@ -186,7 +186,18 @@ class _TextRun:
                 self.tally.complete = False
                 self._tell_of(len(plan.added) - done + 1)
                 break
-            self._read(stamp, known, gone, waiting)
+            source = next(source for source in self.sources if source.name == stamp.source)
+            try:
+                if stamp.source == "sessions" and isinstance(source, GrowingSource):  # the check costs 40 µs a note
+                    # A conversation is written in transactions of its own: it may be larger than memory.
+                    self._read_on(source, stamp, known, gone)
+                else:
+                    reach("index.read")
+                    self._prepare(source.read(stamp), known, gone, waiting)
+            except FileNotFoundError:
+                pass  # gone since it was listed: the next run sees that it is removed
+            except OSError as error:
+                self.tally.problems.append(Problem(stamp.path, error.strerror or str(error)))
             if waiting.is_full:
                 self._write(waiting)
                 waiting = _Waiting()
@@ -201,22 +212,6 @@ class _TextRun:
         if new_files > 0:
             files = f"{new_files:,} files are" if new_files > 1 else "a file is"
             self.tally.notes.append(f"{files} not indexed yet: run `notewell index`")
-
-    def _read(self, stamp: FileStamp, known: StoredDocument | None, gone: set[str], waiting: _Waiting) -> None:
-        source = next(source for source in self.sources if source.name == stamp.source)
-        try:
-            if stamp.source == "sessions" and isinstance(source, GrowingSource):  # the check costs 40 µs a note
-                # A conversation is written in transactions of its own: it may be larger than memory.
-                self._read_on(source, stamp, known, gone)
-                return
-            reach("index.read")
-            document = source.read(stamp)
-        except FileNotFoundError:
-            return  # gone since it was listed: the next run sees that it is removed
-        except OSError as error:
-            self.tally.problems.append(Problem(stamp.path, error.strerror or str(error)))
-            return
-        self._prepare(document, known, gone, waiting)
 
     def _prepare(self, document: Document, known: StoredDocument | None, gone: set[str], waiting: _Waiting) -> None:
         stamp = trusted_stamp(document.stamp, now_ns=time.time_ns())
