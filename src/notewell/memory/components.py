@@ -295,8 +295,7 @@ def _open_sources(
     elif "sessions" in settings.sources:
         from notewell.sources.transcripts.source import TranscriptSource
 
-        own, others = folder.path / SESSIONS_FOLDER, settings.sessions.paths
-        transcripts = TranscriptSource(own, others, redact=_redacted, audience=audience)
+        transcripts = TranscriptSource(folder.path / SESSIONS_FOLDER, settings.sessions.paths, audience=audience)
     found = (notes if "memory" in settings.sources else None, transcripts)
     return notes, transcripts, tuple(source for source in found if source is not None)
 
@@ -306,12 +305,6 @@ def open_qmd(settings: Settings, workspace: Path, folder: StateFolder, notes: No
     from notewell.search.qmd import Qmd  # few use it
 
     return Qmd(settings, workspace, folder, notes)
-
-
-def _redacted(text: str) -> str:
-    from notewell.text.redaction import redact  # its patterns are compiled when the first message is read
-
-    return redact(text).text
 
 
 def _identity_of_vectors(index: StoreAccess) -> EmbedderIdentity | None:

@@ -17,10 +17,6 @@ from notewell.types import FileStamp, Problem
 from tests.sources.transcripts.records import claude, jsonl, openclaw
 
 
-def plain(text: str) -> str:
-    return text
-
-
 @pytest.fixture
 def own(tmp_path) -> Path:
     folder = tmp_path / "state" / "sessions"
@@ -30,7 +26,7 @@ def own(tmp_path) -> Path:
 
 @pytest.fixture
 def source(own) -> TranscriptSource:
-    return TranscriptSource(own, redact=plain)
+    return TranscriptSource(own)
 
 
 def pieces(source, path, position=None):
@@ -46,7 +42,7 @@ def read(source, path) -> tuple[list[tuple[int, str]], tuple[Problem, ...]]:
 
 
 def test_a_folder_that_is_not_there_yet_holds_nothing(tmp_path):
-    listing = TranscriptSource(tmp_path / "none", redact=plain).list()
+    listing = TranscriptSource(tmp_path / "none").list()
     assert (listing.files, listing.problems) == ((), ())
 
 
@@ -68,7 +64,7 @@ def test_paths_are_stable_and_tell_where_a_transcript_comes_from(tmp_path, own):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(jsonl(openclaw("user", "x")))
     roots = [".claude/projects", ".codex/sessions", "other/.codex/sessions", "talks", "single.jsonl"]
-    source = TranscriptSource(own, [tmp_path / root for root in roots], redact=plain)
+    source = TranscriptSource(own, [tmp_path / root for root in roots])
     listing = source.list()
     assert listing.problems == ()
     assert [stamp.path for stamp in listing.files] == [
@@ -94,12 +90,12 @@ def test_the_same_file_under_two_roots_is_listed_once(tmp_path, own):
     talks = tmp_path / "talks"
     (talks / "inner").mkdir(parents=True)
     (talks / "inner/a.jsonl").write_bytes(jsonl(openclaw("user", "x")))
-    source = TranscriptSource(own, [talks, talks / "inner"], redact=plain)
+    source = TranscriptSource(own, [talks, talks / "inner"])
     assert [stamp.path for stamp in source.list().files] == ["sessions/@talks/inner/a.jsonl"]
 
 
 def test_a_configured_folder_that_is_missing_is_a_problem(tmp_path, own):
-    listing = TranscriptSource(own, [tmp_path / "missing"], redact=plain).list()
+    listing = TranscriptSource(own, [tmp_path / "missing"]).list()
     assert [problem.path for problem in listing.problems] == ["sessions/@missing"]
 
 
@@ -198,11 +194,11 @@ def test_a_byte_order_mark_and_windows_line_ends_are_no_trouble(own, source):
 
 
 def test_secrets_are_marked_before_anyone_sees_the_text(own):
-    source = TranscriptSource(own, redact=lambda text: text.replace("hunter2", "[secret]"))
-    (own / "a.jsonl").write_bytes(jsonl(openclaw("user", "the password is hunter2")))
+    source, token = TranscriptSource(own), "ghp_" + "a1B2c3D4e5F6" * 3
+    (own / "a.jsonl").write_bytes(jsonl(openclaw("user", f"the key is {token}")))
     stamp = source.stamp_of("sessions/a.jsonl")
     shown = [str(pieces(source, stamp.path)), source.read(stamp).text, str(list(source.rendered(stamp.path, 1)))]
-    assert all("[secret]" in text and "hunter2" not in text for text in shown)
+    assert all("[secret:" in text and token not in text for text in shown)
 
 
 def test_it_is_dated_by_its_last_message(own, source):

@@ -8,7 +8,7 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import BinaryIO, NamedTuple
@@ -43,8 +43,6 @@ PIECE_CHARS = 1_000_000  # of text: some 600 chunks
 PIECE_BYTES = 16 * 1024 * 1024  # of the file, most of which may be tool results
 
 APPEND_S = 0.02  # an append to a session file takes about 8 ms, most of it to reach the disk
-
-Redact = Callable[[str], str]
 
 
 @dataclass(slots=True)
@@ -213,7 +211,9 @@ Spoken = tuple[Line, list[Message]]  # a line, and what people and assistants sa
 class PieceReader:
     """Reads one open transcript."""
 
-    def __init__(self, file: BinaryIO, path: str, redact: Redact, counter: ByteCounter) -> None:
+    def __init__(self, file: BinaryIO, path: str, counter: ByteCounter) -> None:
+        from notewell.text.redaction import redact  # its patterns are compiled when the first transcript is read
+
         self._file = file
         self._path = path
         self._redact = redact
@@ -333,7 +333,7 @@ class PieceReader:
         """Return the message with its secrets marked; none when it is left out."""
         if not isinstance(message, Message):
             return []
-        text = self._redact(message.text)
+        text = self._redact(message.text).text
         return [message if text == message.content else Message(message.role, text, message.timestamp)]
 
     def _gathered(

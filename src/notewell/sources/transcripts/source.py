@@ -17,7 +17,7 @@ from notewell.errors import NoteNotFoundError, PathRefusedError
 from notewell.files.no_follow import open_below
 from notewell.sources.privacy import DIRECT, Audience
 from notewell.sources.transcripts import CORRUPT, REGISTRY, SESSION_ENDING, TOP, id_of_group, session_at
-from notewell.sources.transcripts.growing import ByteCounter, PieceReader, Redact, count_lines
+from notewell.sources.transcripts.growing import ByteCounter, PieceReader, count_lines
 from notewell.sources.walk import (
     Place,
     Root,
@@ -45,13 +45,10 @@ class TranscriptSource:
     Line numbers are those of the file: line 12 of a document is what line 12 of the JSONL says.
     """
 
-    def __init__(
-        self, own_folder: Path, paths: Sequence[Path] = (), *, redact: Redact, audience: Audience = DIRECT
-    ) -> None:
+    def __init__(self, own_folder: Path, paths: Sequence[Path] = (), *, audience: Audience = DIRECT) -> None:
         self._own_folder = own_folder
         self._audience = audience  # to whom the conversations of others are not there
         self._paths = tuple(paths)
-        self._redact = redact
         self._counter = ByteCounter()
         self._walker = Walker("sessions", ENDINGS, kind="a transcript (.jsonl)", ignored=(REGISTRY, f"{TOP}/{CORRUPT}"))
 
@@ -95,13 +92,13 @@ class TranscriptSource:
         """
         place = self._known_place(stamp.path)
         with open_below(place.root.base, place.below_base) as file:
-            yield from PieceReader(file, stamp.path, self._redact, self._counter).pieces(position)
+            yield from PieceReader(file, stamp.path, self._counter).pieces(position)
 
     def rendered(self, path: str, first_line: int) -> Generator[str]:
         """Yield every line from `first_line` on as it is shown, blank where a message is left out; see `read_on`."""
         place = self._known_place(path)
         with open_below(place.root.base, place.below_base) as file:
-            for said in PieceReader(file, path, self._redact, self._counter).messages(first_line):
+            for said in PieceReader(file, path, self._counter).messages(first_line):
                 yield " ".join(message.line for message in said)
 
     def unreadable(self, positions: Mapping[str, str | None]) -> Iterator[Problem]:
