@@ -171,8 +171,8 @@ def _of_notes() -> dict[str, Callable[[str], Any]]:
     from datetime import datetime
 
     from notewell.chunking import chunk_document
-    from notewell.chunking.dialogue import chunk_message
-    from notewell.chunking.outline import plain_heading
+    from notewell.chunking.lines import chunk_message
+    from notewell.chunking.markdown import plain_heading
     from notewell.memory.note_files import entry_text
     from notewell.memory.note_lines import (
         check_statement,
@@ -183,10 +183,9 @@ def _of_notes() -> dict[str, Callable[[str], Any]]:
         written_in,
     )
     from notewell.memory.statements import gives_other_value, similar_statements
-    from notewell.sources.front_matter import split_front_matter
-    from notewell.sources.note_paths import is_disguised, parts_of
-    from notewell.sources.notes import decode_note, is_no_text
+    from notewell.sources.notes import decode_note, is_no_text, split_front_matter
     from notewell.sources.privacy import is_private
+    from notewell.sources.walk import is_disguised, parts_of
     from notewell.text.entries import Entry, changed_comments, closed_text, find_entries, without_comments
     from notewell.types import Citation, Document, FileStamp, SpokenLine
 
@@ -276,25 +275,13 @@ def _of_questions() -> dict[str, Callable[[str], Any]]:
 
 def _of_conversations() -> dict[str, Callable[[str], Any]]:
     from notewell.sessions.import_export import import_lines
-    from notewell.sessions.json5_editor import (
-        arrange,
-        elements_of,
-        parts_of_end,
-        set_head,
-        set_members,
-        with_appended,
-        with_element,
-        with_new_elements,
-        without_elements,
-    )
     from notewell.sessions.model import SessionEntry
     from notewell.sessions.session_file import MESSAGES, salvage, text_of
     from notewell.sessions.session_folder import SessionFolder, owner_of_archive
-    from notewell.sources.transcripts.formats import parse_record, record_in
-    from notewell.sources.transcripts.json5 import container_at, parse_json5
-    from notewell.sources.transcripts.messages import Message, message_from_json, spoken
+    from notewell.sources.transcripts import id_of_group, names_of, session_at
+    from notewell.sources.transcripts.json5 import container_at, parse_json5, set_members, with_appended
+    from notewell.sources.transcripts.messages import Message, message_from_json, parse_record, record_in, spoken
     from notewell.sources.transcripts.session_files import read_messages
-    from notewell.sources.transcripts.session_ids import id_of_group, names_of, session_at
 
     def encoded(text: str) -> bytes:
         return text.encode("utf-8", "replace")
@@ -304,7 +291,7 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
 
     def edited(text: str, edit: Callable[[str], str]) -> Any:
         held = session(text)
-        return edit(held) if elements_of(MESSAGES, held) else None
+        return edit(held) if MESSAGES.elements_of(held) else None
 
     def records(text: str) -> Any:
         blocks = [{"type": "text", "text": line} for line in text.split("\n")]
@@ -326,15 +313,15 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
         "spoken": lambda text: spoken(Message("user", text, 0)),
         "message, as a session": lambda text: text_of(entry, [message_from_json({"role": "user", "content": text})]),
         "import_lines": lambda text: import_lines(text.splitlines(keepends=True)),
-        "arrange": lambda text: arrange(MESSAGES, session(text)),
-        "parts_of_end": lambda text: parts_of_end(MESSAGES, session(text) + text),
-        "set_head": lambda text: set_head(MESSAGES, session(text), {"title": "a"}),
+        "arrange": lambda text: MESSAGES.arrange(session(text)),
+        "parts_of_end": lambda text: MESSAGES.parts_of_end(session(text) + text),
+        "set_head": lambda text: MESSAGES.set_head(session(text), {"title": "a"}),
         "set_members": lambda text: set_members(f"{{{text}}}", 0, {"title": "a"}),
-        "elements_of": lambda text: elements_of(MESSAGES, session(text)),
+        "elements_of": lambda text: MESSAGES.elements_of(session(text)),
         "with_appended": lambda text: with_appended(session(text), "compactedHistory", {"a": 1}, before="messages"),
-        "with_new_elements": lambda text: with_new_elements(MESSAGES, session(text), [{"a": 1}]),
-        "with_element": lambda text: edited(text, lambda held: with_element(MESSAGES, held, 0, {"a": 1})),
-        "without_elements": lambda text: edited(text, lambda held: without_elements(MESSAGES, held, 0, 1)),
+        "with_new_elements": lambda text: MESSAGES.with_new_elements(session(text), [{"a": 1}]),
+        "with_element": lambda text: edited(text, lambda held: MESSAGES.with_element(held, 0, {"a": 1})),
+        "without_elements": lambda text: edited(text, lambda held: MESSAGES.without_elements(held, 0, 1)),
         "salvage": lambda text: salvage(file, encoded(f"{{\n{text}"), {}),
         "salvage, a field": lambda text: salvage(file, encoded(f"{{\n  title: {text}"), {}),
         "owner_of_archive": owner_of_archive,

@@ -7,19 +7,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 ROOMS = (
-    *("text", "chunking", "sources", "search", "sessions/json5_editor.py", "sessions/import_export.py"),
+    *("text", "chunking", "sources", "search", "sessions/import_export.py"),
     *("memory/note_lines.py", "memory/statements.py", "agents/rendering.py", "agents/install", "openclaw/functions.py"),
     *("settings/edit.py", "settings/masking.py"),
 )
 TEXTS = {"str", "bytes", "Iterable[str]"}  # a parameter that is one of these
 # What these are given is a name, a word or a value with a limit, or they are part of another one that is measured.
 SHORT = {
-    "sources/note_paths.py": "file names",
     "sources/walk.py": "file names",
-    "sources/included.py": "file names and patterns",
-    "sources/transcripts/session_ids.py": "session ids, measured where one is not checked first",
+    "sources/included.py": "file names, patterns and names of agents",
+    "sources/transcripts/__init__.py": "session ids, measured where one is not checked first",
     "sources/transcripts/growing.py": "pieces of files, measured as read_messages",
-    "sources/transcripts/unsearched.py": "names of agents",
     "text/languages.py": "a word, or the first 600 letters",
     "text/redaction/marks.py": "one secret",
     "text/redaction/contexts.py": "redact",
@@ -30,18 +28,18 @@ SHORT = {
     "search/dates/phrases.py": "tables of this package",
     "search/options.py": "options",
     "search/qmd.py": "output of a program, measured as parse_results",
-    "chunking/fitting.py": "one line, measured as chunk_document",
+    "chunking/lines.py": "one line, measured as chunk_document",
 }
 SHORT_FUNCTIONS = {
     *("is_unspaced", "pairs", "stem", "irregular_forms"),  # one word
     "phrase_pattern",  # tables of this package
-    *("join", "end_of"),  # with_new_elements
     "marked_private",  # is_private
     *("read_time", "keyword_query", "hit_of", "plain"),  # time_reading, query_terms, parse_results
     *("note_date", "date_in_name", "is_session_file", "shown_of"),
     *("decode_json5", "parse_object", "write_name", "whole_elements", "message_text"),  # parse_json5, read_messages
     *("open_code_block", "weigh", "redact"),  # closed_text, chunk_document; the Redactor
     "audience_of",  # the name of a chat
+    "encoding_of",  # decode_note
     *("chunk_id", "switch_store", "is_secret_header"),  # names of sources, an address, a header
     *("ask_reranker", "put_in_order"),  # hits
 }

@@ -69,6 +69,11 @@ class NotewellError(Exception):
         self.hint = hint
 
     @property
+    def full_message(self) -> str:
+        """The message, with what to do next."""
+        return f"{self.message}; {self.hint}" if self.hint else self.message
+
+    @property
     def kind(self) -> str:
         """A stable name for programs: `PathRefusedError` is `path_refused`."""
         name = type(self).__name__.removesuffix("Error")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from notewell.chunking.fitting import weigh
-from notewell.sources.front_matter import split_front_matter
+from notewell.chunking.lines import weigh
+from notewell.sources.notes import split_front_matter
 from notewell.types import Chunk, Document, FileStamp
 
 

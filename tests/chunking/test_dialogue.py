@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notewell.chunking import chunk_document
-from notewell.chunking.dialogue import chunk_dialogue, chunk_message
-from notewell.chunking.fitting import QUARTERS, weigh
+from notewell.chunking.lines import QUARTERS, chunk_dialogue, chunk_message, weigh
 from notewell.types import Chunk, Document, FileStamp, SpokenLine
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from notewell.chunking import chunk_document
-from notewell.chunking.fitting import weigh
+from notewell.chunking.lines import weigh
 from notewell.chunking.markdown import chunk_markdown
 
 from .documents import (

@@ -8,8 +8,8 @@ import stat
 
 import pytest
 
-from notewell.files.atomic import STEPS, write_atomically
-from notewell.files.faults import failing, planted
+from notewell.files.atomic import write_atomically
+from notewell.files.faults import STEPS, failing, planted
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="no POSIX permissions or open folders")
 

@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from notewell import Memory
-from notewell.chunking.dialogue import chunk_dialogue, chunk_message
-from notewell.chunking.fitting import QUARTERS, weigh
+from notewell.chunking.lines import QUARTERS, chunk_dialogue, chunk_message, weigh
 from notewell.indexing.plan import Deadline, SyncPolicy
 from notewell.types import Document, FileStamp, SpokenLine
 from tests.indexing.contents import contents_of, faults_of

@@ -66,7 +66,7 @@ def test_several_lines_are_compared_as_a_whole():
     note = "# X\n\nfirst fact about boats\nsecond fact about harbours\n\nother\n"
     found = similar_statements("first fact about boats\nsecond fact about harbours", "memory/x.md", note)
     assert found[0].same
-    assert found[0].line == 3
+    assert found[0].citation == "memory/x.md#L3"
 
 
 def test_a_sentence_within_a_paragraph_is_found():

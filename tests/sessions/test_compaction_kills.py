@@ -259,3 +259,13 @@ def test_a_file_that_nobody_knows_is_named_if_it_holds_the_text(tmp_path):
     assert [(problem.path, "no file of notewell" in problem.reason) for problem in report.problems] == [
         ("sessions/backup.txt", True)
     ]
+
+
+def test_a_corrupt_session_keeps_its_summaries_in_their_order(store, chat):
+    store.append(chat, *({"role": "user", "content": f"message {number}"} for number in range(6)))
+    store.compact(chat, "The first two.", through=2)
+    store.compact(chat, "The next two.", through=2)
+    path = store.path_of(chat)
+    path.write_text(path.read_text().replace("message 5", 'message " 5'))
+    assert store.repair(chat)
+    assert [summary.content for summary in store.get(chat).summaries] == ["The first two.", "The next two."]

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notewell.sources.front_matter import MAX_LINES, date_in_front_matter, date_in_name, note_date, split_front_matter
+from notewell.sources.notes import (
+    LONGEST_FRONT_MATTER,
+    date_in_front_matter,
+    date_in_name,
+    note_date,
+    split_front_matter,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +55,9 @@ def test_split_front_matter(text, metadata, body_first_line):
     assert split_front_matter(text) == (metadata, body_first_line)
 
 
-@pytest.mark.parametrize(("lines", "is_front_matter"), [(MAX_LINES, True), (MAX_LINES + 1, False)])
+@pytest.mark.parametrize(
+    ("lines", "is_front_matter"), [(LONGEST_FRONT_MATTER, True), (LONGEST_FRONT_MATTER + 1, False)]
+)
 def test_a_very_long_block_is_not_front_matter(lines, is_front_matter):
     text = "---\n" + "key: value\n" * lines + "---\nbody"
     assert split_front_matter(text) == (({"key": "value"}, lines + 3) if is_front_matter else ({}, 1))

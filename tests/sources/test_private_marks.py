@@ -8,7 +8,7 @@ import time
 import pytest
 
 from notewell import Memory
-from notewell.sources.front_matter import marked_private
+from notewell.sources.privacy import marked_private
 
 LONG = "".join(f"key{number}: value\n" for number in range(20_000))
 
@@ -174,7 +174,7 @@ def test_no_front_matter_takes_long(front):
 
 def test_a_note_without_a_mark_does_not_load_the_yaml_parser(run_python):
     script = (
-        "import sys; from notewell.sources.front_matter import marked_private as marked;"
+        "import sys; from notewell.sources.privacy import marked_private as marked;"
         "marked('---\\ntitle: x\\ntags: [a, b]\\n---\\ntext'); print('yaml' in sys.modules)"
     )
     assert json.loads(run_python(script).lower()) is False

@@ -22,8 +22,7 @@ def chunk_document(document: Document, *, style: ChunkingStyle, tokens: int, ove
     and the comment below it is in none.
     """
     # 6 ms to import, which no search of an index that is up to date should pay.
-    from notewell.chunking.dialogue import chunk_dialogue
-    from notewell.chunking.lines import chunk_lines
+    from notewell.chunking.lines import chunk_dialogue, chunk_lines
     from notewell.chunking.markdown import chunk_markdown
     from notewell.text.entries import find_entries, without_comments
 

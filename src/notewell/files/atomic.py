@@ -9,7 +9,6 @@ from pathlib import Path
 
 from notewell.files.faults import reach
 
-STEPS = ("open", "write", "fsync", "rename", "fsync_folder")  # fault points of one write, each below the caller's name
 DRAFT_SUFFIX = ".tmp"
 REPLACE_TIMEOUT_S = 2.0  # Windows refuses to replace a file that a reader has open; readers take milliseconds
 _RETRY_S = 0.005

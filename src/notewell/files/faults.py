@@ -11,15 +11,24 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+# Of one file that is replaced in one step, each below a name of its own.
+STEPS = {
+    "open": "open the draft of",
+    "write": "write the draft of",
+    "fsync": "sync the draft of",
+    "rename": "put the draft in place of",
+    "fsync_folder": "sync the folder of",
+}
+_REPLACED = {
+    "pointer": "the pointer",
+    "session.draft": "a session's file",
+    "note": "a note",
+    "trash": "a file in the trash",
+}
 POINTS = {  # name -> step
     "state.make": "create the folder for the index",
     "state.lock": "acquire the write lock",
     "pointer.read": "read which index is current",
-    "pointer.open": "open the draft of the pointer",
-    "pointer.write": "write the draft of the pointer",
-    "pointer.fsync": "sync the draft to disk",
-    "pointer.rename": "put the draft in place of the pointer",
-    "pointer.fsync_folder": "sync the folder of the pointer",
     "aside.rename": "rename a corrupt database",
     "superseded.remove": "delete an index that is no longer used",
     "database.create": "create an empty database file",
@@ -42,23 +51,9 @@ POINTS = {  # name -> step
     "session.write": "append to a session",
     "session.fsync": "sync a session's file",
     "session.rename": "rename a session's file",
-    "session.draft.open": "open the draft of a session's file",
-    "session.draft.write": "write the draft of a session's file",
-    "session.draft.fsync": "sync the draft of a session's file",
-    "session.draft.rename": "put the draft in place of a session's file",
-    "session.draft.fsync_folder": "sync the folder of a session's file",
-    "note.open": "open the draft of a note",
-    "note.write": "write the draft of a note",
-    "note.fsync": "sync the draft of a note",
-    "note.rename": "put the draft in place of the note",
-    "note.fsync_folder": "sync the folder of the note",
     "note.remove": "delete a note",
-    "trash.open": "open the draft of a file in the trash",
-    "trash.write": "write the draft of a file in the trash",
-    "trash.fsync": "sync the draft of a file in the trash",
-    "trash.rename": "put the draft in place of a file in the trash",
-    "trash.fsync_folder": "sync the folder of a file in the trash",
     "watch.start": "start watching files",
+    **{f"{name}.{step}": f"{does} {what}" for name, what in _REPLACED.items() for step, does in STEPS.items()},
 }
 
 _planted: Callable[[str], None] | None = None

@@ -21,7 +21,6 @@ from notewell.protocols import GrowingSource
 from notewell.types import IndexReport, Problem, Progress, StoredDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from notewell.indexing.batch_jobs import BatchRun
@@ -187,7 +186,18 @@ class _TextRun:
                 self.tally.complete = False
                 self._tell_of(len(plan.added) - done + 1)
                 break
-            self._read(stamp, known, gone, waiting)
+            source = next(source for source in self.sources if source.name == stamp.source)
+            try:
+                if stamp.source == "sessions" and isinstance(source, GrowingSource):  # the check costs 40 µs a note
+                    # A conversation is written in transactions of its own: it may be larger than memory.
+                    self._read_on(source, stamp, known, gone)
+                else:
+                    reach("index.read")
+                    self._prepare(source.read(stamp), known, gone, waiting)
+            except FileNotFoundError:
+                pass  # gone since it was listed: the next run sees that it is removed
+            except OSError as error:
+                self.tally.problems.append(Problem(stamp.path, error.strerror or str(error)))
             if waiting.is_full:
                 self._write(waiting)
                 waiting = _Waiting()
@@ -202,22 +212,6 @@ class _TextRun:
         if new_files > 0:
             files = f"{new_files:,} files are" if new_files > 1 else "a file is"
             self.tally.notes.append(f"{files} not indexed yet: run `notewell index`")
-
-    def _read(self, stamp: FileStamp, known: StoredDocument | None, gone: set[str], waiting: _Waiting) -> None:
-        source = next(source for source in self.sources if source.name == stamp.source)
-        try:
-            if stamp.source == "sessions" and isinstance(source, GrowingSource):  # the check costs 40 µs a note
-                # A conversation is written in transactions of its own: it may be larger than memory.
-                self._read_on(source, stamp, known, gone)
-                return
-            reach("index.read")
-            document = source.read(stamp)
-        except FileNotFoundError:
-            return  # gone since it was listed: the next run sees that it is removed
-        except OSError as error:
-            self.tally.problems.append(Problem(stamp.path, error.strerror or str(error)))
-            return
-        self._prepare(document, known, gone, waiting)
 
     def _prepare(self, document: Document, known: StoredDocument | None, gone: set[str], waiting: _Waiting) -> None:
         stamp = trusted_stamp(document.stamp, now_ns=time.time_ns())
@@ -274,38 +268,28 @@ class _TextRun:
             with self.store.reading() as snapshot:
                 cursor = snapshot.cursor(known.stamp.source, known.stamp.path)
         reach("index.read")
+        end: Piece | None = None  # stays so when the deadline comes first
         with closing(source.read_on(stamp, cursor)) as pieces:
             first = next(pieces)
             whole = chain([first], pieces)
             if not (first.from_start and known):
-                end = self._append(whole, stamp)
-            elif self.deadline.at is not None and first.stamp.size > HURRIED_REWRITE_BYTES:
-                end = None
-            else:
-                end = self._rewrite(whole, stamp)
+                for piece in whole:
+                    chunks, vectors = self._chunks_of(piece, stamp)
+                    self.store.append_document(_stored(piece), chunks, vectors, cursor=piece.position)
+                    if piece.last or self.deadline.passed:
+                        end = piece if piece.last else None
+                        break
+            elif self.deadline.at is None or first.stamp.size <= HURRIED_REWRITE_BYTES:
+                with self.store.rewriting(stamp.source, stamp.path) as rewrite:
+                    for end in whole:
+                        rewrite.add(*self._chunks_of(end, stamp))
+                    assert end is not None
+                    rewrite.finish(_stored(end), end.position)
         if end is None:
             self.tally.complete = False
         else:
             self.tally.problems += end.problems
             self._count(end.content_hash, known, gone)
-
-    def _append(self, pieces: Iterator[Piece], stamp: FileStamp) -> Piece | None:
-        """Commit piece by piece; return the last one, or None when the deadline came first."""
-        for piece in pieces:
-            chunks, vectors = self._chunks_of(piece, stamp)
-            self.store.append_document(_stored(piece), chunks, vectors, cursor=piece.position)
-            if piece.last:
-                return piece
-            if self.deadline.passed:
-                return None
-        return None
-
-    def _rewrite(self, pieces: Iterator[Piece], stamp: FileStamp) -> Piece | None:
-        with self.store.rewriting(stamp.source, stamp.path) as rewrite:
-            for piece in pieces:
-                rewrite.add(*self._chunks_of(piece, stamp))
-            rewrite.finish(_stored(piece), piece.position)
-        return piece
 
     def _chunks_of(self, piece: Piece, stamp: FileStamp) -> tuple[list[PreparedChunk], dict[str, Vector]]:
         """Return the chunks of a piece with the vectors of texts that were embedded before."""

@@ -53,7 +53,7 @@ class Preparation:
 
     def chunk_message(self, message: SpokenLine) -> list[Chunk]:
         """Return the chunks of one message."""
-        from notewell.chunking.dialogue import chunk_message
+        from notewell.chunking.lines import chunk_message
 
         return chunk_message(message, tokens=self.tokens)
 

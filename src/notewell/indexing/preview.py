@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from notewell.chunking import chunk_document
-from notewell.chunking.fitting import QUARTERS, weigh
+from notewell.chunking.lines import QUARTERS, weigh
 from notewell.indexing.embedding_run import pending_pages
 from notewell.indexing.plan import SyncPolicy, find_changes
 from notewell.indexing.rebuild import rebuild_reason

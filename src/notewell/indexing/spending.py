@@ -42,7 +42,7 @@ class PendingCost:
 
     @property
     def tokens(self) -> int:
-        from notewell.chunking.fitting import QUARTERS
+        from notewell.chunking.lines import QUARTERS
 
         return self.quarters // QUARTERS
 
@@ -80,7 +80,7 @@ class SpendingLimit:
         """Describe what replacing the vectors of another embedder would cost; empty when within the limit."""
         if not snapshot.counts().embedded or snapshot.embedder() == embedder.identity:
             return ""
-        from notewell.chunking.fitting import weigh
+        from notewell.chunking.lines import weigh
         from notewell.indexing.verification import all_chunks
 
         weights = {
@@ -114,7 +114,7 @@ def _weighed(
     cost: PendingCost, store: Store, embedder: Embedder, cache: EmbeddingCache | None, paid_for: Excluded
 ) -> PendingCost:
     """Add the pending chunks that were not counted yet."""
-    from notewell.chunking.fitting import weigh
+    from notewell.chunking.lines import weigh
     from notewell.indexing.embedding_run import pending_pages
 
     pending, chunks, quarters, last_id = cost.pending, cost.chunks, cost.quarters, cost.last_id

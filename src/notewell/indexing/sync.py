@@ -73,7 +73,8 @@ class Sync:
     def run(self, policy: SyncPolicy = EVERYTHING) -> IndexReport:
         """Bring the index up to date, waiting for another process if need be; rebuild it if it has to be.
 
-        If the embedder fails, the fallback embeds. The write lock is released while batch jobs run.
+        If the embedder fails, the fallback embeds. The write lock is released while batch jobs run. Where the database
+        is lost on the way, the run goes on: what was committed is not done again.
         """
         if not self.indexes.writable():
             raise self.indexes.read_only_error()
@@ -82,8 +83,16 @@ class Sync:
         upgrade = self._embedders.selection.upgrade if embedder else ""
         report: IndexReport | None = None
         while True:
+            until = time.monotonic() + GO_ON_S
             with self._open_batch(embedder, policy) as batch:
-                done = self._updated(policy, embedder, batch)
+                done: IndexReport | None = None
+                while done is None:
+                    try:
+                        done = self._update(policy, embedder, batch)
+                    except StoreUnavailableError as error:
+                        if error.unreached or policy.deadline.passed or time.monotonic() >= until:
+                            raise
+                        time.sleep(PAUSE_S)
                 policy = replace(policy, force=False, repair="")
                 while batch and batch.wait(policy, embedded=done.embedded):
                     done = _merged(done, self._update(policy, embedder, batch))
@@ -255,17 +264,6 @@ class Sync:
                 with self.live.use():  # lets go of an index that was replaced
                     self.indexes.remove_superseded()
         return _with_notes(replace(report, notes=(*notes, *report.notes)), note)
-
-    def _updated(self, policy: SyncPolicy, embedder: Embedder | None, batch: BatchRun | None) -> IndexReport:
-        """Update, and go on where the database was lost on the way: what was committed is not done again."""
-        until = time.monotonic() + GO_ON_S
-        while True:
-            try:
-                return self._update(policy, embedder, batch)
-            except StoreUnavailableError as error:
-                if error.unreached or policy.deadline.passed or time.monotonic() >= until:
-                    raise
-                time.sleep(PAUSE_S)
 
     def _rebuild(self, indexer: Indexer, policy: SyncPolicy, reason: str) -> IndexReport:
         """Build beside the index in use, which answers throughout, then switch.

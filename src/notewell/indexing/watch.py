@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from notewell.files.faults import reach
 from notewell.indexing.background_sync import MOST_DELAYS
-from notewell.sources.note_paths import is_markdown, is_skipped
 from notewell.sources.notes import roots_of
+from notewell.sources.walk import is_markdown, is_skipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

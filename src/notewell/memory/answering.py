@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from notewell.embedding.selection import Selection
     from notewell.memory.components import Components
-    from notewell.protocols import Embedder, Snapshot, Vector
+    from notewell.protocols import Embedder, Vector
     from notewell.search.options import SearchRequest
     from notewell.text.entries import Entry
     from notewell.types import Counts, SearchMode, SourceName
@@ -167,7 +167,9 @@ def _answer(parts: Components, request: SearchRequest, synced: IndexReport | Non
                 snapshot,
                 request,
                 vector,
-                cosine_range=_cosine_range(embedder, vector),
+                cosine_range=embedder.cosine_range
+                if embedder and vector is not None
+                else (0.0, 1.0),  # may load a model
                 language_weights=embedder.language_weights if isinstance(embedder, MeasuredLanguages) else {},
                 exists=lambda source, path: _exists(parts, source, path),
                 tuning=parts.tuning,
@@ -176,7 +178,9 @@ def _answer(parts: Components, request: SearchRequest, synced: IndexReport | Non
             narrowed = request.scope.since or request.scope.until or request.scope.category
             replacements = Replacements(snapshot, lambda path: _entries_of(parts, path))
             hits = replacements.ordered(found.hits, limit=request.limit, may_add=not narrowed)
-            held_back = _held_back(parts, snapshot, embedder) if counts.pending else ""
+            limit = SpendingLimit.of(embedder, parts.settings) if counts.pending else None
+            # What is pending because embedding it would cost too much.
+            held_back = limit.remembered_note(snapshot, embedder.identity) if limit and embedder else ""
         notes += store.notes  # of the snapshot that answered
     notes += [told if vector is not None else "", reason if counts.chunks else ""]
     notes += _notes_on(parts, request, counts, found, held_back or _pending_note(request, counts, vector))
@@ -228,12 +232,6 @@ def _mode_notes(parts: Components, mode: SearchMode) -> list[str]:
     return embedder_notes(parts)
 
 
-def _held_back(parts: Components, snapshot: Snapshot, embedder: Embedder | None) -> str:
-    """Describe what is pending because embedding it would exceed the spending limit."""
-    limit = SpendingLimit.of(embedder, parts.settings)
-    return limit.remembered_note(snapshot, embedder.identity) if limit and embedder else ""
-
-
 def _notes_on(parts: Components, request: SearchRequest, counts: Counts, found: Found, waiting: str) -> Iterator[str]:
     yield from found.notes
     if request.explain and request.ordering.reading:
@@ -276,7 +274,3 @@ def _pending_note(request: SearchRequest, counts: Counts, vector: Vector | None)
     if not counts.pending:
         return ""
     return f"{counts.pending:,} chunks are found by keyword only until `notewell index` has embedded them"
-
-
-def _cosine_range(embedder: Embedder | None, vector: Vector | None) -> tuple[float, float]:
-    return embedder.cosine_range if embedder and vector is not None else (0.0, 1.0)  # asking may load a model

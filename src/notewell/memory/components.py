@@ -14,30 +14,27 @@ from notewell.files.atomic import DRAFT_SUFFIX
 from notewell.indexing.preparation import Preparation
 from notewell.indexing.sync import Sync
 from notewell.memory.answering import BetweenSearches
-from notewell.memory.storage import Storage, open_sqlite_index, open_storage
+from notewell.memory.storage import FollowedSource, Storage, open_sqlite_index, open_storage
 from notewell.search.tuning import TUNING
 from notewell.settings import state_folder
 from notewell.settings.workspace import WorkspaceInUse
-from notewell.sources.included import count_uncovered
+from notewell.sources.included import count_uncovered, unsearched_conversations
 from notewell.sources.notes import NotesSource
 from notewell.sources.privacy import DIRECT, Audience
-from notewell.sources.transcripts import ARCHIVE, CHATS, COMPACTED, CORRUPT, GROUPS, PENDING
-from notewell.sources.transcripts.session_ids import names_of
+from notewell.sources.transcripts import ARCHIVE, CHATS, COMPACTED, CORRUPT, GROUPS, PENDING, names_of
 from notewell.store.state_folder import TOP_FOLDER, StateFolder
-from notewell.types import Uncovered
+from notewell.types import Scope, Uncovered
 
 if TYPE_CHECKING:
-    from notewell.embedding.batch.ledger import JobFailures
-    from notewell.memory.followed import Notes, Transcripts
     from notewell.memory.group_view import GroupQmd, GroupSync
     from notewell.memory.note_files import NoteFiles
+    from notewell.memory.storage import Notes, Transcripts
     from notewell.protocols import Embedder, Generations, ManagedCache, ReadAccess, Source, StoreAccess
     from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.sessions import ConversationStore
     from notewell.settings import Settings
-    from notewell.sources.transcripts.source import TranscriptSource
-    from notewell.types import BatchJob, Check, EmbedderIdentity
+    from notewell.types import EmbedderIdentity
 
 TRASH_FOLDER = ".trash"  # in the state folders of the workspace and of the agent; no agent can be called so
 MOVED_FILE = "moved.json"
@@ -119,23 +116,10 @@ class Components:
             self.sessions_folder, group_only=own if self.audience.is_group else None, workspace=self.workspace
         )
 
-    def jobs(self) -> tuple[BatchJob, ...]:
-        """Return the batch jobs in progress; none for a group, since they hold chunks of any note."""
-        from notewell.indexing.batch_jobs import jobs_in_progress
-
-        return () if self.audience.is_group else jobs_in_progress(self.folder.path)
-
-    def batch_failures(self) -> JobFailures:
-        """Return how batch jobs failed lately; nothing for a group, since an error may quote a text."""
-        from notewell.embedding.batch.ledger import JobFailures, Ledger
-
-        return JobFailures() if self.audience.is_group else Ledger(self.folder.path).failures()
-
-    def check_jobs(self) -> tuple[Check, ...]:
-        """Return the checks of batch jobs; none for a group."""
-        from notewell.indexing.batch_jobs import check_jobs
-
-        return () if self.audience.is_group else tuple(check_jobs(self.folder.path))
+    @property
+    def jobs_folder(self) -> Path | None:
+        """Where batch jobs are recorded; None for a group, since they hold chunks of any note."""
+        return None if self.audience.is_group else self.folder.path
 
     def seen_by(self, audience: Audience) -> Components:
         """Return the parts as an audience sees them; this is the only place where that is decided."""
@@ -143,19 +127,18 @@ class Components:
             return self
         if not audience.is_group:
             return replace(self, audience=audience)
-        from notewell.memory.group_view import GroupIndex, GroupQmd, GroupSync, group_scope
+        from notewell.memory.group_view import GroupIndex, GroupQmd, GroupSync
 
         whole = self.whole
         assert isinstance(whole.sync, Sync)
-        scope = group_scope(audience.own_transcripts)
+        scope = Scope(public_only=True, own_transcripts=audience.own_transcripts)
         searched = index = GroupIndex(self.storage.answering, scope)
         followed = searched if self.storage.follows else None
-        notes, transcripts = _open_sources(self.workspace, self.settings, self.folder, audience, followed)
+        notes, transcripts, sources = _open_sources(self.workspace, self.settings, self.folder, audience, followed)
         if not self.storage.follows:
             index = GroupIndex(
                 self.storage.answering, scope, lambda path: whole.notes.exists(path) and not notes.exists(path)
             )
-        sources = _sources(self.settings, notes, transcripts)
         return replace(
             whole,
             index=index,
@@ -173,15 +156,9 @@ class Components:
 
     def unsearched_conversations(self, *, own: bool = False) -> tuple[str, ...]:
         """Return notes on conversations that the settings leave out of search; with `own` only on this agent's."""
-        kept = "sessions" not in self.settings.sources and self.sessions_folder.is_dir()
-        if self.audience.is_group or (own and not kept):
+        if self.audience.is_group:
             return ()
-        from notewell.sources.transcripts import unsearched  # few answers need it
-
-        if own:
-            return tuple(unsearched.unsearched_own(self.settings, self.sessions_folder))
-        found = unsearched.unsearched_conversations(self.settings, self.agent, self.sessions_folder, self.workspace)
-        return tuple(found)
+        return tuple(unsearched_conversations(self.settings, self.agent, self.sessions_folder, self.workspace, own=own))
 
     def uncovered(self, limit_s: float | None = None) -> Uncovered:
         """Count the Markdown files of the workspace that are no notes; none for a group, which sees only what is one.
@@ -235,12 +212,7 @@ def _has_debris(folder: Path) -> bool:
 
 
 def open_components(
-    workspace: Path,
-    settings: Settings,
-    agent: str,
-    *,
-    embedder: Embedder | None = None,
-    tuning: Tuning | None = None,
+    workspace: Path, settings: Settings, agent: str, *, embedder: Embedder | None = None, tuning: Tuning | None = None
 ) -> Components:
     """Return the parts of one agent's memory; an `embedder` takes the place of the configured one."""
     folder = StateFolder(
@@ -249,8 +221,7 @@ def open_components(
     folder.check_owner()
     storage = open_storage(settings, workspace, folder, agent)
     followed = storage.answering if storage.follows else None
-    notes, transcripts = _open_sources(workspace, settings, folder, DIRECT, followed)
-    sources = _sources(settings, notes, transcripts)
+    notes, transcripts, sources = _open_sources(workspace, settings, folder, DIRECT, followed)
     embedders = Embedders(settings, embedder, lambda: _identity_of_vectors(storage.answering))
     chunking = settings.chunking
     preparation = Preparation(
@@ -309,30 +280,24 @@ def _holds_same_notes(folder: StateFolder, workspace: Path, settings: Settings) 
 
 def _open_notes(workspace: Path, settings: Settings, audience: Audience) -> NotesSource:
     return NotesSource(
-        workspace,
-        settings.extra_paths,
-        include=settings.include,
-        redacted=settings.redaction.notes,
-        audience=audience,
+        workspace, settings.extra_paths, include=settings.include, redacted=settings.redaction.notes, audience=audience
     )
 
 
 def _open_sources(
     workspace: Path, settings: Settings, folder: StateFolder, audience: Audience, followed: ReadAccess | None
-) -> tuple[Notes, Transcripts | None]:
-    """Return where notes and conversations come from: files, or the database that is followed."""
-    if followed is None:
-        sessions = _open_transcripts(settings, folder.path / SESSIONS_FOLDER, audience)
-        return _open_notes(workspace, settings, audience), sessions
-    from notewell.memory.followed import FollowedSource
+) -> tuple[Notes, Transcripts | None, tuple[Source, ...]]:
+    """Return where notes and conversations come from, files or the database that is followed, and which are indexed."""
+    notes: Notes = FollowedSource(followed, "memory") if followed else _open_notes(workspace, settings, audience)
+    transcripts: Transcripts | None = None
+    if "sessions" in settings.sources and followed:
+        transcripts = FollowedSource(followed, "sessions")
+    elif "sessions" in settings.sources:
+        from notewell.sources.transcripts.source import TranscriptSource
 
-    spoken = FollowedSource(followed, "sessions", audience) if "sessions" in settings.sources else None
-    return FollowedSource(followed, "memory", audience), spoken
-
-
-def _sources(settings: Settings, notes: Notes, transcripts: Transcripts | None) -> tuple[Source, ...]:
-    found: tuple[Source | None, ...] = (notes if "memory" in settings.sources else None, transcripts)
-    return tuple(source for source in found if source is not None)
+        transcripts = TranscriptSource(folder.path / SESSIONS_FOLDER, settings.sessions.paths, audience=audience)
+    found = (notes if "memory" in settings.sources else None, transcripts)
+    return notes, transcripts, tuple(source for source in found if source is not None)
 
 
 def open_qmd(settings: Settings, workspace: Path, folder: StateFolder, notes: NotesSource) -> Qmd:
@@ -340,20 +305,6 @@ def open_qmd(settings: Settings, workspace: Path, folder: StateFolder, notes: No
     from notewell.search.qmd import Qmd  # few use it
 
     return Qmd(settings, workspace, folder, notes)
-
-
-def _open_transcripts(settings: Settings, folder: Path, audience: Audience) -> TranscriptSource | None:
-    if "sessions" not in settings.sources:
-        return None
-    from notewell.sources.transcripts.source import TranscriptSource
-
-    return TranscriptSource(folder, settings.sessions.paths, redact=_redacted, audience=audience)
-
-
-def _redacted(text: str) -> str:
-    from notewell.text.redaction import redact  # its patterns are compiled when the first message is read
-
-    return redact(text).text
 
 
 def _identity_of_vectors(index: StoreAccess) -> EmbedderIdentity | None:

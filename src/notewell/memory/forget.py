@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,10 +24,9 @@ from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import BACKGROUND, LOCK_WAIT_S, Sync
 from notewell.memory.components import open_components, open_qmd
 from notewell.memory.forget_targets import CHANGED, Query, Target, TargetSearch, confirmed_lines
-from notewell.memory.moved_lines import MovedLines
-from notewell.memory.note_files import notes_lock
+from notewell.memory.note_files import MovedLines, notes_lock
 from notewell.memory.note_lines import cut_lines
-from notewell.memory.trash import Kind, OpenBatch, TrashItem, hash_of, open_trash
+from notewell.memory.trash import Kind, TrashItem, hash_of, open_trash
 from notewell.reports import ForgetReport, Forgotten, ForgottenLine
 from notewell.settings import load_settings
 from notewell.sources.notes import NotesSource, decode_note
@@ -35,7 +34,7 @@ from notewell.types import Problem
 
 if TYPE_CHECKING:
     from notewell.memory.components import Components
-    from notewell.sessions import ConversationStore, LostPart
+    from notewell.sessions import LostPart
 
 NOTHING = "no note or conversation contains this"
 
@@ -74,27 +73,15 @@ def forget(
     return work.forget(targets, problems)
 
 
-@dataclass(slots=True)
 class _Work:
     """One call of `forget`."""
 
-    search: TargetSearch
-    batch: OpenBatch = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.batch = open_trash(self.search.parts).open_batch()
-
-    @property
-    def parts(self) -> Components:
-        return self.search.parts
-
-    @property
-    def query(self) -> Query:
-        return self.search.query
-
-    @property
-    def conversations(self) -> ConversationStore | None:
-        return self.search.conversations
+    def __init__(self, search: TargetSearch) -> None:
+        self.parts, self.query = search.parts, search.query
+        self.conversations = search.conversations
+        self.confirmed = search.confirmed
+        self.trash = open_trash(search.parts)
+        self.batch = self.trash.open_batch()
 
     def forget(self, targets: Sequence[Target], problems: list[Problem]) -> ForgetReport:
         done: list[Forgotten] = []
@@ -102,7 +89,7 @@ class _Work:
             try:
                 forgotten = self._delete(target)
             except NotewellError as error:
-                problems.append(Problem(target.forgotten.path, f"{error.message}; {error.hint}"))
+                problems.append(Problem(target.forgotten.path, error.full_message))
                 continue
             if forgotten.whole or forgotten.count:
                 done.append(forgotten)
@@ -133,10 +120,9 @@ class _Work:
         self.parts.note_files.remove_drafts()
         if self.conversations is not None:
             self.conversations.sweep(wait=True)
-        trash = open_trash(self.parts)
-        if self.query.for_good and any(folder.exists() for folder in (trash.notes_folder, trash.sessions_folder)):
+        if self.query.for_good and any(map(Path.exists, self.parts.trash_folders)):
             with notes_lock(self.parts.workspace):
-                trash.remove_debris()
+                self.trash.remove_debris()
 
     def rebuild_registry(self) -> None:
         """Bring the registry up to date: a process that was killed may have left an entry as it was."""
@@ -190,7 +176,7 @@ class _Work:
         forgotten = target.forgotten
 
         def keep(raw: bytes) -> None:
-            if self.search.confirmed is not None and not self._has_seen(forgotten.path, raw):
+            if not self._has_seen(forgotten.path, raw):
                 raise QueryError(CHANGED, hint="run the same command again")
             if not self.query.for_good:
                 self.batch.put(self._item("note", forgotten, target.dated), {"content": raw})
@@ -199,11 +185,10 @@ class _Work:
         return forgotten
 
     def _has_seen(self, path: str, raw: bytes) -> bool:
-        assert self.search.confirmed is not None
-        shown = self.search.confirmed.get(path, frozenset())
-        return not shown or {line.strip() for line in raw.decode("utf-8", "replace").splitlines()} <= {
-            line.strip() for line in shown
-        }
+        """Say whether a person has seen all of a note that was shown."""
+        shown = self.confirmed.get(path) if self.confirmed else None
+        lines = raw.decode("utf-8", "replace").splitlines()
+        return not shown or {line.strip() for line in lines} <= {line.strip() for line in shown}
 
     def _cut(self, target: Target) -> Forgotten:
         forgotten, choose = target.forgotten, target.choose
@@ -226,7 +211,7 @@ class _Work:
             return content
 
         self.parts.note_files.change(forgotten.path, change)
-        if not taken and self.search.confirmed is not None:
+        if not taken and self.confirmed is not None:
             raise QueryError(CHANGED, hint="run the same command again")
         return replace(forgotten, count=len(taken), lines=tuple(ForgottenLine(*each) for each in taken))
 
@@ -237,13 +222,13 @@ class _Work:
 
     def _erase_item(self, item: TrashItem) -> None:
         """Erase an item, or the matching lines of it."""
-        trash, query = open_trash(self.parts), self.query
+        trash, query = self.trash, self.query
         if query.match is None or query.is_in(item.path) or item.source == "sessions":
             trash.remove(item)
         elif item.kind == "note":
             raw = item.content("content")
             content, _ = cut_lines(raw, item.path, query.lines_in(decode_note(raw)))
-            trash.rewrite(item, {"content": content})
+            trash.write(item, {"content": content})
         else:
             cuts = []
             for cut in item.cuts:
@@ -254,7 +239,7 @@ class _Work:
                 cuts.append(replace(cut, lines=lines, instead=instead, above=(), below=()))
             left = tuple(cut for cut in cuts if cut.lines)
             if left:  # hashes of what was around it go, too
-                trash.rewrite(replace(item, cuts=left, before="", after=""))
+                trash.write(replace(item, cuts=left, before="", after=""))
             else:
                 trash.remove(item)
 
@@ -361,7 +346,7 @@ def take_from_index(parts: Components, paths: Collection[str]) -> tuple[str, ...
     try:
         sync(parts)
     except NotewellError as error:
-        problems.append(Problem("index", f"{error.message}; {error.hint}"))
+        problems.append(Problem("index", error.full_message))
     theirs = _for_other_agents(parts.whole, sync)
     problems += () if parts.audience.is_group else theirs
     return tuple(f"it is forgotten, but not yet out of the {each.path}: {each.reason}" for each in problems)
@@ -376,5 +361,5 @@ def _for_other_agents(parts: Components, work: Callable[[Components], Iterable[P
             with closing(open_components(parts.workspace, settings, other)) as theirs:
                 problems += work(theirs)
         except NotewellError as error:
-            problems.append(Problem(f"index of agent {other}", f"{error.message}; {error.hint}"))
+            problems.append(Problem(f"index of agent {other}", error.full_message))
     return problems

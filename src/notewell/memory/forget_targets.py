@@ -21,20 +21,20 @@ from notewell.errors import (
     SessionTooNewError,
 )
 from notewell.memory.components import TRASH_FOLDER
-from notewell.memory.moved_lines import check_cited
+from notewell.memory.note_files import check_cited
 from notewell.memory.reading import check_author, find_entry
 from notewell.memory.trash import TrashItem, open_trash, shown_item
 from notewell.reports import ForgetReport, Forgotten, ForgottenLine
 from notewell.search.dates.question import parse_day
 from notewell.sources.notes import decode_note
-from notewell.sources.transcripts.session_ids import session_at
+from notewell.sources.transcripts import session_at
 from notewell.text.entries import Entry, find_entries, without_comments
 from notewell.text.phrases import Phrase
 from notewell.types import Citation, Problem
 
 if TYPE_CHECKING:
     from notewell.memory.components import Components
-    from notewell.memory.followed import Transcripts
+    from notewell.memory.storage import Transcripts
     from notewell.sessions import ConversationStore
     from notewell.types import Document
 
@@ -186,7 +186,7 @@ class TargetSearch:
         if entry is None:  # gone this very moment
             raise EntryNotFoundError(entry_id)
         path, dated = document.stamp.path, document.dated
-        self._check_author(entry, path)
+        check_author(self.parts.audience, entry.chat, str(Citation(path, entry.first_line, entry.last_line)))
         self._check_inside(path)
         problems += self._other_names(path)
 
@@ -210,7 +210,11 @@ class TargetSearch:
         numbers = range(first, min(last, len(listed)) + 1)
         if any(listed[number - 1].strip() for number in set(numbers) - self._own(document.text, numbers)):
             check_author(self.parts.audience, "", str(cited))
-        entries = [each for each in find_entries(document.text).entries if _overlap(each, numbers)]
+        entries = [
+            each
+            for each in find_entries(document.text).entries
+            if each.first_line <= numbers[-1] and numbers[0] <= each.comment_line
+        ]
         if self.one_entry:
             _check_one(stored, numbers, listed, entries)
         self._check_inside(stored)
@@ -220,9 +224,7 @@ class TargetSearch:
             raise QueryError(f"{stored}: {CHANGED}", hint="run the same command again")
         if self.confirmed is None and not self.dry_run:
             check_cited(self.parts, document, Citation(stored, numbers[0], numbers[-1]))
-        lines = tuple(map(ForgottenLine, numbers, expected))
-        forgotten = Forgotten(stored, "memory", whole=False, count=len(lines), lines=lines)
-        return Target(forgotten, _choose_same(numbers, expected), dated=document.dated)
+        return Target(_lines_of(stored, listed, numbers), _choose_same(numbers, expected), dated=document.dated)
 
     def _cited_note(self, path: str) -> Document:
         if self.parts.transcripts and self.parts.transcripts.may_hold(path):
@@ -233,10 +235,6 @@ class TargetSearch:
         if self.parts.notes not in self.parts.sources:
             raise NoteNotFoundError(path)
         return self.parts.notes.read(self.parts.notes.stamp_of(path), as_written=True)
-
-    def _check_author(self, entry: Entry, path: str) -> None:
-        citation = str(Citation(path, entry.first_line, entry.last_line))
-        check_author(self.parts.audience, entry.chat, citation)
 
     def _own(self, text: str, numbers: Collection[int]) -> set[int]:
         """Return those lines of a note that the audience may forget: a group only the entries that it wrote."""
@@ -283,7 +281,7 @@ class TargetSearch:
             count = conversations.count_unwanted(session_id, unwanted)
             place = conversations.files_of(session_id)[0].relative_to(conversations.folder).as_posix()
         except (SessionDamagedError, SessionTooNewError) as error:
-            problems.append(Problem(f"session {session_id}", f"{error.message}; {error.hint}"))
+            problems.append(Problem(f"session {session_id}", error.full_message))
             return
         if count:
             lines = tuple(ForgottenLine(0, text) for text in list(shown)[:count])
@@ -316,9 +314,8 @@ class TargetSearch:
         document = self.parts.notes.read(stamp, as_written=True)
         problems += self._other_names(document.stamp.path)
         listed = document.text.removesuffix("\n").split("\n") if document.text else []
-        lines = tuple(ForgottenLine(number, text) for number, text in enumerate(listed, start=1))
-        forgotten = Forgotten(document.stamp.path, "memory", whole=True, count=len(lines), lines=lines)
-        yield Target(forgotten, dated=document.dated)
+        found = _lines_of(document.stamp.path, listed, range(1, len(listed) + 1))
+        yield Target(replace(found, whole=True), dated=document.dated)
 
     def _other_names(self, path: str) -> Iterator[Problem]:
         """Yield that the file has other names: what is forgotten under one stays under the others."""
@@ -357,19 +354,30 @@ class TargetSearch:
         for stamp in transcripts.list().files:
             if session_at(stamp.path):
                 continue
-            if any(self.query.is_in(line.text) for line in transcripts.rendered(stamp.path, 1)):
+            if any(map(self.query.is_in, transcripts.rendered(stamp.path, 1))):
                 hint = f"delete it there, or run notewell forget --path {stamp.path}"
                 yield Problem(stamp.path, f"is a transcript of another program: {hint}")
 
     def _matching_notes(self, problems: list[Problem]) -> Iterator[Target]:
-        for path, text, dated in self._notes(problems):
-            if not self.query.covers(dated):
+        notes = self.parts.notes
+        if notes not in self.parts.sources:
+            return
+        listing = notes.list()
+        problems += listing.problems
+        for stamp in listing.files:
+            path = stamp.path
+            try:
+                document = notes.read(stamp, as_written=True)
+            except OSError as error:
+                problems.append(Problem(path, error.strerror or str(error)))
+                continue
+            if not self.query.covers(document.dated):
                 continue
             if self.query.is_in(path) or self.query.is_in(re.sub(r"[-_/.]+", " ", path)):
                 hint = f"notewell forget --path {path}"
                 problems.append(Problem(path, f"its name contains the text, too: {hint}"))
-            found = self.query.lines_in(text)
-            numbers = sorted(self._own(text, found))
+            found = self.query.lines_in(document.text)
+            numbers = sorted(self._own(document.text, found))
             if found and path.startswith("@"):
                 problems.append(Problem(path, "is outside the workspace: edit that file yourself"))
                 continue
@@ -377,13 +385,8 @@ class TargetSearch:
                 problems.append(Problem(path, "holds the text where others than this group wrote it"))
             if numbers:
                 problems += self._other_names(path)
-                listed = text.split("\n")
-                lines = tuple(ForgottenLine(number, listed[number - 1]) for number in numbers)
-                yield Target(
-                    Forgotten(path, "memory", whole=False, count=len(lines), lines=lines),
-                    self._choose_matches(path),
-                    dated=dated,
-                )
+                forgotten = _lines_of(path, document.text.split("\n"), numbers)
+                yield Target(forgotten, self._choose_matches(path), dated=document.dated)
 
     def _choose_matches(self, path: str) -> Callable[[str], Collection[int]]:
         def choose(text: str) -> Collection[int]:
@@ -394,21 +397,6 @@ class TargetSearch:
             return [number for number in numbers if listed[number - 1] in seen]
 
         return choose
-
-    def _notes(self, problems: list[Problem]) -> Iterator[tuple[str, str, date | None]]:
-        """Yield path, text and day of every note."""
-        notes = self.parts.notes
-        if notes not in self.parts.sources:
-            return
-        listing = notes.list()
-        problems += listing.problems
-        for stamp in listing.files:
-            try:
-                document = notes.read(stamp, as_written=True)
-            except OSError as error:
-                problems.append(Problem(stamp.path, error.strerror or str(error)))
-                continue
-            yield stamp.path, document.text, document.dated
 
     # --- the trash ---------------------------------------------------------------------------------
 
@@ -429,6 +417,11 @@ class TargetSearch:
         if query.match is not None:
             return query.is_in(item.path) or any(map(query.is_in, _texts_of(item)))
         return any(f"id={entry} " in text for text in _texts_of(item) for entry in query.entries)
+
+
+def _lines_of(path: str, listed: Sequence[str], numbers: Sequence[int]) -> Forgotten:
+    lines = tuple(ForgottenLine(number, listed[number - 1]) for number in numbers)
+    return Forgotten(path, "memory", whole=False, count=len(lines), lines=lines)
 
 
 def _texts_of(item: TrashItem) -> Iterator[str]:
@@ -469,10 +462,6 @@ def _choose_same(numbers: range, expected: Sequence[str]) -> Callable[[str], Col
         return range(first, first + len(expected))
 
     return choose
-
-
-def _overlap(entry: Entry, numbers: range) -> bool:
-    return entry.first_line <= numbers[-1] and numbers[0] <= entry.comment_line
 
 
 def _unescaped(text: str) -> str:

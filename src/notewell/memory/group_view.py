@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from notewell.errors import NotewellError
-from notewell.indexing.plan import EMBEDDER
+from notewell.indexing.plan import EMBEDDER, EVERYTHING
 from notewell.indexing.sync import BUSY, IN_PROGRESS, READ_ONLY, REBUILDING
-from notewell.types import EVERYTHING, Counts, IndexReport, IndexState, Problem
+from notewell.types import Counts, IndexReport, IndexState, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -128,11 +128,10 @@ class GroupSync:
     def background(self) -> BackgroundSync:
         return self._whole.background
 
-    def run(self, policy: SyncPolicy | None = None) -> IndexReport:
+    def run(self, policy: SyncPolicy = EVERYTHING) -> IndexReport:
         """Bring the index up to date; progress is not shown, because it counts hidden chunks."""
         before, _ = self._look()
-        done = self._whole.run(replace(policy, progress=None)) if policy else self._whole.run()
-        return self._shown(done, before, policy.paths if policy else None)
+        return self._shown(self._whole.run(replace(policy, progress=None)), before, policy.paths)
 
     def before_search(self, budget_s: float, *, embed: bool) -> IndexReport:
         """Index what is new before a search."""
@@ -165,10 +164,7 @@ class GroupSync:
                 return snapshot.documents(), snapshot.counts()
 
     def _shown(
-        self,
-        done: IndexReport,
-        before: Mapping[tuple[SourceName, str], StoredDocument],
-        paths: Collection[str] | None,
+        self, done: IndexReport, before: Mapping[tuple[SourceName, str], StoredDocument], paths: Collection[str] | None
     ) -> IndexReport:
         """Return the report of a run as it is for the documents that may be seen, before it and now."""
         after, counts = self._look()
@@ -231,11 +227,6 @@ class GroupQmd:
         hits = tuple(hit for hit in answer.hits if self._notes.exists(hit.path))
         index = IndexState(len(self._notes.list().files), 0, 0, stale=answer.index.stale)
         return replace(answer, hits=hits, index=index, notes=())
-
-
-def group_scope(own_transcripts: frozenset[str]) -> Scope:
-    """Return the scope of a group that may see these conversations."""
-    return replace(EVERYTHING, public_only=True, own_transcripts=own_transcripts)
 
 
 def _told(notes: Sequence[str]) -> tuple[str, ...]:

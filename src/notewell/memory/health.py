@@ -7,9 +7,10 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from notewell.embedding.batch.ledger import JobFailures, Ledger
 from notewell.embedding.selection import FELL_BACK
 from notewell.errors import BackendError, IndexCorruptError, NotewellError, StoreError
-from notewell.indexing.batch_jobs import FAILURE_LIMIT
+from notewell.indexing.batch_jobs import FAILURE_LIMIT, check_jobs, jobs_in_progress
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import is_stale
 from notewell.reports import BatchState, CacheState, FtsState, Status, VectorState, Verification
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from notewell.memory.components import Components
     from notewell.protocols import ReadableStore, Snapshot
-    from notewell.settings import Settings
     from notewell.types import CacheStats, EmbedderIdentity, Problem, SearchMode, SourceCounts
 
 DOCTOR_COUNT_S = 10.0  # that counting files that are no notes may take
@@ -46,8 +46,11 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
             size, stale = store.size_bytes(), is_stale(store, parts.sources)
             store_notes = store.notes
     cache_stats, cache_trouble = _cache_stats(parts)
-    answers_by_vector = _answers_by_vector(counts, built_with, parts)
-    mode = _mode(parts.settings, answers_by_vector=answers_by_vector)
+    embedder, _ = parts.embedders.answering(built_with)
+    answers_by_vector = counts.embedded > 0 and embedder is not None and built_with == embedder.identity
+    mode: SearchMode = parts.settings.query.default_mode if answers_by_vector else "keyword"
+    if not parts.settings.store.fts.enabled:
+        mode = "semantic"
     fallback = Fallback(parts.settings.provider, selection.reason) if selection.fell_back else None
     if parts.qmd:
         fallback = parts.qmd.fallback()
@@ -69,7 +72,12 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         index_embedder=str(built_with) if built_with else None,
         sources=parts.settings.sources,
         index_bytes=size,
-        cache=_cache_state(parts, cache_stats),
+        cache=CacheState(
+            parts.settings.cache.enabled,
+            cache_stats.entries if cache_stats else 0,
+            parts.settings.cache.max_entries,
+            cache_stats.bytes if cache_stats else 0,
+        ),
         vector=_vector_state(
             parts, built_with, opened=db_path is not None, load_error="; ".join(store_notes) if in_file else ""
         ),
@@ -77,7 +85,7 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         batch=_batch_state(parts),
         read_only=not parts.indexes.writable(),
         stale=stale,
-        jobs=parts.jobs(),
+        jobs=jobs_in_progress(parts.jobs_folder) if parts.jobs_folder else (),
         checks=tuple(run_checks(parts)) if deep else (),
         notes=(
             *_notes(parts, counts, built_with),
@@ -95,12 +103,6 @@ def memory_status(parts: Components, *, deep: bool) -> Status:
         extra_paths=tuple(map(str, parts.settings.extra_paths)),
         source_counts=tuple(source_counts),
     )
-
-
-def _cache_state(parts: Components, stats: CacheStats | None) -> CacheState:
-    settings = parts.settings.cache
-    entries, size = (stats.entries, stats.bytes) if stats else (0, 0)
-    return CacheState(settings.enabled, entries, settings.max_entries, size)
 
 
 def _vector_state(
@@ -121,7 +123,7 @@ def _vector_state(
 
 def _batch_state(parts: Components) -> BatchState:
     settings = parts.settings.remote.batch
-    failures = parts.batch_failures()
+    failures = Ledger(parts.jobs_folder).failures() if parts.jobs_folder else JobFailures()
     return BatchState(
         enabled=settings.enabled,
         failures=failures.count,
@@ -143,7 +145,8 @@ def run_checks(parts: Components) -> Iterator[Check]:
     yield _check_embedder(parts)
     yield from _check_vector_search(parts)
     yield from _check_cache(parts)
-    yield from parts.check_jobs()
+    if parts.jobs_folder:
+        yield from check_jobs(parts.jobs_folder)
     yield from _check_qmd(parts)
 
 
@@ -160,24 +163,13 @@ def _check_qmd(parts: Components) -> Iterator[Check]:
     yield Check("qmd", not fallback and not problem, detail, "run `notewell index`" if fallback or problem else "")
 
 
-def _mode(settings: Settings, *, answers_by_vector: bool) -> SearchMode:
-    if not settings.store.fts.enabled:
-        return "semantic"
-    return settings.query.default_mode if answers_by_vector else "keyword"
-
-
 def _cache_stats(parts: Components) -> tuple[CacheStats | None, list[str]]:
     """Return the figures of the cache, or why there are none."""
     try:
         cache = parts.cache
         return (cache.stats() if cache else None), []
     except NotewellError as error:
-        return None, [f"the embedding cache cannot be used: {error.message}; {error.hint}".rstrip("; ")]
-
-
-def _answers_by_vector(counts: Counts, built_with: EmbedderIdentity | None, parts: Components) -> bool:
-    embedder, _ = parts.embedders.answering(built_with)
-    return counts.embedded > 0 and embedder is not None and built_with == embedder.identity
+        return None, [f"the embedding cache cannot be used: {error.full_message}"]
 
 
 def _notes(parts: Components, counts: Counts, built_with: EmbedderIdentity | None) -> Iterator[str]:
@@ -238,7 +230,11 @@ def _check_index(parts: Components) -> Iterator[Check]:
                 counts, built_with = snapshot.counts(), snapshot.embedder()
             unreadable: Sequence[Problem] = ()
             if stale := is_stale(store, parts.sources):
-                stale, unreadable = _what_changed(parts, store)
+                from notewell.indexing.preview import Preview
+
+                found = Preview(store, parts.sources, parts.sync.preparation, None, parts.cache).run()
+                stale = bool(found.added or found.changed or found.removed or not found.problems)
+                unreadable = found.problems  # files that `index` cannot read
     except NotewellError as error:
         # A full disk or a busy index will pass; only what exits 3 has to be rebuilt.
         yield Check("index", False, error.message, error.hint or rebuild, unusable=error.exit_code == UNUSABLE)
@@ -265,14 +261,6 @@ def _check_index(parts: Components) -> Iterator[Check]:
         detail = _switching(parts, built_with, wanted.identity) if mismatch and built_with else _embedded(counts)
         ok = not mismatch and not counts.pending
         yield Check("vectors", ok, detail, "" if ok else "run `notewell index`")
-
-
-def _what_changed(parts: Components, store: ReadableStore) -> tuple[bool, Sequence[Problem]]:
-    """Return whether anything changed that `index` can read, and the files that it cannot."""
-    from notewell.indexing.preview import Preview
-
-    found = Preview(store, parts.sources, parts.sync.preparation, None, parts.cache).run()
-    return bool(found.added or found.changed or found.removed or not found.problems), found.problems
 
 
 def _switching(parts: Components, built_with: EmbedderIdentity, wanted: EmbedderIdentity) -> str:

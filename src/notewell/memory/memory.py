@@ -24,17 +24,11 @@ from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.answering import NO_NOTES, embedder_notes, search
 from notewell.memory.components import open_components, sweep_conversations
-from notewell.memory.reading import read_note, read_transcript
 from notewell.search.options import TIMELINE_LIMIT, build_request, no_source, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
 from notewell.settings.arguments import checked_calls
-from notewell.settings.workspace import (
-    checked_workspace,
-    create_workspace,
-    expanded,
-    is_workspace,
-)
-from notewell.sources.privacy import Audience, Chat, audience_of, shows_citations
+from notewell.settings.workspace import checked_workspace, create_workspace, expanded, is_workspace
+from notewell.sources.privacy import Audience, Chat, audience_of
 from notewell.text.entries import Entry
 from notewell.types import Citation, Problem
 
@@ -351,12 +345,9 @@ class Memory:
         with self._lock:
             if self._conversations is None:
                 self._conversations = self._components.conversations()
-                self._conversations.on_update(lambda update: self._transcript_grew(update.path))
+                if self.settings.enabled:
+                    self._conversations.on_update(lambda update: self.on_transcript_update(update.path))
             return self._conversations
-
-    def _transcript_grew(self, path: Path) -> None:
-        if self.settings.enabled:
-            self.on_transcript_update(path)
 
     def flush_session(
         self, session_id: str, *, summarize: Callable[[str], str] | None = None, keep_last: int = 20
@@ -475,6 +466,8 @@ class Memory:
         A citation such as `memory/a.md#L8-L10` is read as those lines, unless others are asked for. To a group, what it
         may not see does not exist.
         """
+        from notewell.memory.reading import read_note, read_transcript
+
         self._check_enabled()
         parts = self._seen_by(chat, session)
         cited = Citation.parse(path)
@@ -545,20 +538,10 @@ class Memory:
         It is for the system prompt, fenced as data, and fits into `max_chars`, by default `tools.injected_chars`. To a
         group, `MEMORY.md` and private notes do not exist. `report()` of the result says what became of each file.
         """
-        from datetime import datetime
-
-        from notewell.memory.session_context import session_context
+        from notewell.memory.reading import session_context
 
         self._check_enabled()
-        parts = self._seen_by(chat, session)
-        return session_context(
-            parts.notes,
-            self.workspace,
-            audience=parts.audience,
-            cited=shows_citations(self.settings.tools.citations, parts.audience.chat),
-            max_chars=self.settings.tools.injected_chars if max_chars is None else max_chars,
-            today=today or datetime.now().astimezone().date(),
-        )
+        return session_context(self._seen_by(chat, session), max_chars=max_chars, today=today)
 
     def status(self, *, deep: bool = False) -> Status:
         """Say where the memory is, what it holds and how it would answer; `deep` also checks that it all works."""
@@ -621,7 +604,7 @@ class Memory:
     def _shown(self, paths: Iterable[str]) -> None:
         """Note that citations of these files have been given out as the files are now."""
         if self._parts.moved_file.exists():
-            from notewell.memory.moved_lines import MovedLines
+            from notewell.memory.note_files import MovedLines
 
             MovedLines(self._parts).shown(paths)
 
@@ -665,6 +648,6 @@ def _update_notes(qmd: Qmd) -> list[str]:
         if not qmd.update():
             return ["another process is updating QMD's index"]
     except BackendError as error:
-        return [f"QMD's index could not be updated: {error.message}" + (f"; {error.hint}" if error.hint else "")]
+        return [f"QMD's index could not be updated: {error.full_message}"]
     embedding = qmd.state().embedding
     return [f"QMD could not embed the notes: {embedding.reason}"] if embedding else []

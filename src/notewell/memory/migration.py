@@ -49,7 +49,8 @@ def migrate_index(memory: Memory, to: str, *, progress: ProgressCallback | None 
             hint="run `notewell migrate` on a machine that holds them",
         )
     if url == here.url:
-        raise SettingsError(f"the index is already kept in {_shown_engine(url)}", hint="name another place with --to")
+        where = "that database" if url else "SQLite"
+        raise SettingsError(f"the index is already kept in {where}", hint="name another place with --to")
     there = replace(memory.settings, store=replace(here, url=url, read_url=""))
     check_settings(there, workspace=memory.workspace)  # an invalid URL is said before anything is opened
     with ExitStack() as stack:
@@ -59,10 +60,6 @@ def migrate_index(memory: Memory, to: str, *, progress: ProgressCallback | None 
         stack.callback(target.close)
         found = _migrated(source, target, progress)
     return replace(found, seconds=time.monotonic() - started)
-
-
-def _shown_engine(url: str) -> str:
-    return "that database" if url else "SQLite"
 
 
 def _migrated(source: Components, target: Components, progress: ProgressCallback | None) -> Migration:

@@ -1,4 +1,4 @@
-"""Changes the note files of a workspace: appends entries, rewrites, creates and deletes notes.
+"""Changes the note files of a workspace, and keeps a citation from silently meaning another line after a change.
 
 A note is replaced as a whole, in one step, under a lock that all processes share and never through a link: it is never
 torn, and no entry is lost.
@@ -6,37 +6,45 @@ torn, and no entry is lost.
 
 from __future__ import annotations
 
-import contextlib
 import errno
+import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from notewell.errors import (
     NoteNotFoundError,
     NotesBusyError,
     NoteUnreadableError,
+    NotewellError,
     PathRefusedError,
+    QueryError,
     RememberError,
     system_error,
 )
 from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.files.faults import reach
 from notewell.files.no_follow import is_link, read_below
+from notewell.indexing.sync import BACKGROUND
 from notewell.memory.note_lines import written_in
 from notewell.settings.workspace import require_workspace
 from notewell.sources.included import INSTRUCTIONS
-from notewell.sources.note_paths import is_skipped
 from notewell.sources.notes import LARGEST_NOTE_BYTES, NotesSource
+from notewell.sources.walk import is_skipped
 from notewell.store.state_folder import TOP_FOLDER, StateFolder
-from notewell.text.entries import Entry, closed_text, open_code_block
+from notewell.text.entries import Entry, closed_text, open_code_block, without_comments
 from notewell.text.fences import strip_fenced
 from notewell.text.redaction import redact
-from notewell.types import Citation
+from notewell.types import Citation, hash_text
+
+if TYPE_CHECKING:
+    from notewell.memory.components import Components
+    from notewell.types import Document
 
 LOCK_TIMEOUT_S = 10.0  # an append takes milliseconds; a longer wait is for something stuck
 LOCK_NAME = "notes.lock"
@@ -93,9 +101,9 @@ class NoteFiles:
 
     def __init__(self, workspace: Path, extra_paths: Sequence[Path] = (), include: Sequence[str] | None = None) -> None:
         self._workspace = workspace
-        self._extra_paths = extra_paths
-        self._include = include
         self._notes = NotesSource(workspace, extra_paths, include=include)
+        self._tops = [root.real_path for root in self._notes.roots if not root.is_outside]  # where notes are written
+        self._tops += [os.path.realpath(workspace)] if include else []
 
     def append(
         self,
@@ -158,12 +166,8 @@ class NoteFiles:
 
     def create(self, path: str, content: bytes) -> str:
         """Write a note that is not there yet and return its stored path; raises FileExistsError when it is."""
-
-        def new(old: bytes, stored: str) -> bytes:  # noqa: ARG001 - there is none
-            return content
-
         try:
-            return self._rewrite(path, new, create=True, exist_ok=False)
+            return self._rewrite(path, lambda _old, _stored: content, create=True, exist_ok=False)
         except FileExistsError:
             raise
         except OSError as error:
@@ -186,13 +190,8 @@ class NoteFiles:
 
     def remove_drafts(self) -> None:
         """Delete the drafts that killed processes left in every folder where notes are written."""
-        base = os.path.realpath(self._workspace)
-        extra = [os.path.realpath(self._workspace / path) for path in self._extra_paths]
-        tops = [os.path.join(base, "memory"), *(path for path in extra if path.startswith(base + os.sep))]  # noqa: PTH118
-        if self._include:
-            tops.append(base)
-        folders = [base]
-        for top in tops:
+        folders = [os.path.realpath(self._workspace)]
+        for top in self._tops:
             for folder, below, _ in os.walk(top):
                 folders.append(folder)
                 below[:] = [name for name in below if not is_skipped(name)]
@@ -348,7 +347,7 @@ class NoteFolder:
         """Delete drafts that killed processes left; the caller holds the lock, so nobody is writing one."""
         for name in os.listdir(self._path if self._handle is None else self._handle):  # noqa: PTH208
             if _is_draft(name):
-                with contextlib.suppress(OSError):
+                with suppress(OSError):
                     self.remove(name)
 
     def _at(self, name: str) -> str:
@@ -378,7 +377,7 @@ def open_folder(base: str, parts: tuple[str, ...], *, create: bool) -> Iterator[
     try:
         for depth, part in enumerate(parts, start=1):
             if create:
-                with contextlib.suppress(FileExistsError):
+                with suppress(FileExistsError):
                     _check_depth(depth, parts, os.path.join(base, *parts[:depth]))  # noqa: PTH118
                     os.mkdir(part, dir_fd=handle)
             inner = os.open(part, flags, dir_fd=handle)
@@ -403,9 +402,100 @@ def _checked_path(base: str, parts: tuple[str, ...], *, create: bool) -> str:
     for depth, part in enumerate(parts, start=1):
         path = os.path.join(path, part)  # noqa: PTH118
         if create:
-            with contextlib.suppress(FileExistsError):
+            with suppress(FileExistsError):
                 _check_depth(depth, parts, path)
                 os.mkdir(path)  # noqa: PTH102
         if is_link(os.lstat(path)):
             raise OSError(errno.ELOOP, "a link lies on the way", path)
     return path
+
+
+# --- lines that moved ----------------------------------------------------------------------------
+
+# Lines that are forgotten, restored or marked move the lines below them. Until a note is shown again, a citation of
+# those lines may be an old one: the first use of it is refused and says what the lines are now, and then it counts as
+# shown.
+
+
+@dataclass(frozen=True, slots=True)
+class MovedLines:
+    """The notes of a workspace whose lines have moved since they were shown, and from which line on."""
+
+    parts: Components
+
+    def add(self, path: str, first_line: int) -> None:
+        """Say that lines of a note are about to move, from `first_line` on; the caller holds `notes_lock`."""
+        moved, name = self._read(), _name_of(path)
+        self._write({**moved, name: min(first_line, moved.get(name, first_line))})
+
+    def shown(self, paths: Iterable[str]) -> None:
+        """Say that notes were shown as they are now."""
+        with suppress(NotewellError, OSError), notes_lock(self.parts.workspace):  # the next showing tries again
+            moved, names = self._read(), set(map(_name_of, paths))
+            left = {name: line for name, line in moved.items() if name not in names}
+            if left != moved:
+                self._write(left)
+
+    def concerns(self, cited: Citation) -> bool:
+        """Say whether a citation may name lines that have moved."""
+        first_moved = self._read().get(_name_of(cited.path))
+        return first_moved is not None and (cited.last_line or 0) >= first_moved
+
+    def _read(self) -> Mapping[str, int]:
+        try:
+            found = json.loads(self.parts.moved_file.read_bytes())
+            return {str(name): int(line) for name, line in found.items()}
+        except (OSError, ValueError, TypeError, AttributeError):  # not there, or not ours
+            return {}
+
+    def _write(self, moved: Mapping[str, int]) -> None:
+        if moved:
+            write_atomically(self.parts.moved_file, json.dumps(moved), mode=0o600)
+        else:
+            self.parts.moved_file.unlink(missing_ok=True)
+
+
+def _name_of(path: str) -> str:
+    """Return by what a note is recognized: a path may hold what is to be forgotten without a trace."""
+    return hash_text(path)[:16]
+
+
+def check_cited(parts: Components, document: Document, cited: Citation) -> None:
+    """Raise QueryError where cited lines may be others than those that somebody saw, and say what they are now.
+
+    They may be where lines of the note have moved, or where it was changed since it was indexed and they read
+    differently now: what a search shows is always what is indexed.
+    """
+    path, first, last = cited.path, cited.first_line or 1, cited.last_line or 1
+    lines = document.text.split("\n")
+    moved = MovedLines(parts)
+    if moved.concerns(cited):
+        moved.shown([path])
+        why = "lines of this note have moved since it was last shown"
+    elif _reads_differently(parts, document, range(first, last + 1)):
+        with suppress(NotewellError):
+            parts.sync.run(replace(BACKGROUND, paths=[path]))
+        why = "this note has changed since it was last indexed"
+    else:
+        return
+    said = "\n".join(f"L{number}  {lines[number - 1]}" for number in range(first, last + 1))
+    raise QueryError(
+        f"{cited}: {why}; it is now:\n{said}",
+        hint="if these are the lines you mean, do the same again; else search for their citation",
+    )
+
+
+def _reads_differently(parts: Components, document: Document, numbers: range) -> bool:
+    with parts.index.use() as store:
+        if store is None:
+            return False
+        with store.reading() as snapshot:
+            known = snapshot.documents("memory", [document.stamp.path]).get(("memory", document.stamp.path))
+            if known is None or known.content_hash == document.content_hash:
+                return False
+            chunks = snapshot.chunks_of("memory", document.stamp.path)
+    lines = without_comments(document.text).split("\n")
+    indexed: dict[int, str] = {}
+    for chunk in chunks:
+        indexed.update(enumerate(chunk.text.split("\n"), start=chunk.first_line))
+    return any(indexed.get(number, "").strip() != lines[number - 1].strip() for number in numbers)

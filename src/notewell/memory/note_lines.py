@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from notewell.errors import EntryNotFoundError, NoteUnreadableError, RememberError
-from notewell.sources.notes import BYTE_ORDER_MARKS
+from notewell.sources.notes import encoding_of
 from notewell.text.entries import Entry, changed_comments, find_entries
 from notewell.types import Citation
 
@@ -250,7 +250,7 @@ def check_statement(path: str, text: str, lines: range) -> None:
 
 def written_in(raw: bytes, stored: str) -> tuple[str, str, str]:
     """Return the encoding and line ending of a note, and its text with plain line ends."""
-    mark, encoding = next(((mark, name) for mark, name in BYTE_ORDER_MARKS if raw.startswith(mark)), (b"", "utf-8"))
+    mark, encoding = encoding_of(raw)
     if not mark and b"\0" in raw:
         raise NoteUnreadableError(stored, "it is not written in UTF-8, so nothing can be added to it")
     text = raw[len(mark) :].decode(encoding, "replace")

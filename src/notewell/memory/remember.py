@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -10,11 +9,10 @@ from typing import TYPE_CHECKING
 from notewell.errors import EntryNotFoundError, NoteNotFoundError, NotewellError, PathRefusedError, RememberError
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.answering import search
-from notewell.memory.moved_lines import MovedLines, check_cited
-from notewell.memory.note_files import Appended, daily_note, entry_text, notes_lock
+from notewell.memory.note_files import Appended, MovedLines, check_cited, daily_note, entry_text, notes_lock
 from notewell.memory.note_lines import check_statement, lines_marked_as_replaced, marked_as_replaced
 from notewell.memory.reading import check_author, find_entry, read_note
-from notewell.memory.statements import Known, most_similar, similar_statements
+from notewell.memory.statements import most_similar, similar_statements
 from notewell.reports import KnownAlready, Listed, Remembered
 from notewell.search.options import SearchOptions, build_request
 from notewell.sources.privacy import is_private
@@ -55,7 +53,7 @@ def remember(
     cleaned = entry_text(entry.text)
     without_secrets = redact(cleaned).text  # what is searched for goes to an embedding provider
     text = cleaned if keep_secret else without_secrets
-    in_note: list[Known] = []
+    in_note: list[KnownAlready] = []
 
     def says_so(note: str) -> bool:
         if parts.audience.is_group and is_private(path, note):
@@ -72,10 +70,7 @@ def remember(
         if known and known[0].same and not force:
             return _known_already(path, known, ())
         entry = replace(
-            entry,
-            date=moment,
-            chat=parts.audience.label,
-            replaces=(older.entry,) if older and older.entry else (),
+            entry, date=moment, chat=parts.audience.label, replaces=(older.entry,) if older and older.entry else ()
         )
         done = parts.note_files.append(path, entry, unless=says_so, keep_secret=keep_secret, locked=True)
         marked = _marked_as_replaced(parts, older, done.entry, moment) if older and done else ""
@@ -83,7 +78,7 @@ def remember(
         return _known_already(path, most_similar((*in_note, *known), MOST_SHOWN), _indexed(parts, path))
     if older is None:
         return _written(done, known, _indexed(parts, done.path))
-    known = tuple(each for each in known if (each.path, each.line) != (older.path, older.first_line))
+    known = tuple(each for each in known if each.citation != str(Citation(older.path, older.first_line)))
     notes = _indexed(parts, *dict.fromkeys((done.path, older.path)))
     place = EntryPlace(older.entry or "", older.citation)
     return replace(_written(done, known, (*filter(None, [marked]), *notes)), replaced=None if marked else place)
@@ -147,7 +142,7 @@ def _marked_as_replaced(parts: Components, older: Listed, entry: str, moment: da
     try:
         parts.note_files.change(older.path, change, locked=True)
     except NotewellError as error:
-        return f"{older.citation} could not be marked as replaced: {error.message}; {error.hint}".rstrip("; ")
+        return f"{older.citation} could not be marked as replaced: {error.full_message}"
     return ""
 
 
@@ -185,12 +180,12 @@ class NoteWriter:
         return self.parts.note_files.append(path, entry, unless=lambda note: mark in note) is not None
 
 
-def _known(parts: Components, text: str, searched: str) -> list[Known]:
+def _known(parts: Components, text: str, searched: str) -> list[KnownAlready]:
     """Return similar statements that the audience may see; the notes themselves are read, not snippets."""
     query = " ".join(searched.split())[:LONGEST_QUERY]
     options = SearchOptions(limit=CANDIDATES, min_score=0.0)
     request = build_request(parts.settings, query, options, opened_for=parts.audience)
-    found: list[Known] = []
+    found: list[KnownAlready] = []
     for hit in search(parts, request).hits:
         if hit.source != "memory" or hit.replaced_by:
             continue
@@ -208,11 +203,11 @@ def _indexed(parts: Components, *paths: str) -> tuple[str, ...]:
     try:
         report = parts.sync.run(replace(BACKGROUND, paths=paths))
     except NotewellError as error:
-        return (f"it is written, but not indexed yet: {error.message}; {error.hint}",)
+        return (f"it is written, but not indexed yet: {error.full_message}",)
     return (*report.notes, *(f"{problem.path}: {problem.reason}" for problem in report.problems))
 
 
-def _written(done: Appended, known: Sequence[Known], notes: tuple[str, ...]) -> Remembered:
+def _written(done: Appended, known: tuple[KnownAlready, ...], notes: tuple[str, ...]) -> Remembered:
     if done.secrets:
         done_with = "written as it is, because you asked for it" if done.kept else "redacted before it was written"
         notes = (f"{done_with}: {', '.join(done.secrets)}", *notes)
@@ -223,16 +218,12 @@ def _written(done: Appended, known: Sequence[Known], notes: tuple[str, ...]) -> 
         last_line=done.last_line,
         citation=done.citation,
         entry=done.entry,
-        known=_shown(known),
+        known=known,
         redacted=() if done.kept else done.secrets,
         kept=done.secrets if done.kept else (),
         notes=notes,
     )
 
 
-def _known_already(path: str, known: Sequence[Known], notes: tuple[str, ...]) -> Remembered:
-    return Remembered(written=False, path=path, citation=known[0].citation, known=_shown(known), notes=notes)
-
-
-def _shown(known: Sequence[Known]) -> tuple[KnownAlready, ...]:
-    return tuple(KnownAlready(each.citation, each.text, each.likeness, each.same, each.differs) for each in known)
+def _known_already(path: str, known: tuple[KnownAlready, ...], notes: tuple[str, ...]) -> Remembered:
+    return Remembered(written=False, path=path, citation=known[0].citation, known=known, notes=notes)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
+from notewell.reports import KnownAlready
 from notewell.text.entries import find_entries, without_comments
 from notewell.text.lexicon import pairs, runs
 from notewell.types import Citation
@@ -25,23 +25,7 @@ _LIGHT = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A statement of a note that is similar to a new text."""
-
-    path: str
-    line: int  # 1-based
-    text: str
-    likeness: float  # 0 to 1; 1 is the same words
-    same: bool  # says the same: writing it again would add nothing
-    differs: bool = False  # gives the same subject another value
-
-    @property
-    def citation(self) -> str:
-        return str(Citation(self.path, self.line))
-
-
-def similar_statements(text: str, path: str, note: str, *, first_line: int = 1) -> list[Known]:
+def similar_statements(text: str, path: str, note: str, *, first_line: int = 1) -> list[KnownAlready]:
     """Return the statements of a note, or of a part of it, that are similar to `text`, the most similar first."""
     words = _words(text)
     if not words:
@@ -51,7 +35,8 @@ def similar_statements(text: str, path: str, note: str, *, first_line: int = 1) 
         likeness, same = _compare(words, _words(piece))
         differs = not same and 0 < likeness < 1 and gives_other_value(text, piece)
         if likeness >= SIMILAR or differs:
-            found.append(Known(path, first_line + line, piece.strip(), round(likeness, 3), same, differs))
+            citation = str(Citation(path, first_line + line))
+            found.append(KnownAlready(citation, piece.strip(), round(likeness, 3), same, differs))
     return sorted(found, key=_most_telling)
 
 
@@ -65,15 +50,15 @@ def _current_lines(note: str) -> list[str]:
     return lines
 
 
-def _most_telling(known: Known) -> tuple[bool, bool, float, int]:
-    return not known.same, not known.differs, -known.likeness, known.line
+def _most_telling(known: KnownAlready) -> tuple[bool, bool, float, int]:
+    return not known.same, not known.differs, -known.likeness, Citation.parse(known.citation).first_line or 0
 
 
-def most_similar(found: Iterable[Known], limit: int) -> tuple[Known, ...]:
+def most_similar(found: Iterable[KnownAlready], limit: int) -> tuple[KnownAlready, ...]:
     """Return the most similar statements, each place once."""
-    places: dict[tuple[str, int], Known] = {}
+    places: dict[str, KnownAlready] = {}
     for known in sorted(found, key=_most_telling):
-        places.setdefault((known.path, known.line), known)
+        places.setdefault(known.citation, known)
     return tuple(places.values())[:limit]
 
 

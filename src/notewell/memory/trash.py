@@ -6,12 +6,13 @@ a file in that folder. Notes are in the workspace's trash, conversations in that
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
@@ -22,7 +23,7 @@ from notewell.errors import NO_SPACE, NoteNotFoundError, NotewellError, PathRefu
 from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.files.no_follow import read_below
 from notewell.indexing.sync import BACKGROUND
-from notewell.memory.moved_lines import MovedLines
+from notewell.memory.note_files import MovedLines
 from notewell.memory.note_lines import CutLines, put_lines_back
 from notewell.reports import Forgotten, ForgottenLine, Trashed, UndoReport
 from notewell.sources.notes import decode_note
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from notewell.types import SourceName
 
 KEPT_DAYS = 30
+KEPT = timedelta(days=KEPT_DAYS)
 MOST_NAMES = 100  # that are tried for a note whose name is taken
 Kind = Literal["lines", "note", "session", "transcript"]
 
@@ -89,10 +91,6 @@ class Batch:
     forgotten_at: datetime
     items: tuple[TrashItem, ...]
 
-    @property
-    def kept_until(self) -> datetime:
-        return self.forgotten_at + timedelta(days=KEPT_DAYS)
-
 
 @dataclass(frozen=True, slots=True)
 class Trash:
@@ -105,12 +103,12 @@ class Trash:
 
     def open_batch(self) -> OpenBatch:
         """Begin a new batch; nothing is written before its first item."""
-        batch_id = _new_id()
+        batch_id = base64.b32encode(os.urandom(_ID_BYTES)).decode().lower()
         return OpenBatch(self, batch_id, f"{datetime.now(UTC).strftime(_STAMP)}-{batch_id}")
 
     def batches(self) -> list[Batch]:
         """Return what can be restored, the newest first."""
-        oldest = datetime.now(UTC) - timedelta(days=KEPT_DAYS)
+        oldest = datetime.now(UTC) - KEPT
         found: dict[str, Batch] = {}
         for folder, when, batch_id in self._batch_folders():
             items = list(filter(self._shows, self._items(folder)))
@@ -149,11 +147,12 @@ class Trash:
         for folder, _, _ in self._batch_folders():
             yield from (path for path in sorted(folder.glob("*.json")) if _read(path) is None)
 
-    def rewrite(self, item: TrashItem, contents: Mapping[str, bytes] | None = None) -> None:
-        """Replace an item by what is left of it, with other contents of the same names."""
+    def write(self, item: TrashItem, contents: Mapping[str, bytes] | None = None) -> None:
+        """Write an item with these of its contents, also in place of what it was."""
         for name, data in (contents or {}).items():
             write_atomically(item.file.with_name(item.contents[name]), data, mode=0o600, faults="trash")
-        _write(item)
+        values = {name: value for name, value in asdict(item).items() if name != "file"}
+        write_atomically(item.file, json.dumps({"version": 1} | values), mode=0o600, faults="trash")
 
     def remove(self, item: TrashItem) -> None:
         """Erase an item."""
@@ -178,7 +177,7 @@ class Trash:
                         yield top / name, datetime.strptime(found[1], _STAMP).replace(tzinfo=UTC), found[2]
 
     def _expired(self) -> Iterator[Path]:
-        oldest = datetime.now(UTC) - timedelta(days=KEPT_DAYS)
+        oldest = datetime.now(UTC) - KEPT
         return (folder for folder, when, _ in self._batch_folders() if when < oldest)
 
     @staticmethod
@@ -204,18 +203,12 @@ class OpenBatch:
         folder = top / self.name
         names = {name: f"{self.count:05}-{number}.content" for number, name in enumerate(contents or {})}
         item = replace(
-            item,
-            agent=self.trash.agent,
-            chat=self.trash.chat,
-            contents=names,
-            file=folder / f"{self.count:05}.json",
+            item, agent=self.trash.agent, chat=self.trash.chat, contents=names, file=folder / f"{self.count:05}.json"
         )
         try:
             StateFolder(top.parent).ensure()
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            for name, data in (contents or {}).items():
-                write_atomically(folder / names[name], data, mode=0o600, faults="trash")
-            _write(item)
+            self.trash.write(item, contents)
         except OSError as error:
             with suppress(OSError):
                 self.trash.remove(item)
@@ -233,17 +226,6 @@ class OpenBatch:
 def open_trash(parts: Components) -> Trash:
     """Return the trash of a memory as its audience sees it."""
     return Trash(*parts.trash_folders, agent=parts.agent, chat=parts.audience.label)
-
-
-def _new_id() -> str:
-    import base64
-
-    return base64.b32encode(os.urandom(_ID_BYTES)).decode().lower()
-
-
-def _write(item: TrashItem) -> None:
-    values = {name: value for name, value in asdict(item).items() if name != "file"}
-    write_atomically(item.file, json.dumps({"version": 1} | values), mode=0o600, faults="trash")
 
 
 def _read(path: Path) -> TrashItem | None:
@@ -280,8 +262,8 @@ def _bytes_of(path: Path) -> bytes:
     return read_below(os.fspath(path.parent), (path.name,))[0]
 
 
-def _frozen(value: object) -> Any:
-    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 # --- listing and restoring -----------------------------------------------------------------------
@@ -290,7 +272,7 @@ def _frozen(value: object) -> Any:
 def trashed(parts: Components) -> tuple[Trashed, ...]:
     """Return what can be restored, the newest first."""
     return tuple(
-        Trashed(batch.id, batch.forgotten_at, batch.kept_until, tuple(map(shown_item, batch.items)))
+        Trashed(batch.id, batch.forgotten_at, batch.forgotten_at + KEPT, tuple(map(shown_item, batch.items)))
         for batch in open_trash(parts).batches()
     )
 
@@ -310,7 +292,7 @@ def undo(parts: Components, batch_id: str | None = None) -> UndoReport:
         try:
             path = _restore(parts, item, notes)
         except NotewellError as error:
-            problems.append(Problem(item.path, f"{error.message}; {error.hint}".rstrip("; ")))
+            problems.append(Problem(item.path, error.full_message))
             continue
         shown = shown_item(item)
         restored.append(Forgotten(path, shown.source, shown.whole, shown.count, shown.lines))
@@ -334,13 +316,13 @@ def shown_item(item: TrashItem) -> Forgotten:
 def _chosen(batches: list[Batch], batch_id: str | None) -> Batch:
     if not batches:
         raise TrashError("the trash is empty: there is nothing to restore", hint=f"it is kept for {KEPT_DAYS} days")
-    found = batches[:1] if batch_id is None else [batch for batch in batches if batch.id == batch_id.strip().lower()]
-    if not found:
-        raise TrashError(
-            f"the trash holds nothing under the id {batch_id[:60]!r}" if batch_id else "the trash is empty",
-            hint="`notewell undo --list` shows what can be restored",
-        )
-    return found[0]
+    for batch in batches:
+        if batch_id is None or batch.id == batch_id.strip().lower():
+            return batch
+    raise TrashError(
+        f"the trash holds nothing under the id {str(batch_id)[:60]!r}",
+        hint="`notewell undo --list` shows what can be restored",
+    )
 
 
 def _restore(parts: Components, item: TrashItem, notes: list[str]) -> str:
@@ -351,7 +333,10 @@ def _restore(parts: Components, item: TrashItem, notes: list[str]) -> str:
         if item.kind == "note":
             return _restore_note(parts, item, notes)
         if item.kind == "session":
-            _restore_session(parts, item)
+            from notewell.sessions import LostPart
+
+            files = {name: item.content(name) for name in item.contents}
+            parts.conversations().put_back(LostPart(item.session, files, item.messages, item.left))
         else:
             _restore_transcript(parts, item)
     except OSError as error:
@@ -415,13 +400,6 @@ def _free_names(path: str) -> Iterator[str]:
         yield f"{stem}-restored{f'-{number}' if number > 1 else ''}{dot}{ending}"
 
 
-def _restore_session(parts: Components, item: TrashItem) -> None:
-    from notewell.sessions import LostPart
-
-    files = {name: item.content(name) for name in item.contents}
-    parts.conversations().put_back(LostPart(item.session, files, item.messages, item.left))
-
-
 def _restore_transcript(parts: Components, item: TrashItem) -> None:
     place = parts.transcripts.place_to_write(item.path) if parts.transcripts else None
     if place is None or place != Path(item.place):
@@ -442,7 +420,7 @@ def _indexed(parts: Components, paths: list[str]) -> tuple[str, ...]:
     try:
         parts.sync.run(replace(BACKGROUND, paths=paths))
     except NotewellError as error:
-        return (f"it is restored, but not indexed yet: {error.message}; {error.hint}",)
+        return (f"it is restored, but not indexed yet: {error.full_message}",)
     return ()
 
 

@@ -205,7 +205,7 @@ class MemoryIndexManager:
         group = _group_part(session_key)
         if group is None or self.memory.audience.is_group:  # a memory that was opened for a group stays so
             return None, None
-        from notewell.sources.transcripts.session_ids import id_of_group, is_session_name
+        from notewell.sources.transcripts import id_of_group, is_session_name
 
         return "group", group if is_session_name(group) else id_of_group(group) if group else None
 

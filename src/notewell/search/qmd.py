@@ -22,8 +22,8 @@ from notewell.files.atomic import write_atomically
 from notewell.files.bounded_process import LimitExceededError, run_bounded
 from notewell.search.qmd_output import Result, hit_of, parse_results, plain
 from notewell.search.query import LONGEST_QUERY
-from notewell.sources.note_paths import ROOT_FILES, ROOT_FOLDER
 from notewell.sources.notes import roots_of
+from notewell.sources.walk import ROOT_FILES, ROOT_FOLDER
 from notewell.text import valid_unicode
 from notewell.text.redaction import redact
 from notewell.types import Fallback, FileStamp, IndexState, SearchAnswer, hash_text

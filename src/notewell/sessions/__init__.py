@@ -6,8 +6,8 @@ from notewell.sessions.flush import Flushed, WriteNote, agent_prompt, flush, flu
 from notewell.sessions.import_export import Imported, export_lines, files_to_import, import_file, import_lines, merge
 from notewell.sessions.model import Session, SessionEntry, SessionKind, SessionUpdate, Summary
 from notewell.sessions.store import ConversationStore, Found, LostPart
+from notewell.sources.transcripts import id_of_group
 from notewell.sources.transcripts.messages import Message, ToolCall
-from notewell.sources.transcripts.session_ids import id_of_group
 
 __all__ = [
     "ConversationStore",

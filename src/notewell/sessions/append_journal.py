@@ -74,6 +74,8 @@ def recover(path: Path, journal: Path) -> bool:
     A file that somebody changed since is left alone: only what is a mix of the old and the new bytes is half an append.
     Call it under the lock only: an append in progress looks like one that was cut short.
     """
+    if not is_unfinished(journal):
+        return False
     entry = _read_journal(journal)
     if entry is None:
         _clear(journal)  # cut short itself: what it holds was never appended
@@ -87,9 +89,7 @@ def recover(path: Path, journal: Path) -> bool:
     with _full_disk_told(path), file:
         file.seek(offset)
         now = file.read()
-        torn = now not in (old, new) and _is_mix(
-            now, old, new
-        )  # the old bytes: it had not begun, and readers know that
+        torn = now not in (old, new) and _is_mix(now, old, new)  # the old bytes: it had not begun
         if torn:
             _set_end(file.fileno(), offset, new)
     _clear(journal)

@@ -73,11 +73,20 @@ class Flushed:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """Messages to flush: `start` up to but not including `end` of those the session holds now."""
+    """Messages of a session to flush: `start` up to but not including `end`."""
 
+    session: Session
     start: int
     end: int
     mark: str
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        return self.session.messages[self.start : self.end]
+
+    @property
+    def source(self) -> str:
+        return f"session {self.session.entry.session_id}, {self.end - self.start} messages, flush {self.mark}"
 
 
 def flush(
@@ -99,49 +108,37 @@ def flush(
     with store.flushing(session_id):
         moment = now or datetime.now().astimezone()
         session = store.get(session_id)
-        pending = _pending_span(session, _state_of(session))
-        finished = _finish(store, session, pending, write, moment) if pending else None
-        span = _next_span(store.get(session_id) if finished else session, keep_last)
-        if span is None:
-            return finished or _nothing(session, "every message that would be compacted was flushed before")
-        return _flush_span(store, session, span, write, summarize=summarize, moment=moment)
+        finished = _finish(store, session, write, moment)
+        if finished:
+            session = store.get(session_id)
+        start, end = _flushed_until(session), len(session.messages) - keep_last
+        if end <= start:
+            note = "every message that would be compacted was flushed before"
+            return finished or Flushed(session.entry.session_id, "", 0, start, note=note)
+        span = _Span(session, start, end, _mark_of(session, start, end))
+        path = f"memory/{moment.date().isoformat()}.md"
+        text, by_model, failure = _entry(span.messages, path, summarize)
+        if text:
+            _remember(store, span, path=path, pending=True, text=text)
+            write(path, text, source=span.source, mark=span.mark, when=moment)
+        _remember(store, span, path=path if text else None)
+        note = failure or ("" if text else "there was nothing worth keeping in it")
+        return Flushed(session.entry.session_id, path if text else "", end - start, end, by_model, note)
 
 
-def _flush_span(
-    store: ConversationStore,
-    session: Session,
-    span: _Span,
-    write: WriteNote,
-    *,
-    summarize: Summarize | None,
-    moment: datetime,
-) -> Flushed:
-    name = session.entry.session_id
-    path = f"memory/{moment.date().isoformat()}.md"
-    messages = session.messages[span.start : span.end]
-    text, by_model, failure = _entry(messages, path, summarize)
-    if text:
-        _remember(store, session, span, {"path": path, "pending": True, "text": text})
-        write(path, text, source=_source(name, messages, span), mark=span.mark, when=moment)
-    _remember(store, session, span, {"path": path if text else None})
-    note = failure or ("" if text else "there was nothing worth keeping in it")
-    return Flushed(name, path if text else "", len(messages), span.end, by_model, note)
-
-
-def _finish(
-    store: ConversationStore,
-    session: Session,
-    span: _Span,
-    write: WriteNote,
-    moment: datetime,
-) -> Flushed:
-    """Do what an interrupted flush left to do; the note of that day is the one that counts."""
+def _finish(store: ConversationStore, session: Session, write: WriteNote, moment: datetime) -> Flushed | None:
+    """Do what an interrupted flush left to do, if there was one; the note of that day is the one that counts."""
     state = _state_of(session)
-    name, path = session.entry.session_id, str(state["path"])
-    messages = session.messages[span.start : span.end]
-    write(path, str(state["text"]), source=_source(name, messages, span), mark=span.mark, when=moment)
-    _remember(store, session, span, {"path": path})
-    return Flushed(name, path, len(messages), span.end, note="an interrupted flush was finished")
+    path, text, count = state.get("path"), state.get("text"), state.get("messages")
+    if not state.get("pending") or not isinstance(text, str) or not path:
+        return None
+    end = _flushed_until(session)
+    start = max(0, end - count) if isinstance(count, int) else 0
+    span = _Span(session, start, end, str(state.get("mark") or ""))
+    write(str(path), text, source=span.source, mark=span.mark, when=moment)
+    _remember(store, span, path=path)
+    note = "an interrupted flush was finished"
+    return Flushed(session.entry.session_id, str(path), end - start, end, note=note)
 
 
 def _entry(messages: Sequence[Message], path: str, summarize: Summarize | None) -> tuple[str, bool, str]:
@@ -166,23 +163,9 @@ def _state_of(session: Session) -> Mapping[str, Any]:
     return state if isinstance(state, Mapping) else {}
 
 
-def _next_span(session: Session, keep_last: int) -> _Span | None:
-    start = _flushed_until(session, _state_of(session))
-    end = len(session.messages) - keep_last
-    return _span(session, start, end) if end > start else None
-
-
-def _pending_span(session: Session, state: Mapping[str, Any]) -> _Span | None:
-    if not state.get("pending") or not isinstance(state.get("text"), str) or not state.get("path"):
-        return None
-    end = _flushed_until(session, state)
-    count = state.get("messages")
-    start = max(0, end - count) if isinstance(count, int) else 0
-    return _Span(start, end, str(state.get("mark") or ""))
-
-
-def _flushed_until(session: Session, state: Mapping[str, Any]) -> int:
+def _flushed_until(session: Session) -> int:
     """Return how many of the messages the session holds now were flushed, also after an edit or a compaction."""
+    state = _state_of(session)
     last_id = state.get("lastId")
     for position in range(len(session.messages), 0, -1):
         if last_id and session.messages[position - 1].id == last_id:
@@ -191,7 +174,8 @@ def _flushed_until(session: Session, state: Mapping[str, Any]) -> int:
     return min(len(session.messages), max(0, total - _compacted(session))) if isinstance(total, int) else 0
 
 
-def _remember(store: ConversationStore, session: Session, span: _Span, facts: Mapping[str, Any]) -> None:
+def _remember(store: ConversationStore, span: _Span, **facts: object) -> None:
+    session = span.session
     state = {
         "total": _compacted(session) + span.end,
         "lastId": session.messages[span.end - 1].id if span.end else None,
@@ -207,20 +191,12 @@ def _compacted(session: Session) -> int:
     return sum(summary.original_message_count for summary in session.summaries)
 
 
-def _span(session: Session, start: int, end: int) -> _Span:
-    """The mark is made of the messages, so that the same ones always have the same."""
+def _mark_of(session: Session, start: int, end: int) -> str:
+    """Return a mark that is made of the messages, so that the same ones always have the same."""
     digest = hashlib.sha256(session.entry.session_id.encode())
     for message in session.messages[start:end]:
         digest.update(f"\0{message.id}\0{message.role}\0{message.text}".encode("utf-8", "surrogatepass"))
-    return _Span(start, end, digest.hexdigest()[:12])
-
-
-def _source(name: str, messages: Sequence[Message], span: _Span) -> str:
-    return f"session {name}, {len(messages)} messages, flush {span.mark}"
-
-
-def _nothing(session: Session, note: str) -> Flushed:
-    return Flushed(session.entry.session_id, "", 0, _flushed_until(session, _state_of(session)), note=note)
+    return digest.hexdigest()[:12]
 
 
 # --- texts ---------------------------------------------------------------------------------------

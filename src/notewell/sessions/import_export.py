@@ -26,16 +26,32 @@ from notewell.sessions.model import (
     Summary,
     entry_from_json,
     entry_to_json,
+    summaries_in,
     summary_from_json,
     summary_to_json,
 )
 from notewell.sessions.session_folder import new_id
-from notewell.sources.transcripts import COMPACTED, CORRUPT, GROUPS, REGISTRY, SESSION_ENDING
-from notewell.sources.transcripts.formats import Parsed, parse_record
+from notewell.sources.transcripts import (
+    COMPACTED,
+    CORRUPT,
+    GROUPS,
+    REGISTRY,
+    SESSION_ENDING,
+    checked_id,
+    id_of_group,
+    is_new_id,
+)
 from notewell.sources.transcripts.json5 import Json5Error, decode_json5, parse_object, write_json
-from notewell.sources.transcripts.messages import Json, Message, message_to_json, milliseconds, now_ms
+from notewell.sources.transcripts.messages import (
+    Json,
+    Message,
+    Parsed,
+    message_to_json,
+    milliseconds,
+    now_ms,
+    parse_record,
+)
 from notewell.sources.transcripts.session_files import FORMAT_VERSION, messages_in
-from notewell.sources.transcripts.session_ids import checked_id, id_of_group
 
 if TYPE_CHECKING:
     from notewell.sessions.store import ConversationStore
@@ -163,17 +179,13 @@ def _from_session_file(path: Path, session_id: str, kind: SessionKind | None) ->
     if path.parent.name == GROUPS:
         stated, kind = id_of_group(path.stem), kind or "group"
         group_id = group_id or path.stem
-    reader = _Reader()
-    reader.head = {
+    head: Json = {
         "id": stated,
         "timestamp": values.get("createdAt"),
         "entry": values | ({"groupId": group_id} if group_id else {}),
     }
-    reader.messages += messages_in(values)
-    history = values.get("compactedHistory")
-    summaries = [summary_from_json(each) for each in history] if isinstance(history, list) else []
-    reader.summaries += (summary for summary in summaries if summary)
-    return reader.imported(session_id, id_of_group(path.stem.lower()), kind)
+    fallback_id = id_of_group(path.stem.lower())
+    return _imported(head, messages_in(values), summaries_in(values), session_id, fallback_id, kind=kind)
 
 
 def import_lines(
@@ -183,70 +195,57 @@ def import_lines(
 
     Its id is `session_id`, else the one that the transcript says, else `fallback_id`, else a new one.
     """
-    reader = _Reader()
-    for line in lines:
-        if line.strip():
-            reader.add(line)
-    return reader.imported(session_id, fallback_id, kind)
-
-
-class _Reader:
-    """Collects a transcript line by line."""
-
-    def __init__(self) -> None:
-        self.head: Json = {}
-        self.messages: list[Message] = []
-        self.summaries: list[Summary] = []
-        self.left_out: Counter[str] = Counter()
-        self._usage_seen: set[str] = set()
-
-    def add(self, line: str) -> None:
-        parsed = _parsed(line)
+    head: Json = {}
+    messages: list[Message] = []
+    summaries: list[Summary] = []
+    left_out: Counter[str] = Counter()
+    usage_seen: set[str] = set()
+    for parsed in map(_parsed, filter(str.strip, lines)):
         if parsed.left_out:
-            self.left_out[parsed.left_out] += 1
-        self.head = {**parsed.head, **self.head}
-        if parsed.summary:
-            self._add_summary(parsed.summary)
-        for message in parsed.messages:
-            again = parsed.usage_id in self._usage_seen  # one answer over several lines tells its tokens on each
-            self.messages.append(replace(message, usage=None) if again else message)
+            left_out[parsed.left_out] += 1
+        head = {**parsed.head, **head}
+        if parsed.summary and (summary := _summary(parsed.summary)):
+            summaries.append(summary)
+        again = parsed.usage_id in usage_seen  # one answer over several lines tells its tokens on each
+        messages += (replace(message, usage=None) if again else message for message in parsed.messages)
         if parsed.usage_id:
-            self._usage_seen.add(parsed.usage_id)
+            usage_seen.add(parsed.usage_id)
+    found = _imported(head, messages, summaries, session_id, fallback_id, kind=kind)
+    return replace(found, left_out=dict(left_out))
 
-    def _add_summary(self, record: Json) -> None:
-        unknown = {"type", "id", "parentId", "timestamp", "summary"}
-        summary = summary_from_json({key: value for key, value in record.items() if key not in unknown})
-        if summary and summary.content:
-            compacted_at = summary.compacted_at or milliseconds(record.get("timestamp"))
-            self.summaries.append(replace(summary, compacted_at=compacted_at))
 
-    def imported(self, session_id: str, fallback_id: str, kind: SessionKind | None) -> Imported:
-        if not self.messages and not self.summaries:
-            raise SessionInputError(
-                "there is no message in it that could be imported",
-                hint="import a transcript (JSONL) of OpenClaw, Claude Code, Codex or `notewell sessions export`, or a "
-                "session file (JSON5, JSON)",
-            )
-        name = session_id or self._stated_id() or fallback_id or new_id()
-        return Imported(self._session(checked_id(name), kind), dict(self.left_out))
+def _summary(record: Json) -> Summary | None:
+    unknown = {"type", "id", "parentId", "timestamp", "summary"}
+    summary = summary_from_json({key: value for key, value in record.items() if key not in unknown})
+    if summary is None or not summary.content:
+        return None
+    return replace(summary, compacted_at=summary.compacted_at or milliseconds(record.get("timestamp")))
 
-    def _stated_id(self) -> str:
-        """Return the id that the transcript gives its session, if it can be one here."""
-        try:
-            return checked_id(self.head.get("id"))
-        except SessionInputError:
-            return ""
 
-    def _session(self, session_id: str, kind: SessionKind | None) -> Session:
-        known = self.head.get("entry")
-        values = (
-            {key: value for key, value in known.items() if key not in COUNTED} if isinstance(known, Mapping) else {}
+def _imported(
+    head: Json,
+    messages: list[Message],
+    summaries: list[Summary],
+    session_id: str,
+    fallback_id: str,
+    *,
+    kind: SessionKind | None,
+) -> Imported:
+    if not messages and not summaries:
+        raise SessionInputError(
+            "there is no message in it that could be imported",
+            hint="import a transcript (JSONL) of OpenClaw, Claude Code, Codex or `notewell sessions export`, or a "
+            "session file (JSON5, JSON)",
         )
-        first = min((message.timestamp for message in self.messages if message.timestamp), default=0)
-        values.setdefault("createdAt", milliseconds(self.head.get("timestamp")) or first)
-        chosen: SessionKind = kind or ("group" if values.get("kind") == "group" else "direct")
-        entry = entry_from_json(values, kind=chosen, session_id=session_id, session_file="")
-        return Session(entry, tuple(_complete(self.messages, entry.created_at)), tuple(self.summaries))
+    stated = head["id"].lower() if isinstance(head.get("id"), str) else ""
+    name = checked_id(session_id or (stated if is_new_id(stated) else "") or fallback_id or new_id())
+    known = head.get("entry")
+    values = {key: value for key, value in known.items() if key not in COUNTED} if isinstance(known, Mapping) else {}
+    first = min((message.timestamp for message in messages if message.timestamp), default=0)
+    values.setdefault("createdAt", milliseconds(head.get("timestamp")) or first)
+    chosen: SessionKind = kind or ("group" if values.get("kind") == "group" else "direct")
+    entry = entry_from_json(values, kind=chosen, session_id=name, session_file="")
+    return Imported(Session(entry, tuple(_complete(messages, entry.created_at)), tuple(summaries)))
 
 
 def _complete(messages: Iterable[Message], created_at: int) -> Iterator[Message]:

@@ -190,6 +190,13 @@ def checked_kind(kind: object) -> SessionKind:
 # --- summaries and JSON -------------------------------------------------------------------------
 
 
+def summaries_in(values: Json) -> list[Summary]:
+    """Return the summaries that a session's file holds, the oldest first."""
+    history = values.get("compactedHistory")
+    found = map(summary_from_json, history) if isinstance(history, list) else ()
+    return [summary for summary in found if summary]
+
+
 def summary_from_json(values: object) -> Summary | None:
     """Return the summary that JSON describes, or None when it describes none."""
     if not isinstance(values, Mapping):

@@ -5,27 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shlex
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from notewell.errors import SessionDamagedError, SessionInputError, SessionNotFoundError
-from notewell.sessions.append_journal import is_unfinished, locked, overwrite_end, recover, replace_file
-from notewell.sessions.json5_editor import (
-    Parts,
-    arrange,
-    element_lines,
-    end_of,
-    join,
-    new_text,
-    parts_of_end,
-    set_head,
-    with_appended,
-    without_elements,
-)
+from notewell.sessions.append_journal import locked, overwrite_end, recover, replace_file
 from notewell.sessions.model import (
     COUNTED,
     Session,
@@ -35,10 +24,20 @@ from notewell.sessions.model import (
     camel,
     entry_from_json,
     entry_to_json,
+    summaries_in,
     summary_from_json,
     summary_to_json,
 )
-from notewell.sources.transcripts.json5 import Json5Error, decode_json5, parse_json5, parse_object, write_json
+from notewell.sources.transcripts.json5 import (
+    Json5Error,
+    Parts,
+    decode_json5,
+    element_lines,
+    parse_json5,
+    parse_object,
+    with_appended,
+    write_json,
+)
 from notewell.sources.transcripts.messages import (
     Json,
     Message,
@@ -47,7 +46,6 @@ from notewell.sources.transcripts.messages import (
     milliseconds,
     now_ms,
     tokens_of,
-    with_id_and_time,
 )
 from notewell.sources.transcripts.session_files import (
     FIRST_LOOK,
@@ -58,13 +56,6 @@ from notewell.sources.transcripts.session_files import (
     messages_in,
     whole_elements,
 )
-
-
-class Span(NamedTuple):
-    """Where new messages stand in the file, in bytes; the end is exclusive."""
-
-    first_byte: int
-    end_byte: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +87,7 @@ class SessionFile:
             messages = tuple(messages_in(values))
         except SessionInputError as error:
             raise self._corrupt(error.message) from error
-        summaries = [summary_from_json(each) for each in _list(values.get("compactedHistory"))]
-        return Session(self._entry_of(values), messages, tuple(each for each in summaries if each))
+        return Session(self._entry_of(values), messages, tuple(summaries_in(values)))
 
     def entry(self, *, holding: bool = False) -> SessionEntry:
         """Return what is known of the session beside its messages; in our own layout they are not read."""
@@ -138,7 +128,7 @@ class SessionFile:
             file.seek(max(0, size - FIRST_LOOK))
             end = file.read()
         head, found, _ = start.partition(f"\n{MESSAGES.opening}".encode())
-        parts = parts_of_end(MESSAGES, end.decode("utf-8", "ignore"))
+        parts = MESSAGES.parts_of_end(end.decode("utf-8", "ignore"))
         if not found or parts is None or parts.values.get(MESSAGES.end_field) != _mark_at(parts, size):
             return parse_object(self._text())
         values = parse_object(decode_json5(head) + "\n}")
@@ -164,15 +154,14 @@ class SessionFile:
 
     def recover(self) -> None:
         """Finish an append that was cut short."""
-        if is_unfinished(self.journal):
-            recover(self.path, self.journal)
+        recover(self.path, self.journal)
 
     def replace(self, text: str) -> None:
         """Put a whole new text in place of the file, or make the file."""
         replace_file(self.path, text.encode())
 
-    def append(self, messages: Sequence[Message]) -> Span:
-        """Write messages after the last one; only the end of the file is touched.
+    def append(self, messages: Sequence[Message]) -> tuple[int, int]:
+        """Write messages after the last one, and return where they begin and end; only the end of the file is touched.
 
         A file that a person edited, or another release wrote, is read whole once and brought into our layout. Raises
         Json5Error where it cannot be read.
@@ -190,15 +179,15 @@ class SessionFile:
     def set_fields(self, values: Json) -> None:
         """Set fields of the head."""
         changes = {camel(name): value for name, value in values.items()}
-        self._change(lambda text: set_head(MESSAGES, text, changes))
+        self._change(lambda text: MESSAGES.set_head(text, changes))
 
     def compact(self, count: int, summary: Summary, archives: Sequence[str]) -> None:
         """Let the summary take the place of the first `count` messages, which the last of the archives holds."""
         done = self.entry(holding=True).compaction_count
 
         def change(text: str) -> str:
-            text = without_elements(MESSAGES, text, 0, count)
-            text = set_head(MESSAGES, text, {"compactionCount": done + 1, "compactedFiles": list(archives)})
+            text = MESSAGES.without_elements(text, 0, count)
+            text = MESSAGES.set_head(text, {"compactionCount": done + 1, "compactedFiles": list(archives)})
             return with_appended(text, "compactedHistory", summary_to_json(summary), before=MESSAGES.array)
 
         self._change(change)
@@ -207,10 +196,10 @@ class SessionFile:
         """Take the last message away and return it."""
         messages = self.session(holding=True).messages
         if messages:
-            self._change(lambda text: without_elements(MESSAGES, text, len(messages) - 1, len(messages)))
+            self._change(lambda text: MESSAGES.without_elements(text, len(messages) - 1, len(messages)))
         return messages[-1] if messages else None
 
-    def _append(self, messages: Sequence[Message], foot: Callable[[Json], Json]) -> Span:
+    def _append(self, messages: Sequence[Message], foot: Callable[[Json], Json]) -> tuple[int, int]:
         self.recover()
         parts, offset = self._end()
         if parts is None:
@@ -219,9 +208,9 @@ class SessionFile:
             assert parts is not None, "what was just arranged is in our layout"
         lines = element_lines([message_to_json(message) for message in messages])
         end_byte = offset + len(lines.encode())
-        new = lines + end_of(MESSAGES, end_byte, parts.foot, foot(parts.values))
+        new = lines + MESSAGES.end_of(end_byte, parts.foot, foot(parts.values))
         overwrite_end(self.path, self.journal, offset, new.encode())
-        return Span(offset, end_byte)
+        return offset, end_byte
 
     def _change(self, change: Callable[[str], str]) -> None:
         try:
@@ -239,9 +228,9 @@ class SessionFile:
         except SessionInputError as error:
             raise Json5Error(error.message) from error
         if values.get("version") != FORMAT_VERSION:
-            text = set_head(MESSAGES, text, {"version": FORMAT_VERSION})
-        parts = arrange(MESSAGES, text)
-        self.replace(join(MESSAGES, parts.body, parts.foot, foot))
+            text = MESSAGES.set_head(text, {"version": FORMAT_VERSION})
+        parts = MESSAGES.arrange(text)
+        self.replace(MESSAGES.join(parts.body, parts.foot, foot))
 
     def _end(self) -> tuple[Parts | None, int]:
         """Return the end of the file in parts and where its end mark is; no parts when somebody else wrote it."""
@@ -250,7 +239,7 @@ class SessionFile:
             look = FIRST_LOOK
             while True:
                 file.seek(max(0, size - look))
-                parts = parts_of_end(MESSAGES, file.read().decode("utf-8", "ignore"))
+                parts = MESSAGES.parts_of_end(file.read().decode("utf-8", "ignore"))
                 if parts or look >= size:
                     break
                 look *= 16
@@ -267,13 +256,13 @@ def text_of(entry: SessionEntry, messages: Sequence[Message] = (), summaries: Se
     foot = _foot_after({}, messages) | {"updatedAt": max(entry.updated_at, entry.created_at, last)}
     if entry.memory_flush_at:
         foot["memoryFlushAt"] = entry.memory_flush_at
-    return new_text(MESSAGES, head, [message_to_json(message) for message in messages], foot)
+    return MESSAGES.new_text(head, [message_to_json(message) for message in messages], foot)
 
 
 def as_stored(message: Message) -> Message:
     """Return the message with an id and a time, exactly as it will be read again; raises SessionInputError."""
-    written: Any = json.loads(write_json(message_to_json(with_id_and_time(message))))
-    return message_from_json(written)
+    message = replace(message, timestamp=message.timestamp or now_ms(), id=message.id or secrets.token_hex(6))
+    return message_from_json(json.loads(write_json(message_to_json(message))))
 
 
 def _counted(values: Json) -> dict[str, Any]:
@@ -311,26 +300,16 @@ def _number(values: Json, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 # --- corrupt files --------------------------------------------------------------------------------
 
 _HEAD_LINE = re.compile(r"""^ {0,4}["']?(\w+)["']?\s*:\s*(.+)$""")
 
 
-@dataclass(frozen=True, slots=True)
-class Salvage:
-    """A valid text made of a corrupt one."""
+def salvage(file: SessionFile, data: bytes, known: Json) -> tuple[str, int, int]:
+    """Return a valid text of what can be read, and how many messages were saved and how many lines were not.
 
-    text: str
-    messages: int  # how many were saved
-    lost_lines: int  # lines among the messages that say nothing any more
-
-
-def salvage(file: SessionFile, data: bytes, known: Json) -> Salvage:
-    """Return what can be read of the file's bytes; other fields are taken from `known`, the registry's copy."""
+    Fields that cannot be read are taken from `known`, the registry's copy.
+    """
     text = data.decode("utf-8", "replace").replace("\x00", "")
     array = MESSAGE_ARRAY.search(text)
     head = _fields(text[: array.start()] if array else "")
@@ -346,20 +325,12 @@ def salvage(file: SessionFile, data: bytes, known: Json) -> Salvage:
             messages.append(message_from_json(value))
         except SessionInputError:
             lost += 1
-    for each in head.pop("compactedHistory", None) or []:
-        summary = summary_from_json(each)
-        if summary:
-            summaries.insert(0, summary)
-    values = {**known, **head, **_foot_of(text)}
+    summaries = [*summaries_in(head), *summaries]
+    _, found, foot = text.rpartition("\n" + MESSAGES.end_mark)  # above all what was flushed to the notes already
+    values = {**known, **head, **(_fields("{\n" + foot.rstrip().removesuffix("}")) if found else {})}
     values = {key: value for key, value in values.items() if key not in COUNTED}
     entry = entry_from_json(values, kind=file.kind, session_id=file.session_id, session_file=file.place)
-    return Salvage(text_of(entry, messages, summaries), len(messages), lost)
-
-
-def _foot_of(text: str) -> dict[str, Any]:
-    """Return the fields after the messages: above all what was flushed to the notes already."""
-    _, found, foot = text.rpartition("\n" + MESSAGES.end_mark)
-    return _fields("{\n" + foot.rstrip().removesuffix("}")) if found else {}
+    return text_of(entry, messages, summaries), len(messages), lost
 
 
 def _fields(head: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The folder of the session store: where the files, archives, locks and journals of its sessions are.
+"""The folder of the session store: the files, archives, locks and journals of its sessions, and their registry.
 
 registry.json5
 chats/<id>.json5           direct conversations
@@ -15,21 +15,35 @@ import json
 import os
 import re
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from notewell.errors import ConversationError, SessionInputError, SessionNotFoundError
+from notewell.errors import ConversationError, SessionInputError, SessionNotFoundError, SessionTooNewError
 from notewell.files.atomic import DRAFT_SUFFIX, sync_folder
+from notewell.files.no_follow import read_regular
 from notewell.sessions.append_journal import locked, move, replace_file
-from notewell.sessions.model import SessionKind
+from notewell.sessions.model import SessionEntry, SessionKind, entry_to_json
 from notewell.sessions.session_file import SessionFile
 from notewell.settings.workspace import require_workspace
-from notewell.sources.transcripts import ARCHIVE, CHATS, COMPACTED, CORRUPT, GROUPS, PENDING, REGISTRY, SESSION_ENDING
+from notewell.sources.transcripts import (
+    ARCHIVE,
+    CHATS,
+    COMPACTED,
+    CORRUPT,
+    GROUPS,
+    PENDING,
+    REGISTRY,
+    SESSION_ENDING,
+    is_new_id,
+    is_session_name,
+    names_of,
+)
+from notewell.sources.transcripts.json5 import Json5Error, Layout, decode_json5, parse_object
 from notewell.sources.transcripts.messages import Message, message_from_json, message_to_json
-from notewell.sources.transcripts.session_ids import is_new_id, is_session_name, names_of
 from notewell.sources.walk import listed_name
 
 FOLDERS: dict[SessionKind, str] = {"direct": CHATS, "group": GROUPS}  # the folder decides the kind
@@ -172,7 +186,8 @@ class SessionFolder:
     def debris(self) -> dict[str, list[Path]]:
         """Return what killed processes left, by session, or under "" what concerns the registry."""
         self.require()
-        found: dict[str, list[Path]] = {owner: [] for owner in pending_owners(self.path / COMPACTED)}
+        archives = _archives_in(self.path / COMPACTED)
+        found: dict[str, list[Path]] = {owner_of_archive(path.name): [] for path in archives if path.suffix == PENDING}
         tops = (self.path, *(self.path / name for name in (COMPACTED, CORRUPT)))
         kinds = (self.path / top / name for top in ("", ARCHIVE) for name in FOLDERS.values())
         for path in (path for folder in (*tops, *kinds) for path in _children(folder, DRAFT_SUFFIX)):
@@ -229,14 +244,12 @@ class SessionFolder:
 
     def _file(self, session_id: str, kind: SessionKind, place: str) -> SessionFile:
         lock = self.path / ".locks" / f"{session_id}.lock"
-        return SessionFile(self.path / place, lock, self._journal(session_id), self.timeout_s, session_id, kind, place)
+        journal = self.path / JOURNALS / session_id
+        return SessionFile(self.path / place, lock, journal, self.timeout_s, session_id, kind, place)
 
     def _corrupt_path(self, name: str) -> Path:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
         return self.path / CORRUPT / f"{name}.damaged-{stamp}"
-
-    def _journal(self, session_id: str) -> Path:
-        return self.path / JOURNALS / session_id
 
 
 def _children(folder: Path, suffix: str = "") -> list[Path]:
@@ -264,7 +277,7 @@ class Archives:
 
     def files(self) -> list[Path]:
         """Return the archives in their order, pending ones included."""
-        return sorted(path for path in _files_in(self.folder) if owner_of_archive(path.name) == self.session_id)
+        return [path for path in _archives_in(self.folder) if owner_of_archive(path.name) == self.session_id]
 
     def begin(self, lines: Iterable[str], *, named: Collection[str]) -> str:
         """Write the lines to a new pending archive, and return the name that the session must give it."""
@@ -303,7 +316,7 @@ class Archives:
         seen = {key_of(message) for message in messages}
         kept: list[str] = []
         for path in reversed([path for path in self.files() if path.suffix == ARCHIVE_ENDING]):
-            lines = _lines(path)
+            lines = [line for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
             found = [_archived(line) for line in lines]
             if path in unnamed:
                 own = [
@@ -319,11 +332,6 @@ class Archives:
             seen.update(key_of(message) for message in found if message is not None)
             kept.append(path.name)
         return tuple(reversed(kept))
-
-
-def pending_owners(folder: Path) -> set[str]:
-    """Return the sessions that have pending archives in the folder."""
-    return {owner_of_archive(path.name) for path in _files_in(folder) if path.suffix == PENDING}
 
 
 def owner_of_archive(name: str) -> str:
@@ -374,13 +382,120 @@ def key_of(message: Message) -> str:
     return message.id or json.dumps(message_to_json(message), sort_keys=True, default=str)
 
 
-def _lines(path: Path) -> list[str]:
-    return [line for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+def _archives_in(folder: Path) -> list[Path]:
+    found = (path for path in _children(folder) if _NAME.fullmatch(path.name))
+    return [path for path in found if path.is_file() and not path.is_symlink()]
 
 
-def _files_in(folder: Path) -> list[Path]:
-    try:
-        found = [path for path in folder.iterdir() if _NAME.fullmatch(path.name)]
-        return [path for path in found if path.is_file() and not path.is_symlink()]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+# --- the registry ------------------------------------------------------------------------------
+
+REGISTRY_VERSION = 1
+SESSIONS = Layout(
+    "sessions",
+    "The sessions of one agent, kept by notewell: an overview. Each session's own file is what counts,\n"
+    "and this one is rebuilt from those when it is missing.",
+)
+Values = dict[str, Any]
+
+
+class Registry:
+    """`registry.json5`: an overview of what the session files say, also used to repair them.
+
+    The session files are what counts. The registry does not change with a message, and it is rebuilt from the files
+    when it is corrupt or missing.
+    """
+
+    def __init__(
+        self, files: SessionFolder, entries_of_files: Callable[[Mapping[str, Values]], Iterable[SessionEntry]]
+    ) -> None:
+        self._files = files
+        self._path = files.path / REGISTRY
+        self._entries_of_files = entries_of_files
+
+    def entries(self) -> dict[str, Values]:
+        """Return what the registry holds, by session id; nothing when it is missing or corrupt."""
+        try:
+            listed = _listed(decode_json5(read_regular(self._path)))
+        except (Json5Error, OSError):
+            return {}
+        return {_id_of(each): each for each in listed if isinstance(each, dict)}
+
+    def put(self, entry: SessionEntry) -> None:
+        """Add or change an entry."""
+        values = _values_of(entry)
+
+        def change(text: str, listed: list[Any], position: int | None) -> str:
+            if position is None:
+                return SESSIONS.with_new_elements(text, [values])
+            return text if listed[position] == values else SESSIONS.with_element(text, position, values)
+
+        self._change(entry.session_id, change)
+
+    def remove(self, session_id: str) -> None:
+        """Take an entry out."""
+
+        def change(text: str, _: list[Any], position: int | None) -> str:
+            return text if position is None else SESSIONS.without_elements(text, position, position + 1)
+
+        self._change(session_id, change)
+
+    def rebuild(self) -> int:
+        """Write the registry from the session files; returns how many sessions it holds."""
+        with self.locked():
+            return self._write_all()
+
+    def locked(self, timeout_s: float | None = None) -> AbstractContextManager[None]:
+        """Be the only writer of the registry."""
+        self._files.require()
+        lock = self._files.path / ".locks" / ".registry.lock"
+        return locked(lock, self._files.timeout_s if timeout_s is None else timeout_s, self._path.name)
+
+    def _change(self, session_id: str, change: Callable[[str, list[Any], int | None], str]) -> None:
+        """Edit the text, given what it lists and where the session stands in it; rebuild a missing or corrupt file."""
+        with self.locked():
+            try:
+                text = decode_json5(read_regular(self._path))
+                listed = _listed(text)
+                ids = [_id_of(each) for each in listed]
+                changed = change(text, listed, ids.index(session_id) if session_id in ids else None)
+            except FileNotFoundError:
+                self._write_all()
+                return
+            except Json5Error:
+                self._files.set_aside(self._path)
+                self._write_all()
+                return
+            if changed != text:
+                replace_file(self._path, changed.encode())
+
+    def _write_all(self) -> int:
+        entries = sorted(self._entries_of_files(self.entries()), key=lambda each: (each.created_at, each.session_id))
+        text = SESSIONS.new_text({"version": REGISTRY_VERSION}, [_values_of(entry) for entry in entries], {})
+        replace_file(self._path, text.encode())
+        return len(entries)
+
+
+def _values_of(entry: SessionEntry) -> Values:
+    """Return what the registry says of a session."""
+    values = {"sessionId": entry.session_id, "sessionFile": entry.session_file, **entry_to_json(entry)}
+    flushed = values.get("memoryFlush")
+    if isinstance(flushed, dict) and "text" in flushed:  # nothing that was said is in the registry
+        values["memoryFlush"] = {key: value for key, value in flushed.items() if key != "text"}
+    return values
+
+
+def _listed(text: str) -> list[Any]:
+    values = parse_object(text)
+    version = values.get("version", REGISTRY_VERSION)
+    if isinstance(version, int) and version > REGISTRY_VERSION:
+        raise SessionTooNewError(
+            f"the registry was written by a newer release (format {version})", hint="upgrade notewell"
+        )
+    listed = values.get("sessions")
+    if not isinstance(listed, list):
+        raise Json5Error("sessions is not a list")
+    return listed
+
+
+def _id_of(values: object) -> str:
+    return str(values.get("sessionId", "")) if isinstance(values, dict) else ""

@@ -34,13 +34,13 @@ from notewell.sessions.model import (
     checked_fields,
     checked_kind,
     entry_from_json,
-    summary_from_json,
+    summaries_in,
 )
-from notewell.sessions.registry import Registry
 from notewell.sessions.session_file import SessionFile, as_stored, salvage, text_of
 from notewell.sessions.session_folder import (
     ARCHIVE_ENDING,
     JOURNALS,
+    Registry,
     SessionFolder,
     Unwanted,
     everything_in,
@@ -49,12 +49,11 @@ from notewell.sessions.session_folder import (
     remove_lines,
 )
 from notewell.settings.arguments import checked_calls
-from notewell.sources.note_paths import parts_of
-from notewell.sources.transcripts import REGISTRY, TOP
+from notewell.sources.transcripts import REGISTRY, TOP, checked_id, id_of_group, is_session_name, session_at
 from notewell.sources.transcripts.json5 import Json5Error, decode_json5, parse_object, require_json5
 from notewell.sources.transcripts.messages import Message, message_from_json, now_ms
 from notewell.sources.transcripts.session_files import messages_in
-from notewell.sources.transcripts.session_ids import checked_id, id_of_group, is_session_name, session_at
+from notewell.sources.walk import parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +61,7 @@ if TYPE_CHECKING:
 LOCK_TIMEOUT_S = 10.0  # as long as OpenClaw waits for a session's lock
 
 
-Listener = Callable[[SessionUpdate], None]
+Listener = Callable[[SessionUpdate], object]
 _log = logging.getLogger("notewell.sessions")
 
 
@@ -102,13 +101,7 @@ class ConversationStore:
     ) -> None:
         self.folder = Path(folder)
         self._files = SessionFolder(self.folder, lock_timeout_s, group_only, workspace)
-        self._registry = Registry(
-            self.folder,
-            lock_timeout_s,
-            entries=self._entries_of_files,
-            aside=self._files.set_aside,
-            require=self._files.require,
-        )
+        self._registry = Registry(self._files, self._entries_of_files)
         self._listeners: list[Listener] = []
         self._listeners_lock = threading.Lock()
 
@@ -552,17 +545,17 @@ class ConversationStore:
         """Put a valid file in place of a corrupt one, which is kept; returns what was done."""
         data = file.path.read_bytes()
         known = self._registry.entries().get(file.session_id, {})
-        saved = salvage(file, data, known)
+        text, saved, lost_lines = salvage(file, data, known)
         kept = self._files.keep_copy(file.path, data)
         archives = self._files.archives(file.session_id)
         archives.rescue()
-        file.replace(saved.text)
+        file.replace(text)
         session = file.session(holding=True)
         named = archives.adopt(session.entry.compacted_files, session.messages)
         if named != session.entry.compacted_files:
             file.set_fields({"compacted_files": list(named)})
-        lost = f", {saved.lost_lines} lines could not be read" if saved.lost_lines else ""
-        return f"{reason}; {saved.messages} messages were saved{lost}; the corrupt file is kept as {kept}"
+        lost = f", {lost_lines} lines could not be read" if lost_lines else ""
+        return f"{reason}; {saved} messages were saved{lost}; the corrupt file is kept as {kept}"
 
 
 # --- what was lost ------------------------------------------------------------------------------
@@ -592,9 +585,7 @@ def _with_lost(session: Session, before: bytes, keys: Collection[str]) -> str:
     old = entry_from_json(values, kind=session.entry.kind, session_id=session.entry.session_id, session_file="")
     missing = {name: getattr(old, name) for name in SETTABLE if getattr(session.entry, name) is None}
     entry = replace(session.entry, **missing, extra={**old.extra, **session.entry.extra})
-    history = values.get("compactedHistory")
-    summaries = [summary_from_json(each) for each in history] if isinstance(history, list) else []
-    lost = [each for each in summaries if each and each not in session.summaries]
+    lost = [each for each in summaries_in(values) if each not in session.summaries]
     return text_of(entry, messages, [*lost, *session.summaries])
 
 

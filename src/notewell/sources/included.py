@@ -1,4 +1,4 @@
-"""Decides which Markdown files beyond `MEMORY.md`, `memory/` and the extra paths are notes.
+"""Decides which Markdown files beyond `MEMORY.md`, `memory/` and the extra paths are notes; counts what is left out.
 
 The setting `include` has patterns as a `.gitignore` has them. What a `.gitignore` ignores is left out, and so are the
 instructions that agents load themselves, and reports that programs write.
@@ -8,22 +8,27 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from notewell.files.no_follow import read_below
 from notewell.settings.workspace import EVERY_NOTE
-from notewell.sources.note_paths import ROOT_FILES, ROOT_FOLDER, is_markdown, is_skipped, is_text
+from notewell.sources.transcripts import ARCHIVE, COMPACTED, CORRUPT, REGISTRY, SESSION_ENDING
+from notewell.sources.walk import ROOT_FILES, ROOT_FOLDER, is_markdown, is_skipped, is_text
 from notewell.types import Problem, Uncovered
 
 if TYPE_CHECKING:
     import pathspec
     from pathspec import Pattern
+
+    from notewell.settings import Settings
 
     PathSpec = pathspec.PathSpec[Pattern]
 
@@ -278,3 +283,85 @@ def _literal_folders(pattern: str) -> str:
     """Return the folders at the beginning of a pattern that hold no wildcard; empty: it may match anywhere."""
     folders = pattern.strip("/").split("/")[:-1]
     return "/".join(takewhile(lambda part: not any(char in part for char in "*?[\\"), folders))
+
+
+# --- conversations that are left out -----------------------------------------------------------
+
+
+def unsearched_conversations(
+    settings: Settings, agent: str, own_folder: Path, workspace: Path, *, own: bool = False
+) -> Iterator[str]:
+    """Yield notes on the conversations of the agent itself and of other programs that are left out of search.
+
+    `own_folder` is the folder of the session store; with `own` only what it holds counts. Only names are looked at.
+    """
+    if not settings.sessions.offer or (own and not own_folder.is_dir()):
+        return
+    if "sessions" not in settings.sources:
+        if settings.sessions.paths:
+            why = "while `sources` leaves out conversations"
+            yield f"sessions.paths has no effect {why}: run `notewell sessions enable`"
+        elif count := _count([own_folder]):
+            yield _left_out(count, "this agent")
+    if own:
+        return
+    programs = {
+        "OpenClaw": openclaw_folders(agent),
+        "Claude Code": claude_code_folders(workspace),
+        "Codex": codex_folders(),
+    }
+    for program, folders in programs.items():
+        missing = [folder for folder in folders if not _is_among(folder, settings.sessions.paths)]
+        if count := _count(missing):
+            yield _left_out(count, program, *map(_for_a_shell, missing))
+
+
+def _left_out(count: int, whose: str, *folders: str) -> str:
+    conversations = f"{count:,} conversations" if count > 1 else "1 conversation"
+    command = " ".join(["notewell sessions enable", *folders])
+    return f"{conversations} of {whose} {'are' if count > 1 else 'is'} not searched: run `{command}`"
+
+
+def openclaw_folders(agent: str) -> list[Path]:
+    """Return where OpenClaw keeps conversations: of its agent of that name, else of all, and those of no agent."""
+    top = Path(os.environ.get("OPENCLAW_STATE_DIR") or "~/.openclaw").expanduser()
+    own = top / "agents" / agent / "sessions"
+    folders = [own] if own.is_dir() else sorted((top / "agents").glob("*/sessions"))
+    return [folder for folder in (*folders, top / "sessions") if folder.is_dir()]
+
+
+def claude_code_folders(workspace: Path) -> list[Path]:
+    """Return where Claude Code keeps conversations: those of the workspace's own project, else all."""
+    top = Path(os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude").expanduser() / "projects"
+    own = top / re.sub(r"[^A-Za-z0-9]", "-", os.path.realpath(workspace))
+    return [folder for folder in ([own] if own.is_dir() else [top]) if folder.is_dir()]
+
+
+def codex_folders() -> list[Path]:
+    """Return where Codex keeps conversations."""
+    folder = Path(os.environ.get("CODEX_HOME") or "~/.codex").expanduser() / "sessions"
+    return [folder] if folder.is_dir() else []
+
+
+def _count(folders: Iterable[Path]) -> int:
+    """Count conversations by the names of their files; folders that cannot be listed are passed over."""
+    count = 0
+    for _, below, names in (walked for folder in folders for walked in os.walk(folder)):
+        below[:] = [name for name in below if name not in {CORRUPT, COMPACTED, ARCHIVE} and not name.startswith(".")]
+        count += sum(
+            name.endswith((".jsonl", SESSION_ENDING)) and name != REGISTRY and not name.startswith(".")
+            for name in names
+        )
+    return count
+
+
+def _is_among(folder: Path, named: Collection[Path]) -> bool:
+    real = Path(os.path.realpath(folder))
+    return any(real.is_relative_to(os.path.realpath(path)) for path in named)
+
+
+def _for_a_shell(folder: Path) -> str:
+    home = Path("~").expanduser()
+    if folder.is_relative_to(home):
+        return f"~/{shlex.quote(folder.relative_to(home).as_posix())}"
+    return shlex.quote(str(folder))

@@ -6,27 +6,21 @@ import codecs
 import errno
 import hashlib
 import os
+import re
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 
 from notewell.errors import NoteNotFoundError, PathRefusedError, WorkspaceError
 from notewell.files.no_follow import read_below
-from notewell.sources.front_matter import note_date, split_front_matter
 from notewell.sources.included import Inclusion
-from notewell.sources.note_paths import (
-    ROOT_FILES,
-    ROOT_FOLDER,
-    is_disguised,
-    is_markdown,
-    is_skipped,
-    parts_of,
-    unused_label,
-)
 from notewell.sources.privacy import DIRECT, Audience, is_private
 from notewell.sources.walk import (
+    ROOT_FILES,
+    ROOT_FOLDER,
     SETTLED_NS,
     Place,
     Root,
@@ -34,10 +28,17 @@ from notewell.sources.walk import (
     Walker,
     combined,
     find_file,
+    is_disguised,
+    is_markdown,
     is_same_file,
+    is_skipped,
+    listing_of,
+    parts_of,
     place_below,
     problem_at,
     stamp_from,
+    stored_below,
+    unused_label,
 )
 from notewell.text.redaction import redact
 from notewell.types import Document, FileStamp, Listing, SourceName
@@ -75,7 +76,7 @@ class NotesSource:
     @property
     def roots(self) -> tuple[Root, ...]:
         """The files and folders that notes come from, besides what `include` adds."""
-        return self._roots
+        return self._roots_and_escaping[0]
 
     @property
     def name(self) -> SourceName:
@@ -87,7 +88,7 @@ class NotesSource:
         Raises WorkspaceError when the workspace itself cannot be opened: that is not the same as holding no notes.
         """
         if paths is not None:
-            return Listing(tuple(sorted(filter(None, map(self._stamp_if_there, paths)))))
+            return listing_of(paths, self.stamp_of)
         escaping = self._roots_and_escaping[1]
         problems = [problem_at(path, "leads out of the workspace through a link") for path in escaping]
         walks = self._walks()
@@ -111,7 +112,7 @@ class NotesSource:
         file is gone, unreadable, too large, no regular file, no text, or reached through a link.
         """
         document = self._document(stamp.path, as_written=as_written)
-        if not self._audience.may_see(document):
+        if document.private and self._audience.is_group:
             raise FileNotFoundError(errno.ENOENT, "there is no such note", stamp.path)
         return document
 
@@ -199,19 +200,10 @@ class NotesSource:
 
     def stored_path(self, file: Path) -> str | None:
         """Return the stored path of a file on disk, or None when it is no note of this memory; it may be gone."""
-        real = Path(os.path.realpath(file.parent)) / file.name
-        for root in (*self._roots, self._top):
-            if real.is_relative_to(root.real_path):
-                path = "/".join(filter(None, (root.stored, *real.relative_to(root.real_path).parts)))
-                hidden = self._audience.is_group and not self.exists(path)
-                return path if self._place(path) and not hidden else None
-        return None
-
-    def _stamp_if_there(self, path: str) -> FileStamp | None:
-        try:
-            return self.stamp_of(path)
-        except NoteNotFoundError:
+        path = stored_below(file, (*self.roots, self._top))
+        if path is None or not self._place(path) or (self._audience.is_group and not self.exists(path)):
             return None
+        return path
 
     def stamp_of(self, path: str) -> FileStamp:
         """Return the stamp of one note under the name its folder lists, ready for `read`; raises like `resolve`."""
@@ -227,10 +219,6 @@ class NotesSource:
         """The workspace itself, of which `include` chooses notes."""
         return Root("", os.path.realpath(self._workspace), ())
 
-    @property
-    def _roots(self) -> tuple[Root, ...]:
-        return self._roots_and_escaping[0]
-
     def _listed_roots(self) -> Iterator[Root]:
         """Yield the roots there are, under the names the workspace lists: `Memory.md` is `MEMORY.md` on some disks."""
         try:
@@ -240,8 +228,8 @@ class NotesSource:
                 f"cannot open the workspace {str(self._workspace)!r}: {error.strerror}",
                 hint="check that the folder exists and may be read",
             ) from error
-        fixed = {root.stored for root in self._roots if not root.is_extra}
-        for root in self._roots:
+        fixed = {root.stored for root in self.roots if not root.is_extra}
+        for root in self.roots:
             if root.is_extra or root.stored in names:
                 yield root
             else:
@@ -254,12 +242,12 @@ class NotesSource:
         parts = parts_of(path) if is_markdown(path) else None
         if parts is None or any(path.startswith(f"{folder}/") for folder in self._inclusion.reports):
             return None
-        for root in self._roots:
+        for root in self.roots:
             place = place_below(root, parts)
             if place is not None:
                 return place
         folded = tuple(part.casefold() for part in parts)
-        for root in self._roots:
+        for root in self.roots:
             place = None if root.is_outside else place_below(root, folded, casefold=True)
             if place is not None and is_same_file(root.base, "/".join(parts[: len(root.parts)]), root.stored):
                 return Place(root, parts[len(root.parts) :])
@@ -294,7 +282,10 @@ def roots_of(workspace: Path, extra_paths: Sequence[Path]) -> tuple[tuple[Root, 
     roots = [Root(name, base, (name,), is_file=True) for name in ROOT_FILES]
     roots.append(Root(ROOT_FOLDER, base, (ROOT_FOLDER,)))
     given = [Path(os.path.abspath(workspace / path)) for path in extra_paths]  # noqa: PTH100 - resolve() follows links
-    located = [(path, _below(base, _real_parent(path))) for path in given]
+    located = [
+        (path, real.relative_to(base).parts if (real := _real_parent(path)).is_relative_to(base) else None)
+        for path in given
+    ]
     escaping: list[str] = []
     labels = {inside[0].casefold() for _, inside in located if inside}
     for path, inside in located:
@@ -315,8 +306,121 @@ def _real_parent(path: Path) -> Path:
     return Path(os.path.realpath(path.parent)) / path.name if path.name else path
 
 
-def _below(base: str, path: Path) -> tuple[str, ...] | None:
-    return path.relative_to(base).parts if path.is_relative_to(base) else None
+# --- front matter ------------------------------------------------------------------------------
+
+LONGEST_FRONT_MATTER = 200  # lines; a block longer than a screenful of settings is text between two thematic breaks
+_KEY = re.compile(r"""(?P<key>[^\W\d][\w .-]{0,60}?|"[^"]{1,60}"|'[^']{1,60}')[ ]*:(?:[ \t]+(?P<value>.*))?$""")
+_ITEM = re.compile(r"[ \t]*-(?:[ \t]+|$)(?P<value>.*)$")
+_COMMENT = re.compile(r"(?:^|[ \t]+)#.*$")
+_LIST_PARTS = re.compile(r"""[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,]+)""")
+_ESCAPED = re.compile(r"\\(.)")
+_BLOCK_STYLES = frozenset({"|", ">", "|-", ">-", "|+", ">+"})
+# The date ends the name or is parted from the rest of it: 2026-11-150.md and 2026-11-15b.md are not dated.
+_IN_NAME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})(?=[-_ ]|\.[^.]*$|$)")
+_CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)? ?(?:[Zz]|[+-][0-9]{2}:?[0-9]{2})?"
+_IN_FRONT_MATTER = re.compile(rf"([0-9]{{4}})(?:-([0-9]{{2}})-|/([0-9]{{2}})/)([0-9]{{2}})(?:[Tt ]{_CLOCK})?")
+
+
+def split_front_matter(text: str) -> tuple[dict[str, str], int]:
+    """Return the front matter and the 1-based line where the body begins; `({}, 1)` when there is none.
+
+    Keys are in lower case, lists are joined by ", ". In doubt a block is not front matter: its text is then indexed
+    like any other instead of being lost.
+    """
+    if not text.startswith("---"):
+        return {}, 1
+    lines = text.split("\n", LONGEST_FRONT_MATTER + 2)[: LONGEST_FRONT_MATTER + 2]
+    if lines[0].rstrip() != "---":
+        return {}, 1
+    closing = next((i for i, line in enumerate(lines) if i and line.rstrip() in {"---", "..."}), None)
+    if closing is None:
+        return {}, 1
+    block = lines[1:closing]
+    if not _looks_like_settings(block):
+        return {}, 1
+    return dict(_entries(block)), closing + 2
+
+
+def _looks_like_settings(block: Sequence[str]) -> bool:
+    """Tell settings from prose between two thematic breaks: every line at the margin must be one of a setting."""
+    at_margin = [line for line in block if line.strip() and not line[0].isspace() and not line.startswith("#")]
+    if not at_margin:
+        return not any(line.strip() for line in block)
+    return _KEY.match(at_margin[0]) is not None and all(
+        _KEY.match(line) or _ITEM.match(line) or line[0] in "]}" for line in at_margin
+    )
+
+
+def _entries(block: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each key with its value; lines that follow a key and are not keys themselves belong to it."""
+    key, value = "", ""
+    rest: list[str] = []
+    for line in block:
+        found = _KEY.match(line)
+        if found is None:
+            rest.append(line)
+            continue
+        if key:
+            yield key, _value(value, rest)
+        key, value, rest = _unquoted(found["key"]).lower(), (found["value"] or "").strip(), []
+    if key:
+        yield key, _value(value, rest)
+
+
+def _value(first: str, rest: Sequence[str]) -> str:
+    following = [line for line in rest if line.strip() and not line.lstrip().startswith("#")]
+    if first in _BLOCK_STYLES:
+        return " ".join(line.strip() for line in following)
+    if not first and following and all(_ITEM.match(line) for line in following):
+        return ", ".join(_scalar(line.lstrip()[1:]) for line in following)
+    return _scalar(" ".join([first, *(line.strip() for line in following)]))
+
+
+def _scalar(value: str) -> str:
+    value = value.strip()
+    if value[:1] in {'"', "'"}:
+        return _unquoted(value)
+    value = _COMMENT.sub("", value).strip()
+    if value.startswith("[") and value.endswith("]"):
+        parts = (_unquoted(part.strip()) for part in _LIST_PARTS.findall(value[1:-1]))
+        return ", ".join(part for part in parts if part)
+    return value
+
+
+def _unquoted(value: str) -> str:
+    quote = value[:1]
+    end = value.rfind(quote) if quote in {'"', "'"} else 0
+    if end < 1:
+        return value
+    inner = value[1:end]
+    return _ESCAPED.sub(r"\1", inner) if quote == '"' else inner.replace("''", "'")
+
+
+def note_date(path: str, metadata: Mapping[str, str]) -> date | None:
+    """Return the day of a note: the date its file name begins with, or else the `date` of its front matter.
+
+    A note without a date is evergreen.
+    """
+    return date_in_name(path) or date_in_front_matter(metadata)
+
+
+def date_in_name(path: str) -> date | None:
+    """Return the date a file name begins with (`2026-11-15.md`, `2026-11-15-slug.md`), in whichever folder it lies."""
+    found = _IN_NAME.match(path, path.rfind("/") + 1)
+    return _day(*found.groups()) if found else None
+
+
+def date_in_front_matter(metadata: Mapping[str, str]) -> date | None:
+    """Return the day that `date` names (`2026-03-14`, `2026/03/14`, with or without a time); None for other forms."""
+    found = _IN_FRONT_MATTER.fullmatch(metadata.get("date", ""))
+    return _day(found[1], found[2] or found[3], found[4]) if found else None
+
+
+def _day(year: str, month: str, day: str) -> date | None:
+    try:
+        return date(int(year), int(month), int(day))
+    except ValueError:  # 2026-02-30 looks like a date and is none
+        return None
 
 
 # --- decoding ----------------------------------------------------------------------------------
@@ -337,12 +441,9 @@ def decode_note(raw: bytes) -> str:
     What is not valid in its encoding becomes U+FFFD. NUL is removed, which also makes Latin text in UTF-16 without a
     mark readable. Only "\n", "\r\n" and "\r" end a line, as in an editor; U+2028, "\v" and "\f" do not.
     """
-    text = _decoded(raw)
-    if "\0" in text:
-        text = text.replace("\0", "")
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text
+    mark, encoding = encoding_of(raw)
+    text = raw[len(mark) :].decode(encoding, "replace")
+    return text.replace("\0", "").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def is_no_text(text: str) -> bool:
@@ -351,8 +452,6 @@ def is_no_text(text: str) -> bool:
     return invalid > MOST_INVALID and invalid > MOST_INVALID_SHARE * len(text)
 
 
-def _decoded(raw: bytes) -> str:
-    for mark, encoding in BYTE_ORDER_MARKS:
-        if raw.startswith(mark):
-            return raw[len(mark) :].decode(encoding, "replace")
-    return raw.decode("utf-8", "replace")
+def encoding_of(raw: bytes) -> tuple[bytes, str]:
+    """Return the byte order mark that a note begins with, and its encoding."""
+    return next(((mark, name) for mark, name in BYTE_ORDER_MARKS if raw.startswith(mark)), (b"", "utf-8"))

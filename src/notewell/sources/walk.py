@@ -1,19 +1,21 @@
-"""Lists the documents below a root; symbolic links are reported, never followed."""
+"""Lists the documents below a root, by rules for names and paths; symbolic links are reported, never followed."""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from notewell.errors import NoteNotFoundError, PathRefusedError
 from notewell.files.no_follow import is_link
-from notewell.sources.note_paths import is_disguised, is_skipped, is_text
 from notewell.types import FileStamp, Listing, Problem, SourceName
 
 if TYPE_CHECKING:
@@ -31,6 +33,92 @@ REMEMBERED_S = 60.0  # then every folder is listed again, in case a file system 
 IS_LINK = "is a symbolic link, and links are not followed"
 NOT_REGULAR = "is not a regular file"
 NOT_TEXT = "has a name that is not valid Unicode; rename it to have it indexed"
+
+
+# --- names and stored paths --------------------------------------------------------------------
+
+ROOT_FILES = ("MEMORY.md", "memory.md")
+ROOT_FOLDER = "memory"
+SKIPPED_FOLDERS = frozenset({"node_modules"})  # besides everything that begins with a dot
+
+# Device names Windows sees in any folder and before any ending; Microsoft, "Naming Files, Paths, and Namespaces".
+_WINDOWS_DEVICES = frozenset(
+    {"con", "prn", "aux", "nul", "conin$", "conout$"}
+    | {f"{port}{digit}" for port in ("com", "lpt") for digit in "0123456789¹²³"}
+)
+_WINDOWS_FORBIDDEN = frozenset('\\:*?"<>|')
+_PERCENT_ESCAPE = re.compile("%(?:[0-9a-f]{2}|u[0-9a-f]{4})", re.IGNORECASE)
+_SLASH_LOOKALIKES = frozenset("∕⁄⧸⧵⟋⟍∖")  # not folded by NFKC
+
+
+def unused_label(name: str, taken: set[str], endings: tuple[str, ...]) -> str:
+    """Return `@name`, or `@name-2`, `@name-3.md`, ... when an earlier root is called so; `taken` gets the label."""
+    stem, dot, ending = name.rpartition(".") if name.lower().endswith(endings) else (name, "", "")
+    number, label = 1, f"@{name}"
+    while label.casefold() in taken:
+        number += 1
+        label = f"@{stem}-{number}{dot}{ending}"
+    taken.add(label.casefold())
+    return label
+
+
+def is_markdown(name: str) -> bool:
+    """Say whether a file of this name is a note."""
+    return name[-3:].lower() == ".md"
+
+
+def is_skipped(name: str) -> bool:
+    """Say whether a file or folder of this name is left alone: hidden ones, and folders of other people's files."""
+    return name.startswith(".") or name.lower() in SKIPPED_FOLDERS
+
+
+def is_text(name: str) -> bool:
+    """Say whether a file name can be written down; bytes that are no text come as lone surrogates."""
+    if name.isascii():
+        return True
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def parts_of(path: str) -> tuple[str, ...] | None:
+    """Return the parts of a stored path, or None when no document can have such a path on this system."""
+    parts = tuple(path.split("/"))
+    if "\0" in path or not is_text(path) or not {"", ".", ".."}.isdisjoint(parts):
+        return None
+    if os.name == "nt" and any(map(means_else_on_windows, parts)):
+        return None
+    return parts
+
+
+def is_disguised(path: str) -> bool:
+    """Say whether a path reads differently to someone who decodes, folds or displays it, or on another system.
+
+    A note may have such a name; but where no such note exists, the asker did not mean a note.
+    """
+    folded = unicodedata.normalize("NFKC", path)
+    return (
+        _PERCENT_ESCAPE.search(path) is not None
+        or folded.count("/") != path.count("/")
+        or not {"", ".", ".."}.isdisjoint(part.strip(" .") or ".." for part in folded.split("/"))
+        or not _SLASH_LOOKALIKES.isdisjoint(path)
+        or any(unicodedata.category(char) in {"Cc", "Cf", "Zl", "Zp"} for char in path)
+        or any(map(means_else_on_windows, folded.split("/")))
+    )
+
+
+def means_else_on_windows(part: str) -> bool:
+    """Say whether Windows would take one part of a path for something else than a file of that name."""
+    return (
+        part[-1:] in {" ", "."}
+        or not _WINDOWS_FORBIDDEN.isdisjoint(part)
+        or part.split(".", 1)[0].rstrip(" ").casefold() in _WINDOWS_DEVICES
+    )
+
+
+# --- places on disk ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +175,15 @@ def place_below(root: Root, parts: tuple[str, ...], *, casefold: bool = False) -
     return Place(root, rest)
 
 
+def stored_below(file: Path, roots: Iterable[Root]) -> str | None:
+    """Return the path under which a file on disk would be stored; None when it lies below no root."""
+    real = Path(os.path.realpath(file.parent)) / file.name
+    for root in roots:
+        if real.is_relative_to(root.real_path):
+            return "/".join(filter(None, (root.stored, *real.relative_to(root.real_path).parts)))
+    return None
+
+
 def find_file(place: Place, path: str) -> tuple[Place, os.stat_result]:
     """Return the place of an existing file, every part spelt as its folder lists it, and what lstat says of it.
 
@@ -110,6 +207,15 @@ def find_file(place: Place, path: str) -> tuple[Place, os.stat_result]:
     depth = len(place.root.parts)
     stored = place.root.stored if place.root.is_outside else "/".join(spelt[:depth])
     return Place(replace(place.root, stored=stored, parts=tuple(spelt[:depth])), tuple(spelt[depth:])), info
+
+
+def listing_of(paths: Iterable[str], stamp_of: Callable[[str], FileStamp]) -> Listing:
+    """Return the stamps of those paths where there is a file, sorted."""
+    found = []
+    for path in paths:
+        with suppress(NoteNotFoundError):
+            found.append(stamp_of(path))
+    return Listing(tuple(sorted(found)))
 
 
 def is_same_file(folder: str, one: str, other: str) -> bool:
@@ -195,10 +301,6 @@ class Walker:
         """Say whether a file of this name is a document."""
         return name.lower().endswith(self._endings) and name.lower() not in self._ignored
 
-    def listing(self, roots: Iterable[Root], problems: Iterable[Problem] = ()) -> Listing:
-        """Return every document now there, each real file once, the first one met, sorted by stored path."""
-        return combined([self.walk(root) for root in roots], problems)
-
     def walk(self, root: Root) -> Walk:
         """Return what one root holds now, in no particular order, and what could not be looked at."""
         try:
@@ -206,12 +308,19 @@ class Walker:
         except OSError as error:
             return [], [problem_at(root.missing_as or root.stored, error)]
         shown = root.stored or root.real_path
-        if not is_link(info) and is_text(shown):
-            if stat.S_ISDIR(info.st_mode) and not root.is_file:
-                return self._walk_folders(root.real_path, f"{root.stored}/" if root.stored else "")
-            if stat.S_ISREG(info.st_mode) and self.holds(root.stored):
-                return [self._found(root.stored, root.real_path, info)], []
-        return [], [problem_at(shown, self._why_not(shown, info))]
+        if is_link(info):
+            why = IS_LINK
+        elif not is_text(shown):
+            why = NOT_TEXT
+        elif stat.S_ISDIR(info.st_mode) and not root.is_file:
+            return self._walk_folders(root.real_path, f"{root.stored}/" if root.stored else "")
+        elif not stat.S_ISREG(info.st_mode):
+            why = NOT_REGULAR
+        elif self.holds(root.stored):
+            return [self._found(root.stored, root.real_path, info)], []
+        else:
+            why = f"is not {self._kind}"
+        return [], [problem_at(shown, why)]
 
     def _walk_folders(self, top: str, stored_top: str) -> Walk:
         if time.monotonic() >= self._forget_at:
@@ -310,13 +419,6 @@ class Walker:
         # Windows gives no inode while listing; a name that differs only in case is the same file there.
         identity = (info.st_dev, info.st_ino) if info.st_ino else os.path.normcase(real_path)
         return Found(real_path, identity, stamp_from(self._source, stored, info))
-
-    def _why_not(self, shown: str, info: os.stat_result) -> str:
-        if is_link(info):
-            return IS_LINK
-        if not is_text(shown):
-            return NOT_TEXT
-        return f"is not {self._kind}" if stat.S_ISREG(info.st_mode) else NOT_REGULAR
 
 
 Walk = tuple[list[Found], list[Problem]]

@@ -11,7 +11,7 @@ import pytest
 
 import notewell
 from notewell.cli.main import cli
-from notewell.sources.front_matter import split_front_matter
+from notewell.sources.notes import split_front_matter
 
 PLUGIN = Path(__file__).parents[3] / "plugins" / "claude-code"
 

@@ -11,8 +11,7 @@ import pytest
 
 import notewell
 from notewell import DiskFullError, IndexReadOnlyError, Memory, NotewellError, StoreError
-from notewell.files.atomic import STEPS
-from notewell.files.faults import POINTS, failing, planted, reach
+from notewell.files.faults import POINTS, STEPS, failing, planted, reach
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,8 @@ from notewell.agents.adapters.shared import index_written
 from notewell.errors import NotewellError, QueryError
 from notewell.files.no_follow import is_link, read_below
 from notewell.memory.note_files import MOST_TRIES, NoteFolder, note_identity, notes_lock, open_folder
-from notewell.sources.note_paths import (
+from notewell.sources.notes import LARGEST_NOTE_BYTES
+from notewell.sources.walk import (
     ROOT_FILES,
     ROOT_FOLDER,
     is_disguised,
@@ -27,7 +28,6 @@ from notewell.sources.note_paths import (
     is_text,
     means_else_on_windows,
 )
-from notewell.sources.notes import LARGEST_NOTE_BYTES
 from notewell.text.fences import strip_fenced
 from notewell.text.redaction import redact
 from notewell.types import Citation

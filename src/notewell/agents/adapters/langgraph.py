@@ -18,9 +18,8 @@ from notewell.agents.adapters.shared import index_written, log, needs_extra
 from notewell.errors import MemoryDisabledError, NoteUnreadableError, NotewellError, QueryError, system_error
 from notewell.files.no_follow import read_below
 from notewell.memory.note_files import notes_lock, open_folder
-from notewell.sources.front_matter import split_front_matter
-from notewell.sources.note_paths import is_markdown, is_skipped, means_else_on_windows
-from notewell.sources.notes import LARGEST_NOTE_BYTES
+from notewell.sources.notes import LARGEST_NOTE_BYTES, split_front_matter
+from notewell.sources.walk import is_markdown, is_skipped, means_else_on_windows
 
 with needs_extra("langgraph"):
     from langgraph.store.base import (

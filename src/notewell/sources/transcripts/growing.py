@@ -8,14 +8,22 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import BinaryIO, NamedTuple
 
 from notewell.errors import SessionInputError
-from notewell.sources.transcripts.formats import NotARecord, record_in, spoken_in
-from notewell.sources.transcripts.messages import LeftOut, Message, message_from_json, spoken
+from notewell.sources.transcripts import session_at
+from notewell.sources.transcripts.messages import (
+    LeftOut,
+    Message,
+    NotARecord,
+    message_from_json,
+    record_in,
+    spoken,
+    spoken_in,
+)
 from notewell.sources.transcripts.session_files import (
     NumberedMessage,
     SessionText,
@@ -23,7 +31,6 @@ from notewell.sources.transcripts.session_files import (
     is_session_file,
     read_messages,
 )
-from notewell.sources.transcripts.session_ids import session_at
 from notewell.sources.walk import stamp_from
 from notewell.types import Piece, Problem, SpokenLine
 
@@ -36,8 +43,6 @@ PIECE_CHARS = 1_000_000  # of text: some 600 chunks
 PIECE_BYTES = 16 * 1024 * 1024  # of the file, most of which may be tool results
 
 APPEND_S = 0.02  # an append to a session file takes about 8 ms, most of it to reach the disk
-
-Redact = Callable[[str], str]
 
 
 @dataclass(slots=True)
@@ -198,14 +203,6 @@ class Position:
         return replace(self, bytes=self.bytes + 1, ended=True) if file.read(1) == b"\n" else None
 
 
-def resume(file: BinaryIO, position: str | None, counter: ByteCounter) -> Position | None:
-    """Return where to read on; None when there is no position, or the file was not only appended to since."""
-    known = Position.from_text(position) if position else None
-    if known is None or not known.is_valid(file, counter):
-        return None
-    return known.after_late_newline(file, counter)
-
-
 # --- pieces ------------------------------------------------------------------------------------
 
 Spoken = tuple[Line, list[Message]]  # a line, and what people and assistants say on it
@@ -214,7 +211,9 @@ Spoken = tuple[Line, list[Message]]  # a line, and what people and assistants sa
 class PieceReader:
     """Reads one open transcript."""
 
-    def __init__(self, file: BinaryIO, path: str, redact: Redact, counter: ByteCounter) -> None:
+    def __init__(self, file: BinaryIO, path: str, counter: ByteCounter) -> None:
+        from notewell.text.redaction import redact  # its patterns are compiled when the first transcript is read
+
         self._file = file
         self._path = path
         self._redact = redact
@@ -226,38 +225,34 @@ class PieceReader:
 
         The last piece says that it is, and there is always one.
         """
-        known = resume(self._file, position, self._counter)
+        known = Position.from_text(position) if position else None
+        if known:
+            is_valid = known.is_valid(self._file, self._counter)
+            known = known.after_late_newline(self._file, self._counter) if is_valid else None
         if is_session_file(self._path):
             yield from self._session_pieces(known)
-            return
-        trouble = _Trouble()
-        lines = self._jsonl_lines(known or Position(), trouble)
-        yield from self._gathered(known, lines, lambda: trouble.problems(self._path))
+        else:
+            trouble = _Trouble()
+            yield from self._gathered(known, self._jsonl_lines(known or Position(), trouble), trouble)
 
-    def messages(self, first_line: int) -> Iterator[tuple[int, list[Message]]]:
-        """Yield every line from `first_line` up to the last message, with what is said on it."""
+    def messages(self, first_line: int) -> Iterator[list[Message]]:
+        """Yield what is said on every line from `first_line` up to the last message."""
         if is_session_file(self._path):
             _, session = self._read_session()
-            found = session.messages
-            by_line = self._spoken_by_line(found)
-            for number in range(first_line, max((line for line, _ in found), default=0) + 1):
-                yield number, by_line.get(number, [])
+            by_line = self._spoken_by_line(session.messages)
+            for number in range(first_line, max(by_line, default=0) + 1):
+                yield by_line.get(number, [])
             return
         for line, said in self._jsonl_lines(Position(), _Trouble(), first_line):
             if line.number >= first_line:
-                yield line.number, said
+                yield said
 
     # --- JSONL -------------------------------------------------------------------------------
 
     def _jsonl_lines(self, known: Position, trouble: _Trouble, first_line: int = 1) -> Iterator[Spoken]:
         """Yield the lines that are complete, those before `first_line` unread; a torn last line waits for its end."""
         for line in lines_of(
-            self._file,
-            self._counter,
-            start=known.bytes,
-            stop=self._info.st_size,
-            number=known.lines,
-            chain=known.chain,
+            self._file, self._counter, start=known.bytes, stop=self._info.st_size, number=known.lines, chain=known.chain
         ):
             stripped = (line.content or b"").strip().removeprefix(b"\xef\xbb\xbf")
             said: list[Message] = []
@@ -281,14 +276,11 @@ class PieceReader:
         stop = self._info.st_size if end is None else end
         if known and known.problem and (known.size, known.mtime_ns) != (self._info.st_size, self._info.st_mtime_ns):
             known = None
-        if known and known.bytes != stop:
-            added = self._appended(known, stop) if known.in_array and end is not None else None
-            if added is not None:
-                yield from self._gathered(known, added, tuple, in_array=True, problem=known.problem)
-                return
-            known = None
-        if known:
-            yield from self._gathered(known, (), tuple, in_array=known.in_array, problem=known.problem)
+        added: list[Spoken] | None = [] if known and known.bytes == stop else None
+        if known and added is None and known.in_array and end is not None:
+            added = self._appended(known, stop)
+        if known and added is not None:
+            yield from self._gathered(known, added, in_array=known.in_array, problem=known.problem)
             return
         data, session = self._read_session()
         end, _ = end_of_messages(io.BytesIO(data), len(data))
@@ -299,7 +291,7 @@ class PieceReader:
             problem += f"; run `notewell sessions repair {shlex.quote(name)}`"
         by_line = self._spoken_by_line(session.messages)
         lines = ((line, by_line.get(line.number, [])) for line in lines_of(io.BytesIO(data), ByteCounter(), stop=stop))
-        yield from self._gathered(None, lines, tuple, in_array=end is not None, problem=problem)
+        yield from self._gathered(None, lines, in_array=end is not None, problem=problem)
 
     def _appended(self, known: Position, stop: int) -> list[Spoken] | None:
         """Return the lines that the session store appended; None where they are not one message a line."""
@@ -341,14 +333,14 @@ class PieceReader:
         """Return the message with its secrets marked; none when it is left out."""
         if not isinstance(message, Message):
             return []
-        text = self._redact(message.text)
+        text = self._redact(message.text).text
         return [message if text == message.content else Message(message.role, text, message.timestamp)]
 
     def _gathered(
         self,
         known: Position | None,
         lines: Iterable[Spoken],
-        problems: Callable[[], tuple[Problem, ...]],
+        trouble: _Trouble | None = None,
         *,
         in_array: bool = False,
         problem: str = "",
@@ -371,7 +363,7 @@ class PieceReader:
                 fingerprint=fingerprint(self._file, self._counter, gathered.position.bytes),
                 problem=problem,
             )
-            met = (Problem(self._path, problem),) if problem else problems()
+            reasons = [problem] if problem else trouble.reasons() if trouble else []
             return Piece(
                 tuple(gathered.said),
                 reached.as_text(),
@@ -380,7 +372,7 @@ class PieceReader:
                 reached.day,
                 last,
                 from_start=known is None,
-                problems=met if last else (),
+                problems=tuple(Problem(self._path, reason) for reason in reasons if last),
             )
 
         for line, said in lines:
@@ -405,22 +397,20 @@ class _Trouble:
         else:
             self.torn = True
 
-    def problems(self, path: str) -> tuple[Problem, ...]:
+    def reasons(self) -> list[str]:
         reasons = [
             *_counted(self.not_json, "is not a JSON record", "are not JSON records"),
             *_counted(self.too_long, *(f"{verb} longer than {LONGEST_LINE // 2**20} MB" for verb in ("is", "are"))),
         ]
         if self.torn:
             reasons.append("the last line is incomplete and waits for its end")
-        return (Problem(path, "left out: " + "; ".join(reasons)),) if reasons else ()
+        return ["left out: " + "; ".join(reasons)] if reasons else []
 
 
 def _counted(numbers: list[int], one: str, many: str) -> list[str]:
-    if not numbers:
-        return []
-    if len(numbers) == 1:
-        return [f"line {numbers[0]} {one}"]
-    return [f"{len(numbers)} lines {many} (line {numbers[0]} first)"]
+    if len(numbers) > 1:
+        return [f"{len(numbers)} lines {many} (line {numbers[0]} first)"]
+    return [f"line {number} {one}" for number in numbers]
 
 
 class _GatheredPiece:

@@ -1,14 +1,25 @@
-"""Reads and writes JSON5, and tells where members and elements stand in a text.
+"""Parses JSON5, and edits files whose last array grows: comments, unknown fields and layout are kept.
 
-Parsing is pyjson5's. The spans are ours, because no library tells them: they give messages their line numbers, and let
-an edit touch only what it is about.
+Parsing is pyjson5's. The spans of members and elements are ours, because no library tells them: they give messages
+their line numbers, and let an edit touch only what it is about. A file that we write is laid out like this:
+
+    {
+      ...                      the head: fields that seldom change
+      messages: [
+        {...},                 one element a line
+      ], // end of messages    the end mark
+      updatedAt: 1704070800000,
+    }                          the foot: small fields that change with every append
+
+An append writes the new lines, the end mark and the foot over the old end mark and foot, and moves nothing. Any other
+layout of the same JSON5 is read too; the first change brings it into this one and keeps everything else as it is.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,32 +73,9 @@ class Container:
         return next((item for item in reversed(self.items) if item.name == name), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How a file is laid out whose array grows: the name of the array, and the comment on top of a new file."""
-
-    array: str  # "messages"
-    opening_comment: str
-
-    @property
-    def opening(self) -> str:
-        """The line before the first element."""
-        return f"  {self.array}: [\n"
-
-    @property
-    def end_mark(self) -> str:
-        """The line after the last element; strings that we write hold no line break, so nothing else is this line."""
-        return f"  ], // end of {self.array}\n"
-
-    @property
-    def end_field(self) -> str:
-        """The field of the foot that says where the end mark is, in bytes; it differs after an edit by hand."""
-        return f"{self.array}End"
-
-
 def parse_json5(text: str) -> Any:
     """Return the value of the text; raises Json5Error, with the line, where it is none."""
-    decoder = _pyjson5()
+    decoder = require_json5()
     try:
         return decoder.decode(text, maxdepth=DEEPEST + 10)
     except decoder.Json5Exception as error:
@@ -241,18 +229,14 @@ def _depth(value: Any) -> int:
 def has_json5() -> bool:
     """Say whether the extra that parses JSON5 is installed."""
     try:
-        _pyjson5()
+        require_json5()
     except ConversationError:
         return False
     return True
 
 
-def require_json5() -> None:
-    """Raise ConversationError when the extra is missing; call it before something is written that could not be read."""
-    _pyjson5()
-
-
-def _pyjson5() -> Any:
+def require_json5() -> Any:
+    """Return the parser; raises ConversationError without the extra, before something unreadable is written."""
     try:
         import pyjson5
     except ImportError as error:
@@ -260,3 +244,223 @@ def _pyjson5() -> Any:
             f"conversations need pyjson5, which cannot be imported: {error}", hint=INSTALL_HINT
         ) from error
     return pyjson5
+
+
+# --- files whose last array grows --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A text in three: up to the end mark, the foot after it, and the fields of the foot."""
+
+    body: str  # the head and the elements; ends with a line break
+    foot: str
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Edits files whose last array grows: the name of that array, and the comment on top of a new file."""
+
+    array: str  # "messages"
+    opening_comment: str
+
+    @property
+    def opening(self) -> str:
+        """The line before the first element."""
+        return f"  {self.array}: [\n"
+
+    @property
+    def end_mark(self) -> str:
+        """The line after the last element; strings that we write hold no line break, so nothing else is this line."""
+        return f"  ], // end of {self.array}\n"
+
+    @property
+    def end_field(self) -> str:
+        """The field of the foot that says where the end mark is, in bytes; it differs after an edit by hand."""
+        return f"{self.array}End"
+
+    def new_text(self, head: Mapping[str, Any], elements: Sequence[Mapping[str, Any]], foot: Mapping[str, Any]) -> str:
+        """Return the text of a new file."""
+        lines = ["{"]
+        lines += [f"  // {line}" for line in self.opening_comment.split("\n")]
+        lines += [f"  {write_name(name)}: {write_json(value)}," for name, value in head.items() if value is not None]
+        body = "\n".join(lines) + "\n" + self.opening + element_lines(elements)
+        return self.join(body, "}\n", foot)
+
+    def join(self, body: str, foot: str, changes: Mapping[str, Any]) -> str:
+        """Return the whole text, with fields of the foot set."""
+        return body + self.end_of(len(body.encode()), foot, changes)
+
+    def end_of(self, end_byte: int, foot: str, changes: Mapping[str, Any]) -> str:
+        """Return the end mark and the foot for a body of so many bytes."""
+        foot = set_members("{\n" + foot, 0, {**changes, self.end_field: end_byte})
+        return self.end_mark + foot.removeprefix("{\n")
+
+    def parts_of_end(self, end: str) -> Parts | None:
+        """Return the last part of a file in its parts, or None when it is not in our layout and must be read whole."""
+        mark = end.rfind("\n" + self.end_mark)
+        if mark < 0:
+            return None
+        body, foot = end[: mark + 1], end[mark + 1 + len(self.end_mark) :]
+        if body.rstrip().endswith("}"):  # somebody took the comma away: nothing may follow
+            return None
+        try:
+            values = parse_object("{" + foot)
+        except Json5Error:
+            return None
+        return Parts(body, foot, values)
+
+    def set_head(self, text: str, changes: Mapping[str, Any]) -> str:
+        """Return the text with fields set that stand before the array; in our own layout the array is not looked at."""
+        opening = f"\n{self.opening}"
+        cut = text.find(opening)
+        end = self.parts_of_end(text)
+        closing = "  ]\n}"
+        if (
+            cut < 0
+            or end is None
+            or not end.values.keys().isdisjoint(changes)
+            or not _is_object(text[:cut] + opening + closing)
+        ):
+            return set_members(text, 0, changes, before=self.array)
+        head = set_members(text[:cut] + opening + closing, 0, changes, before=self.array)
+        return head.removesuffix(closing) + text[cut + len(opening) :]
+
+    def arrange(self, text: str) -> Parts:
+        """Return the parts of any JSON5 object, brought into our layout; comments and unknown fields are kept.
+
+        Raises Json5Error where the text is no object, or the array is something else.
+        """
+        text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+        values = parse_object(text)  # the scanner of spans is more lenient than a parser
+        parts = self.parts_of_end(text)
+        if parts and _is_object(parts.body + "]}", {self.array: values.get(self.array)}):
+            return parts
+        whole = container_at(text)
+        item = whole.item(self.array)
+        if item is None:
+            text = set_members(text, whole.start, {self.array: []})
+            whole = container_at(text)
+            item = whole.item(self.array)
+            assert item is not None
+        if not isinstance(values.get(self.array, []), list):
+            raise Json5Error(f"{self.array} is not a list")
+        array = container_at(text, item.value_start)
+        inside = _with_last_comma(text, array).strip("\n ")
+        body = text[: array.start + 1] + "\n" + (f"    {inside}\n" if inside else "")
+        foot = text[array.end : item.value_end] + text[item.end :].lstrip(" \t")
+        foot = foot.removeprefix(f"// end of {self.array}").lstrip(" \t").removeprefix("\n")
+        return Parts(body, foot, parse_object("{\n" + foot))
+
+    def elements_of(self, text: str) -> list[tuple[int, int]]:
+        """Return where each element stands in the text, from its own start to the end of its comma."""
+        item = container_at(text).item(self.array)
+        if item is None:
+            return []
+        return [(each.start, each.end) for each in container_at(text, item.value_start).items]
+
+    def without_elements(self, text: str, first: int, last: int) -> str:
+        """Return the text without elements `first` up to but not including `last` (0-based), nor comments between."""
+        spans = self.elements_of(text)
+        if first >= last or first >= len(spans):
+            return text
+        start = _line_start(text, spans[first][0])
+        end = _line_start(text, spans[last][0]) if last < len(spans) else _after_line(text, spans[-1][1])
+        return text[:start] + text[max(end, spans[min(last, len(spans)) - 1][1]) :]
+
+    def with_element(self, text: str, position: int, element: Mapping[str, Any]) -> str:
+        """Return the text with one element replaced; the rest of its line stays."""
+        start, end = self.elements_of(text)[position]
+        comma = "," if text[end - 1] == "," else ""
+        return text[:start] + write_json(element) + comma + text[end:]
+
+    def with_new_elements(self, text: str, elements: Sequence[Mapping[str, Any]]) -> str:
+        """Return the text, in our layout, with elements added after the last one."""
+        parts = self.parts_of_end(text)
+        if parts is None or parts.values.get(self.end_field) != len(parts.body.encode()):  # written or edited by others
+            parts = self.arrange(text)
+        return self.join(parts.body + element_lines(elements), parts.foot, {})
+
+
+def element_lines(elements: Sequence[Mapping[str, Any]]) -> str:
+    """Return the elements as they are written: one a line."""
+    return "".join(f"    {write_json(element)},\n" for element in elements)
+
+
+def with_appended(text: str, name: str, value: Mapping[str, Any], *, before: str) -> str:
+    """Return the text with a value added to the array `name`, which is made before the member `before` if need be."""
+    item = container_at(text).item(name)
+    if item is None or text[item.value_start] != "[":
+        text = set_members(text, 0, {name: []}, before=before)
+        item = container_at(text).item(name)
+        assert item is not None
+    array = container_at(text, item.value_start)
+    inside = _with_last_comma(text, array).rstrip()
+    return f"{text[: array.start + 1]}{inside}\n    {write_json(value)},\n  {text[array.end - 1 :]}"
+
+
+def _is_object(text: str, holding: Mapping[str, Any] | None = None) -> bool:
+    try:
+        values = parse_object(text)
+    except Json5Error:
+        return False
+    return all(values.get(name) == value for name, value in (holding or {}).items())
+
+
+def _with_last_comma(text: str, array: Container) -> str:
+    start, end = array.start + 1, array.end - 1
+    if array.items and not array.items[-1].has_comma:
+        cut = array.items[-1].value_end
+        return text[start:cut] + "," + text[cut:end].rstrip()
+    return text[start:end].rstrip()
+
+
+def _line_start(text: str, position: int) -> int:
+    start = text.rfind("\n", 0, position) + 1
+    return start if not text[start:position].strip() else position
+
+
+def _after_line(text: str, position: int) -> int:
+    end = text.find("\n", position)
+    return end + 1 if end >= 0 and not text[position:end].strip() else position
+
+
+# --- members -----------------------------------------------------------------------------------
+
+
+def set_members(text: str, start: int, changes: Mapping[str, Any], *, before: str = "") -> str:
+    """Return the text with members of the object at `start` set, or removed where the value is None.
+
+    Values that are there are replaced where they stand; new ones go before the member `before`, else to the end.
+    """
+    for name, value in changes.items():
+        found = container_at(text, start)
+        item = found.item(name)
+        if item and value is None:
+            text = _without(text, item)
+        elif item:
+            text = text[: item.value_start] + write_json(value) + text[item.value_end :]
+        elif value is not None:
+            text = _inserted(text, found, f"{write_name(name)}: {write_json(value)}", before=before)
+    return text
+
+
+def _inserted(text: str, found: Container, member: str, *, before: str) -> str:
+    anchor = found.item(before) if before else None
+    if anchor:
+        return f"{text[: anchor.start]}{member},\n  {text[anchor.start :]}"
+    close = found.end - 1
+    if found.items and not found.items[-1].has_comma:
+        cut = found.items[-1].value_end
+        text, close = f"{text[:cut]},{text[cut:]}", close + 1
+    body = text[:close].rstrip(" \t")
+    gap = "" if body.endswith("\n") else "\n"
+    return f"{body}{gap}  {member},\n{text[close:]}"
+
+
+def _without(text: str, item: Item) -> str:
+    line_start = text.rfind("\n", 0, item.start) + 1
+    line_end = text.find("\n", item.end)
+    alone = not text[line_start : item.start].strip() and line_end >= 0 and not text[item.end : line_end].strip()
+    return text[:line_start] + text[line_end + 1 :] if alone else text[: item.start] + text[item.end :].lstrip(" \t")

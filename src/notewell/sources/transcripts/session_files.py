@@ -73,7 +73,7 @@ def read_messages(data: bytes) -> SessionText:
         reason = error.message if isinstance(error, SessionInputError) else str(error)
         return SessionText(saved, reason, is_corrupt=True)
     except ConversationError as error:  # a newer format, or no JSON5 parser
-        return SessionText([], f"{error.message}; {error.hint}")
+        return SessionText([], error.full_message)
 
 
 def messages_in(values: Json) -> list[Message]:

@@ -12,16 +12,25 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from notewell.errors import NoteNotFoundError, PathRefusedError
 from notewell.files.no_follow import open_below
-from notewell.sources.note_paths import parts_of, unused_label
 from notewell.sources.privacy import DIRECT, Audience
-from notewell.sources.transcripts import CORRUPT, REGISTRY, SESSION_ENDING, TOP
-from notewell.sources.transcripts.growing import ByteCounter, PieceReader, Redact, count_lines
-from notewell.sources.transcripts.session_ids import id_of_group, session_at
-from notewell.sources.walk import Place, Root, Walker, find_file, place_below, stamp_from
+from notewell.sources.transcripts import CORRUPT, REGISTRY, SESSION_ENDING, TOP, id_of_group, session_at
+from notewell.sources.transcripts.growing import ByteCounter, PieceReader, count_lines
+from notewell.sources.walk import (
+    Place,
+    Root,
+    Walker,
+    combined,
+    find_file,
+    listing_of,
+    parts_of,
+    place_below,
+    stamp_from,
+    stored_below,
+    unused_label,
+)
 from notewell.types import Document, FileStamp, Listing, Piece, Problem, SourceName
 
 ENDINGS = (".jsonl", SESSION_ENDING)
@@ -30,26 +39,16 @@ _UUID_AT_END = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")  # Co
 _COMMON_NAMES = frozenset({"sessions", "projects", "transcripts", "conversations", "logs", "history", "chats"})
 
 
-class RenderedLine(NamedTuple):
-    """One line of a transcript as it is shown: the message, or nothing for a line that is left out."""
-
-    number: int
-    text: str
-
-
 class TranscriptSource:
     """Lists and reads transcripts, and refuses every path that is not one of them.
 
     Line numbers are those of the file: line 12 of a document is what line 12 of the JSONL says.
     """
 
-    def __init__(
-        self, own_folder: Path, paths: Sequence[Path] = (), *, redact: Redact, audience: Audience = DIRECT
-    ) -> None:
+    def __init__(self, own_folder: Path, paths: Sequence[Path] = (), *, audience: Audience = DIRECT) -> None:
         self._own_folder = own_folder
         self._audience = audience  # to whom the conversations of others are not there
         self._paths = tuple(paths)
-        self._redact = redact
         self._counter = ByteCounter()
         self._walker = Walker("sessions", ENDINGS, kind="a transcript (.jsonl)", ignored=(REGISTRY, f"{TOP}/{CORRUPT}"))
 
@@ -68,12 +67,12 @@ class TranscriptSource:
     def list(self, paths: Collection[str] | None = None) -> Listing:
         """Return every transcript now there, each real file once, sorted by path; with `paths` only those."""
         if paths is not None:
-            return Listing(tuple(sorted(filter(None, map(self._stamp_if_there, paths)))))
+            return listing_of(paths, self.stamp_of)
         if self._audience.is_group:
             return Listing(self.list(self._audience.own_transcripts).files)
         own, *others = self._roots
         has_own = os.path.lexists(own.real_path)  # the session store makes its folder when the first session begins
-        found = self._walker.listing(self._roots if has_own else others)
+        found = combined([self._walker.walk(root) for root in (self._roots if has_own else others)])
         return replace(found, files=_each_once(found.files)) if has_own and others else found
 
     def read(self, stamp: FileStamp) -> Document:
@@ -93,14 +92,14 @@ class TranscriptSource:
         """
         place = self._known_place(stamp.path)
         with open_below(place.root.base, place.below_base) as file:
-            yield from PieceReader(file, stamp.path, self._redact, self._counter).pieces(position)
+            yield from PieceReader(file, stamp.path, self._counter).pieces(position)
 
-    def rendered(self, path: str, first_line: int) -> Generator[RenderedLine]:
-        """Yield every line from `first_line` on as it is shown; raises like `read_on`."""
+    def rendered(self, path: str, first_line: int) -> Generator[str]:
+        """Yield every line from `first_line` on as it is shown, blank where a message is left out; see `read_on`."""
         place = self._known_place(path)
         with open_below(place.root.base, place.below_base) as file:
-            for number, said in PieceReader(file, path, self._redact, self._counter).messages(first_line):
-                yield RenderedLine(number, " ".join(message.line for message in said))
+            for said in PieceReader(file, path, self._counter).messages(first_line):
+                yield " ".join(message.line for message in said)
 
     def unreadable(self, positions: Mapping[str, str | None]) -> Iterator[Problem]:
         """Yield why session files cannot be read, of those at these positions; files that are gone are left out."""
@@ -142,18 +141,8 @@ class TranscriptSource:
 
     def stored_path(self, file: Path) -> str | None:
         """Return the stored path of a file on disk, or None when it is no transcript of this memory."""
-        real = Path(os.path.realpath(file.parent)) / file.name
-        for root in self._roots:
-            if real.is_relative_to(root.real_path):
-                path = "/".join((root.stored, *real.relative_to(root.real_path).parts))
-                return path if self._place(path) and self._audience.may_see_transcript(path) else None
-        return None
-
-    def _stamp_if_there(self, path: str) -> FileStamp | None:
-        try:
-            return self.stamp_of(path)
-        except NoteNotFoundError:
-            return None
+        path = stored_below(file, self._roots)
+        return path if path and self._place(path) and self._audience.may_see_transcript(path) else None
 
     def _place(self, path: str) -> Place | None:
         """Return where a stored path would lie, or None when it cannot be a transcript's."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notewell.chunking.fitting import (
+from notewell.chunking.lines import (
     cut_at_or_after,
     cut_at_or_before,
     cut_line,

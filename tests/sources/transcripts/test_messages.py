@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notewell.sources.transcripts.formats import NotARecord, record_in, spoken_in
-from notewell.sources.transcripts.messages import LeftOut, Message, milliseconds
+from notewell.sources.transcripts.messages import LeftOut, Message, NotARecord, milliseconds, record_in, spoken_in
 from notewell.text.fences import fence
 from tests.sources.transcripts.records import AT, claude, codex, codex_message, openclaw, text_block
 
