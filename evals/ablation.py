@@ -48,10 +48,11 @@ class Rule:
         return self.grid if self.off is None else (self.off, *self.grid)
 
 
+NEVER = 1e9  # times what is usual, so that nothing stands out
+
 RULES = (
     Rule("text_weight", None, (0.55, 0.65, 0.75), chosen_together=True),
-    Rule("stand_out", 0, (0.8, 0.9, 1.0), ("documents", "evidence")),
-    Rule("usual_share", 0, (0.4, 0.6, 0.8)),
+    Rule("usual_share", NEVER, (0.4, 0.6, 0.8), ("documents", "evidence")),
     Rule("half_match", None, (0.35, 0.5, 0.75), chosen_together=True),
     Rule("function_words", 0, (0.3, 0.5, 0.8), ("documents", "evidence")),
     Rule("pairs", 0, (0.3, 0.5, 0.7), ("documents", "evidence"), chosen_together=True),

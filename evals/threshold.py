@@ -103,12 +103,12 @@ def _best_score(memory: Memory, text: str) -> float:
 
 
 def _first_hits(memory: Memory, text: str) -> Sequence[Hit]:
-    return memory.search(text, limit=SHOWN, min_score=0, explain=True, sync=False).hits
+    return memory.search(text, limit=SHOWN, min_score=0, sync=False).hits
 
 
 def _relevance(hit: Hit) -> float:
-    """Return the score that is compared with the threshold: what age or a second look change comes after it."""
-    return hit.score / float((hit.explanation or {}).get("order_factor", 1.0))
+    """Return the score that is compared with the threshold: age comes after it."""
+    return hit.score if hit.relevance is None else hit.relevance
 
 
 # --- counting --------------------------------------------------------------------------------------

@@ -35,6 +35,12 @@ class Ranked(NamedTuple):
     score: float
     chunk: StoredChunk | None = None  # fetched already if the order needed it
     age_factor: float | None = None  # what age left of the score; None where age does not count
+    answered: float = 1.0  # how well the question is answered: no score is higher
+
+    @property
+    def relevance(self) -> float:
+        """The score before age and a reranker, which the threshold was compared with."""
+        return min(self.scored.score, self.answered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +107,15 @@ def _by_age(snapshot: Snapshot, today: date, half_life_days: float, ranked: Sequ
     aged = []
     for r, chunk in with_chunks(snapshot, ranked):
         factor = age_factor(chunk.dated, today, half_life_days=half_life_days)
-        aged.append(Ranked(r.scored, r.score * factor, chunk, factor))
+        aged.append(r._replace(score=r.score * factor, chunk=chunk, age_factor=factor))
     return sorted(aged, key=lambda r: -r.score)
 
 
 def _by_date(snapshot: Snapshot, order: Order, ranked: Sequence[Ranked], tuning: Tuning) -> list[Ranked]:
     """Sort what is about the subject by date; what has no date, or is less relevant, comes after."""
-    least = tuning.about_share * max((r.score for r in ranked), default=0.0)
-    about = [r._replace(chunk=chunk) for r, chunk in with_chunks(snapshot, [r for r in ranked if r.score >= least])]
+    least = tuning.about_share * max((r.scored.score for r in ranked), default=0.0)
+    relevant = [r for r in ranked if r.scored.score >= least]
+    about = [r._replace(chunk=chunk) for r, chunk in with_chunks(snapshot, relevant)]
     dated = [(days, r) for r in about if r.chunk and (days := days_of(r.chunk))]
     dated.sort(key=lambda pair: pair[0][1] if order == "newest" else pair[0][0], reverse=order == "newest")
     placed = {r.scored.candidate.chunk_id for _, r in dated}

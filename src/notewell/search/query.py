@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from notewell.search.dates.filters import day_phrases
 from notewell.store.bm25 import rarity
 from notewell.text.function_words import function_words
-from notewell.text.lexicon import fold, pairs, stem, words
+from notewell.text.lexicon import fold, index_terms, pairs, stem, words
 from notewell.types import Term
 
 if TYPE_CHECKING:
@@ -58,6 +58,17 @@ class KeywordQuery:
     function_words: tuple[str, ...] = ()  # as typed, in lower case
     only_time: bool = False  # the question asks for nothing but a time: "what happened in August"
     guesses: tuple[tuple[str, tuple[Term, ...]], ...] = ()  # words that no note contains, and what they may mean
+
+    def covered_by(self, text: str) -> float:
+        """Return the share of the question's weight whose words stand in the text, however often."""
+        standing = set(index_terms(text).split())
+        begun = {term.tokens[-1] for term in self.terms if term.prefix}
+        found = sum(
+            weight
+            for token, weight in self.weights.items()
+            if token in standing or (token in begun and any(each.startswith(token) for each in standing))
+        )
+        return min(1.0, found / self.full_weight) if self.full_weight else 0.0
 
 
 def keyword_query(snapshot: Snapshot, query: str, tuning: Tuning, *, about_time: str = "") -> KeywordQuery:

@@ -10,6 +10,12 @@ But some questions are near to everything and answered by nothing, so it counts 
 embedder names the cosines of unrelated texts and of answers, so a score means the same in every question. A chunk
 without a vector scores its text part, and a semantic search scores by the vector part. `weighted` and `rrf` are what
 other systems use.
+
+That orders the candidates. Whether the memory can answer the question at all is another matter: BM25 rewards a rare
+word, and a question about something else may share one, too. So no score of a question is higher than `answered`:
+
+    answered = coverage * covered + (1 - coverage) * vector, at least what stands out      of the best text
+    covered  = the share of the question's weight whose words stand in the text, however often
 """
 
 from __future__ import annotations
@@ -68,7 +74,7 @@ class Scale:
     def stand_out(self) -> float:
         """How much a text counts that stands out by its vector; nothing if the vector is given no weight."""
         asked = min(1.0, self.weights.vector / OPENCLAW_WEIGHTS.vector)
-        return self.tuning.stand_out * asked * self.language_weight * self.is_measured
+        return asked * self.language_weight * self.is_measured
 
     def vector_part(self, cosine: float) -> float:
         """Return how near a text is, on the scale at the top of this module."""
@@ -83,6 +89,22 @@ class Scale:
         first, last = self.tuning.usual_from, self.tuning.pool
         cosines = sorted((c.cosine for c in candidates if c.cosine is not None), reverse=True)
         return sum(map(self.vector_part, cosines[first:last])) / (last - first)
+
+    def answered_by(self, best: Scored, covered: float, scored: Sequence[Scored]) -> float:
+        """Return how well the best of the scored texts answers the question; nothing scores more than that.
+
+        `covered` is the share of the question's weight whose words stand in it, however often. The vector part counts
+        as much, and what stands out most is an answer whatever the words.
+        """
+        if not self.tuning.coverage or best.vector_part is None:
+            return 1.0
+        by_words = self.tuning.coverage
+        by_vector = (1 - by_words) * self.language_weight
+        nearest = max(each.vector_part or 0.0 for each in scored)
+        return max(
+            (by_words * covered + by_vector * best.vector_part) / (by_words + by_vector),
+            self.stand_out * (nearest - self.tuning.usual_share * self.usual),
+        )
 
     @property
     def full_match(self) -> float:
@@ -219,3 +241,4 @@ def with_neighbours(scored: Sequence[Scored], places: Mapping[int, ChunkPlace], 
             missed *= 1 - share * best.get((place.document, turn), 0.0)
         lent.append(each._replace(score=1 - missed) if place.turn else each)
     return sorted(lent, key=lambda s: (-s.score, s.candidate.chunk_id))
+

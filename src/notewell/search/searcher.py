@@ -155,14 +155,32 @@ class _Question:
         scale = replace(scale, usual=scale.usual_of(found.candidates))
         scored = score_all(found.candidates, scale)
         chunks: Mapping[int, StoredChunk] = {}
+        answered = 1.0
         if self.request.fusion == "balanced" and not (self.vector is not None and self.request.mode == "semantic"):
             pool = self.tuning.pool
             if keywords.function_words and self.tuning.function_words:
                 chunks = self.snapshot.chunks([each.candidate.chunk_id for each in scored[:pool]])
                 scored = self._by_function_words(scored[:pool], keywords, scale, chunks) + scored[pool:]
-            scored = with_neighbours(scored, found.places, self.tuning.neighbour_turns)
+            lent = with_neighbours(scored, found.places, self.tuning.neighbour_turns)
+            if scored and scored[0].score:
+                answered = self._answered(scored, keywords, scale, chunks) * lent[0].score / scored[0].score
+            scored = lent
         least = self.request.min_score
-        return [Ranked(each, each.score, chunks.get(each.candidate.chunk_id)) for each in scored if each.score >= least]
+        return [
+            Ranked(each, relevance, chunks.get(each.candidate.chunk_id), answered=answered)
+            for each in scored
+            if (relevance := min(each.score, answered)) >= least
+        ]
+
+    def _answered(
+        self, scored: Sequence[Scored], keywords: KeywordQuery, scale: Scale, chunks: Mapping[int, StoredChunk]
+    ) -> float:
+        """Return how well the best text answers the question; without a vector, its score has to say that."""
+        if scored[0].vector_part is None:
+            return 1.0
+        chunk_id = scored[0].candidate.chunk_id
+        chunk = (chunks or self.snapshot.chunks([chunk_id]))[chunk_id]
+        return scale.answered_by(scored[0], keywords.covered_by(f"{chunk.text} {chunk.context} {chunk.path}"), scored)
 
     def _by_function_words(
         self, best: Sequence[Scored], keywords: KeywordQuery, scale: Scale, chunks: Mapping[int, StoredChunk]
@@ -219,8 +237,8 @@ class _Question:
         else:
             ranked = self._ranked(self._candidates(keywords, narrow, scope), keywords, scale)
         placed = [r._replace(chunk=chunk) for r, chunk in with_chunks(self.snapshot, ranked)]
-        least = self.tuning.about_share * max((r.score for r in placed), default=0.0)
-        if not any(r.score >= least and reading.holds(days_of(r.chunk)) for r in placed if r.chunk):
+        least = self.tuning.about_share * max((r.scored.score for r in placed), default=0.0)
+        if not any(r.scored.score >= least and reading.holds(days_of(r.chunk)) for r in placed if r.chunk):
             return _Relevant([], keywords, scale)
         return _Relevant([r for r in placed if r.chunk and self._is_from_time(r.chunk, reading)], keywords, scale)
 
@@ -292,7 +310,7 @@ def _hit(chunk: StoredChunk, place: Ranked, shown: Shown, *, explain: bool) -> H
         found_by=_found_by(candidate),
         vector_score=None if candidate.cosine is None else round(candidate.cosine, 4),
         text_score=None if candidate.bm25 is None else round(place.scored.text_part, 4),
-        relevance=None if place.age_factor is None else round(place.scored.score, 4),
+        relevance=None if place.age_factor is None else round(place.relevance, 4),
         explanation=_explanation(place, chunk) if explain else None,
         entry=chunk.label.id if chunk.label else None,
         category=chunk.label.category if chunk.label else None,
@@ -316,7 +334,8 @@ def _explanation(place: Ranked, chunk: StoredChunk) -> Mapping[str, float | str]
         "function_words": scored.candidate.function_words or None,
         "vector_part": scored.vector_part,
         "text_part": scored.text_part,
-        "relevance": scored.score,
+        "answered": place.answered if place.answered < scored.score else None,
+        "relevance": place.relevance,
         "age_factor": place.age_factor,
     }
     numbers = {name: round(value, 6) for name, value in parts.items() if value is not None}

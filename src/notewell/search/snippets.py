@@ -133,8 +133,7 @@ def make_snippet(text: str, weights: Mapping[str, float], *, limit: int = SNIPPE
         return text
     lines = text.split("\n")
     needles = _needles(weights)
-    values = [_value(line, needles) for line in fold(text).lower().split("\n")]
-    start, stop = _densest_run(lines, values, limit - 2 * (len(ELLIPSIS) + 1))
+    start, stop = _densest_run(lines, needles, limit - 2 * (len(ELLIPSIS) + 1))
     if start == stop:  # the best line alone is too long
         return _passage(lines[start], needles, limit)
     body = "\n".join(lines[start:stop])
@@ -193,20 +192,31 @@ def _to_word(text: str) -> str:
     return text[:cut] if cut > len(text) // 2 else text
 
 
-def _densest_run(lines: list[str], values: list[float], limit: int) -> tuple[int, int]:
-    """Return the half-open run of lines within `limit` characters with the most matches; the earliest among equals."""
+def _densest_run(lines: list[str], needles: Needles, limit: int) -> tuple[int, int]:
+    """Return the half-open run of lines within `limit` characters with the most matches; the earliest among equals.
+
+    Each further line with the same word counts less: two words of the question say more than one of them twice.
+    """
+    folded = fold("\n".join(lines)).lower().split("\n")
+    matches = [[n for n, (needle, _) in enumerate(needles) if needle in line] for line in folded]
+    counts = [0] * len(needles)
     best, best_value = (0, 0), -1.0
     start, size, value = 0, 0, 0.0
     for stop, line in enumerate(lines, start=1):
         size += len(line) + 1
-        value += values[stop - 1]
+        for n in matches[stop - 1]:
+            value += needles[n][1] * (math.sqrt(counts[n] + 1) - math.sqrt(counts[n]))
+            counts[n] += 1
         while size > limit and start < stop:
             size -= len(lines[start]) + 1
-            value -= values[start]
+            for n in matches[start]:
+                counts[n] -= 1
+                value -= needles[n][1] * (math.sqrt(counts[n] + 1) - math.sqrt(counts[n]))
             start += 1
         if start < stop and value > best_value + TIE:
             best, best_value = (start, stop), value
-    widest = max(range(len(lines)), key=lambda i: values[i])
+    values = [sum(needles[n][1] for n in found) for found in matches]
+    widest = max(range(len(lines)), key=values.__getitem__)
     if values[widest] > best_value + TIE:  # the line that matches most fits into no run
         return widest, widest
     return _widen(lines, best, limit)

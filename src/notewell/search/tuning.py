@@ -16,8 +16,7 @@ class Tuning:
 
     # --- how a chunk is scored
     text_weight: float = 0.65  # share of keywords in the score; vectors have the rest. 0.55 to 0.7 do as well
-    stand_out: float = 1.0  # weight of how far a text stands out by its vector, where that says more than the mix
-    usual_share: float = 0.6  # of what is usual that a text has to stand out from
+    usual_share: float = 0.6  # of what is usual; a text counts at least as far as its vector stands out from that
     usual_from: int = 10  # nearest chunks that may all be answers; the rest of the pool shows what is usual
     half_match: float = 0.5  # the matched share of a question at which the text score is one half
     answer_level: float = 0.8  # vector score at the cosine that the embedder names for a question and its answer
@@ -26,6 +25,7 @@ class Tuning:
     piece_loss: float = 0.04  # what a chunk loses for being only a piece of its note or message
     neighbour_turns: float = 0.4  # how much the messages before and after add to a message
     ordinary_weight: float = 1.0  # mean weight of the known words below which unknown ones count no more than they do
+    coverage: float = 0.5  # share of the words that a text covers in whether it answers the question; vectors the rest
     absent_pairs: float = 0.5  # weight of two Chinese, Japanese or Korean characters that are never next to each other
 
     # --- which chunks are scored
