@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notewell import Memory
-from notewell.search.query import choose_terms, common_from, keyword_query, query_terms, weigh
+from notewell.search.query import KeywordQuery, choose_terms, common_from, keyword_query, query_terms, weigh
 from notewell.search.tuning import TUNING
 from notewell.types import Term
 
@@ -51,6 +51,28 @@ def test_query_terms(query, terms):
 @given(st.text())
 def test_any_text_is_a_query(query):
     assert all(t.tokens and all(t.tokens) for t in query_terms(query))
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        pytest.param("The crane lifts.", 0.6, id="one word of two"),
+        pytest.param("crane crane crane", 0.6, id="how often does not matter"),
+        pytest.param("Cranes in a Harbour", 1.0, id="both, in another form"),
+        pytest.param("harbourmaster", 0.4, id="the beginning of a longer word, where the question asks for it"),
+        pytest.param("craneflies", 0.0, id="not where it does not"),
+        pytest.param("", 0.0, id="no text"),
+    ],
+)
+def test_a_text_covers_a_share_of_the_question(text, share):
+    asked = KeywordQuery(
+        terms=(term("crane"), term("harbour", prefix=True)), full_weight=10, weights={"crane": 6, "harbour": 4}
+    )
+    assert asked.covered_by(text) == pytest.approx(share)
+
+
+def test_nothing_covers_a_question_without_words():
+    assert KeywordQuery().covered_by("crane") == 0
 
 
 def test_rare_terms_weigh_more():

@@ -123,6 +123,35 @@ def test_a_question_without_an_answer_shows_nothing(opened):
     assert opened(HARBOUR, provider="hashing").search("quarterly revenue of Siemens").hits == ()
 
 
+INSURANCE = HARBOUR | {
+    "memory/zebra.md": "Zebra zebra zebra.\n",
+    "memory/zoo.md": "The zebra, as the keeper says, is new, and so are its stable, its trough and its saddle.\n",
+}
+
+
+def test_no_hit_scores_more_than_its_question_is_answered(opened):
+    memory = opened(INSURANCE, provider="hashing")
+    asked = "zebra insurance premium deadline"
+    first, second = memory.search(asked, limit=2, min_score=0, explain=True).hits
+    assert (first.path, second.path) == ("memory/zebra.md", "memory/zoo.md")
+    assert first.score == pytest.approx(first.explanation["answered"], abs=1e-4)
+    assert first.score >= second.score
+    mixed = 0.65 * first.explanation["text_part"] + 0.35 * first.explanation["vector_part"]
+    assert first.score < mixed
+    assert memory.search(asked, min_score=(first.score + mixed) / 2).hits == ()
+
+
+def test_a_question_that_is_covered_keeps_its_score(opened):
+    (hit,) = opened(INSURANCE, provider="hashing").search("zebra stable and trough", limit=1, explain=True).hits
+    assert hit.path == "memory/zoo.md"
+    assert "answered" not in hit.explanation
+
+
+def test_by_keyword_alone_no_score_is_limited(opened):
+    hits = opened(INSURANCE).search("zebra insurance premium deadline", min_score=0, explain=True).hits
+    assert not any("answered" in hit.explanation for hit in hits)
+
+
 # --- words ---------------------------------------------------------------------------------------
 
 

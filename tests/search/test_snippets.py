@@ -49,6 +49,16 @@ def test_a_rare_word_draws_the_snippet_more_than_common_ones():
     assert lines[30] in snippet
 
 
+def test_two_words_draw_the_snippet_more_than_one_of_them_many_times():
+    lines = [f"line {number} about something else entirely, long enough to matter here" for number in range(40)]
+    lines[3:6] = [f"{line} kettle" for line in lines[3:6]]
+    lines[30] += " kettle"
+    lines[31] += " gasket"
+    snippet = make_snippet("\n".join(lines), {"kettl": 4.0, "gasket": 4.0})
+    assert lines[30] in snippet
+    assert lines[31] in snippet
+
+
 def test_an_irregular_form_draws_the_snippet_to_its_line():
     filler = [f"line {number} about something else entirely, long enough to matter here" for number in range(40)]
     text = "\n".join([*filler, "she bought the kettle", *filler])

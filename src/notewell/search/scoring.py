@@ -241,4 +241,3 @@ def with_neighbours(scored: Sequence[Scored], places: Mapping[int, ChunkPlace], 
             missed *= 1 - share * best.get((place.document, turn), 0.0)
         lent.append(each._replace(score=1 - missed) if place.turn else each)
     return sorted(lent, key=lambda s: (-s.score, s.candidate.chunk_id))
-
