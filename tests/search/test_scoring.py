@@ -53,20 +53,20 @@ def order(found, scale=SCALE):
     [
         pytest.param(SCALE, 1.0, 0.7, id="words and vector count alike"),
         pytest.param(SCALE, 0.0, 0.2, id="no word is covered"),
-        pytest.param(replace(SCALE, is_measured=True, usual=0.25), 0.0, 0.45, id="at least what stands out"),
+        pytest.param(replace(SCALE, is_measured=True, nearest=0.6, usual=0.25), 0.0, 0.45, id="at least what stands out"),
         pytest.param(replace(SCALE, language_weight=0.25), 1.0, 0.88, id="vectors count less in this language"),
         pytest.param(replace(SCALE, tuning=replace(TUNING, coverage=0)), 0.0, 1.0, id="turned off"),
     ],
 )
 def test_how_well_a_question_is_answered(scale, covered, expected):
-    best, nearer = score_one(Candidate(1, 0.6, 9.0)), score_one(Candidate(2, 0.7, None))
-    assert (best.vector_part, nearer.vector_part) == (pytest.approx(0.4), pytest.approx(0.6))
-    assert scale.answered_by(best, covered, [best, nearer]) == pytest.approx(expected)
+    best = score_one(Candidate(1, 0.6, 9.0))
+    assert best.vector_part == pytest.approx(0.4)
+    assert scale.answered_by(best, covered) == pytest.approx(expected)
 
 
 def test_without_a_vector_the_score_has_to_say_how_well_it_is_answered():
     best = score_one(Candidate(1, None, 9.0))
-    assert SCALE.answered_by(best, 0.0, [best]) == 1
+    assert SCALE.answered_by(best, 0.0) == 1
 
 
 @pytest.mark.slow

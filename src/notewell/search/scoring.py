@@ -21,7 +21,7 @@ word, and a question about something else may share one, too. So no score of a q
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from notewell.store.bm25 import LENGTH_SHARE, SATURATION
@@ -60,7 +60,8 @@ class Scale:
     weights: Weights = OPENCLAW_WEIGHTS
     language_weight: float = 1.0  # how far vectors count in the language of the question
     is_measured: bool = False  # whether the model was measured by language: only then may a vector decide alone
-    usual: float = 0.0  # the vector part of texts that are near the question, but not nearest
+    nearest: float = 0.0  # the vector part of the nearest text
+    usual: float = 0.0  # that of texts that are near the question, but not nearest
 
     @property
     def text_weight(self) -> float:
@@ -84,14 +85,15 @@ class Scale:
             return max(0.0, level * (cosine - unrelated) / (answer - unrelated))
         return min(1.0, level + (1 - level) * (cosine - answer) / (1 - answer))
 
-    def usual_of(self, candidates: Sequence[Candidate]) -> float:
-        """Return the mean vector part of what is near, but not nearest; where there is too little, the rest are 0."""
+    def measured_on(self, candidates: Sequence[Candidate]) -> Scale:
+        """Return the scale with what is nearest and what is usual; where there are few, the rest of these are 0."""
         first, last = self.tuning.usual_from, self.tuning.pool
-        cosines = sorted((c.cosine for c in candidates if c.cosine is not None), reverse=True)
-        return sum(map(self.vector_part, cosines[first:last])) / (last - first)
+        cosines = sorted((c.cosine for c in candidates if c.cosine is not None), reverse=True)[:last]
+        parts = [self.vector_part(cosine) for cosine in cosines]
+        return replace(self, nearest=max(parts, default=0.0), usual=sum(parts[first:]) / (last - first))
 
-    def answered_by(self, best: Scored, covered: float, scored: Sequence[Scored]) -> float:
-        """Return how well the best of the scored texts answers the question; nothing scores more than that.
+    def answered_by(self, best: Scored, covered: float) -> float:
+        """Return how well the best text answers the question; nothing scores more than that.
 
         `covered` is the share of the question's weight whose words stand in it, however often. The vector part counts
         as much, and what stands out most is an answer whatever the words.
@@ -100,10 +102,9 @@ class Scale:
             return 1.0
         by_words = self.tuning.coverage
         by_vector = (1 - by_words) * self.language_weight
-        nearest = max(each.vector_part or 0.0 for each in scored)
         return max(
             (by_words * covered + by_vector * best.vector_part) / (by_words + by_vector),
-            self.stand_out * (nearest - self.tuning.usual_share * self.usual),
+            self.stand_out * (self.nearest - self.tuning.usual_share * self.usual),
         )
 
     @property

@@ -152,7 +152,7 @@ class _Question:
         )
 
     def _ranked(self, found: _Candidates, keywords: KeywordQuery, scale: Scale) -> list[Ranked]:
-        scale = replace(scale, usual=scale.usual_of(found.candidates))
+        scale = scale.measured_on(found.candidates)
         scored = score_all(found.candidates, scale)
         chunks: Mapping[int, StoredChunk] = {}
         answered = 1.0
@@ -180,7 +180,7 @@ class _Question:
             return 1.0
         chunk_id = scored[0].candidate.chunk_id
         chunk = (chunks or self.snapshot.chunks([chunk_id]))[chunk_id]
-        return scale.answered_by(scored[0], keywords.covered_by(f"{chunk.text} {chunk.context} {chunk.path}"), scored)
+        return scale.answered_by(scored[0], keywords.covered_by(f"{chunk.text} {chunk.context} {chunk.path}"))
 
     def _by_function_words(
         self, best: Sequence[Scored], keywords: KeywordQuery, scale: Scale, chunks: Mapping[int, StoredChunk]
