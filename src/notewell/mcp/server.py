@@ -17,7 +17,7 @@ from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 
 from notewell import Citation, NotewellError, PathRefusedError, QueryError, __version__
-from notewell.agents.documents import context_files
+from notewell.agents.documents import document_of
 from notewell.agents.tools.prompt import fence
 from notewell.agents.tools.schemas import GET, SEARCH
 from notewell.errors import system_error
@@ -172,7 +172,8 @@ class MemoryServer:
         about: dict[str, Any] = {}
         if params.name == START["name"]:
             context = await self._or_error(self.tools.session_context)
-            text, about = start_message(context), {"_meta": {"notewell/files": context_files(context)}}
+            files = [document_of(file) | {"truncated": file.truncated} for file in context.files]
+            text, about = start_message(context), {"_meta": {"notewell/files": files}}
         else:
             await self._show_indexing(ctx)
             text = await self._or_error(recall_text, self.tools, params.arguments or {})
