@@ -1,4 +1,4 @@
-"""JSON documents of everything the surfaces show; their keys are part of the public interface."""
+"""Builds the JSON that the command, the tools and the MCP server return; its keys are part of the public interface."""
 
 from __future__ import annotations
 
@@ -102,18 +102,18 @@ def list_document(found: MemoryList) -> Json:
 
 def remembered_document(done: Remembered) -> Json:
     """Return where a text was written, or where it is already known."""
-    return document_of(done) | {"entry": done.entry or None}
+    return {**document_of(done), "entry": done.entry or None}
 
 
 def report_document(report: IndexReport) -> Json:
     """Return what an indexing run did."""
-    return document_of(report) | {"seconds": round(report.seconds, 3)}
+    return {**document_of(report), "seconds": round(report.seconds, 3)}
 
 
 def status_document(status: Status) -> Json:
     """Return the state of the memory; `dirty` and `workspaceDir` are OpenClaw's names of `stale` and `workspace`."""
     openclaw = {"dirty": status.stale, "workspaceDir": status.workspace}
-    return document_of(status) | openclaw | {"fallback": fallback_document(status.fallback)}
+    return {**document_of(status), **openclaw, "fallback": fallback_document(status.fallback)}
 
 
 def error_document(error: NotewellError) -> Json:

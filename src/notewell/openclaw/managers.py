@@ -8,9 +8,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from notewell.agents.documents import hit_document, status_document
 from notewell.errors import NotewellError, QueryError
 from notewell.memory.shared import shared_memory
 from notewell.types import Citation, hash_text
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from notewell.types import IndexReport, Progress
 
 Json = dict[str, Any]
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 _log = logging.getLogger("notewell.openclaw")
 
@@ -107,18 +109,7 @@ class MemoryIndexManager:
             self.memory.begin_session()
         answer = self.memory.search(query, limit=max_results, min_score=min_score, chat=chat, session=session)
         self._last_search = {"mode": answer.mode, "notes": list(answer.notes)}
-        return [
-            {
-                "path": hit.path,
-                "startLine": hit.first_line,
-                "endLine": hit.last_line,
-                "score": hit.score,
-                "snippet": hit.snippet,
-                "source": hit.source,
-                "citation": hit.citation,
-            }
-            for hit in answer.hits
-        ]
+        return [{name: hit_document(hit)[name] for name in _RESULT} for hit in answer.hits]
 
     def read_file(
         self, rel_path: str, *, from_line: int = 1, lines: int | None = None, session_key: str | None = None
@@ -210,46 +201,16 @@ class MemoryIndexManager:
         return "group", group if is_session_name(group) else id_of_group(group) if group else None
 
 
+_RESULT = ("path", "startLine", "endLine", "score", "snippet", "source", "citation")
+_STATUS = {
+    *("backend", "provider", "model", "requestedProvider", "files", "chunks", "dirty", "workspaceDir", "dbPath"),
+    *("extraPaths", "sources", "sourceCounts", "cache", "fts", "vector", "batch", "fallback"),
+}
+
+
 def _provider_status(status: Status) -> Json:
-    cache, fts, vector, batch = status.cache, status.fts, status.vector, status.batch
-    document: Json = {
-        "backend": status.backend,
-        "provider": status.provider,
-        "model": status.model,
-        "requestedProvider": status.requested_provider,
-        "files": status.files,
-        "chunks": status.chunks,
-        "dirty": status.stale,
-        "workspaceDir": status.workspace,
-        "dbPath": status.db_path,
-        "extraPaths": list(status.extra_paths),
-        "sources": list(status.sources),
-        "sourceCounts": [
-            {"source": each.source, "files": each.files, "chunks": each.chunks} for each in status.source_counts
-        ],
-        "cache": {"enabled": cache.enabled, "entries": cache.entries, "maxEntries": cache.max_entries},
-        "fts": {"enabled": fts.enabled, "available": fts.available, "error": fts.error},
-        "vector": {
-            "enabled": vector.enabled,
-            "available": vector.available,
-            "extensionPath": vector.extension_path,
-            "loadError": vector.load_error,
-            "dims": vector.dims,
-        },
-        "batch": {
-            "enabled": batch.enabled,
-            "failures": batch.failures,
-            "limit": batch.limit,
-            "wait": batch.wait,
-            "concurrency": batch.concurrency,
-            "pollIntervalMs": batch.poll_interval_ms,
-            "timeoutMs": batch.timeout_ms,
-            "lastError": batch.last_error,
-            "lastProvider": batch.last_provider,
-        },
-    }
-    if status.fallback:
-        document["fallback"] = {"from": status.fallback.instead_of, "reason": status.fallback.reason}
+    document = {name: value for name, value in status_document(status).items() if name in _STATUS}
+    del document["cache"]["bytes"], document["vector"]["driver"]
     for name in ("fts", "vector", "batch"):
         document[name] = _without_blanks(document[name])
     return _without_blanks(document)
@@ -257,6 +218,18 @@ def _provider_status(status: Status) -> Json:
 
 def _without_blanks(document: Json) -> Json:
     return {name: value for name, value in document.items() if value is not None and value != ""}
+
+
+def _answered_by_either(
+    method: Callable[Concatenate[Any, _P], _T],
+) -> Callable[Concatenate[FallbackMemoryManager, _P], _T]:
+    """Return a method of the interface that asks the primary manager, or the fallback in its place."""
+
+    @wraps(method)
+    def asked(self: FallbackMemoryManager, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return self._ask(lambda each: getattr(each, method.__name__)(*args, **kwargs))  # type: ignore[no-any-return]
+
+    return asked
 
 
 class FallbackMemoryManager:
@@ -283,29 +256,16 @@ class FallbackMemoryManager:
         self._reason = ""
         self._retry_at = 0.0  # of time.monotonic()
 
+    search = _answered_by_either(MemorySearchManager.search)
+    read_file = _answered_by_either(MemorySearchManager.read_file)
+    sync = _answered_by_either(MemorySearchManager.sync)
+    probe_embedding_availability = _answered_by_either(MemorySearchManager.probe_embedding_availability)
+    probe_vector_availability = _answered_by_either(MemorySearchManager.probe_vector_availability)
+
     @property
     def backend(self) -> str:
         """The backend that answers now."""
         return (self.fallback if self._failures else self.primary).backend
-
-    def search(
-        self,
-        query: str,
-        *,
-        max_results: int | None = None,
-        min_score: float | None = None,
-        session_key: str | None = None,
-    ) -> list[Json]:
-        return self._ask(
-            lambda manager: manager.search(query, max_results=max_results, min_score=min_score, session_key=session_key)
-        )
-
-    def read_file(
-        self, rel_path: str, *, from_line: int = 1, lines: int | None = None, session_key: str | None = None
-    ) -> Json:
-        return self._ask(
-            lambda manager: manager.read_file(rel_path, from_line=from_line, lines=lines, session_key=session_key)
-        )
 
     def status(self) -> Json:
         """Return the status of the backend that answers; `fallback {from, reason}` while that is the second one."""
@@ -313,17 +273,6 @@ class FallbackMemoryManager:
         with self._lock:
             failed, reason = self._failures > 0, self._reason
         return status | {"fallback": {"from": self.primary.backend, "reason": reason}} if failed else status
-
-    def sync(
-        self, *, reason: str = "manual", force: bool = False, progress: Callable[[Json], None] | None = None
-    ) -> object:
-        return self._ask(lambda manager: manager.sync(reason=reason, force=force, progress=progress))
-
-    def probe_embedding_availability(self) -> Json:
-        return self._ask(lambda manager: manager.probe_embedding_availability())
-
-    def probe_vector_availability(self) -> bool:
-        return self._ask(lambda manager: manager.probe_vector_availability())
 
     def close(self) -> None:
         try:
