@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
@@ -82,7 +83,9 @@ class MemoryServer:
         self.tools = tools
         self._started_at: float | None = None  # on the monotonic clock
         self._sync_started = threading.Event()  # set as well when the background sync could not start
-        self._threads: anyio.CapacityLimiter | None = None
+        self._in_thread = partial(
+            anyio.to_thread.run_sync, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(THREADS)
+        )
         self.protocol: Server[Any] = Server(
             "notewell",
             version=__version__,
@@ -191,11 +194,6 @@ class MemoryServer:
         except NotewellError as error:
             failure = error
         raise MCPError(code, f"{failure.message}; {failure.hint}", {"kind": failure.kind, "hint": failure.hint})
-
-    async def _in_thread(self, work: Callable[..., Any], *args: Any) -> Any:
-        if self._threads is None:
-            self._threads = anyio.CapacityLimiter(THREADS)
-        return await anyio.to_thread.run_sync(work, *args, abandon_on_cancel=True, limiter=self._threads)
 
 
 def idle_protocol() -> Server[Any]:
