@@ -28,14 +28,19 @@ from notewell.errors import ConversationError, SessionInputError
 INSTALL_HINT = 'run `pip install "notewell[sessions]"`'
 DEEPEST = 100  # levels of nesting; pyjson5 stops at 32 unless told, and Python's own encoder at about 1,000
 
+_BLANK = re.compile(r"(?:[\s\ufeff]+|//[^\n\r\u2028\u2029]*|/\*.*?\*/)*", re.DOTALL)
 _TOKEN = re.compile(
     r"""
-    (?P<skip> [\s\ufeff]+ | //[^\n\r\u2028\u2029]* | /\*.*?\*/ )
-  | (?P<string> "[^"\\\n\r]*(?:\\.[^"\\\n\r]*)*" | '[^'\\\n\r]*(?:\\.[^'\\\n\r]*)*' )
-  | (?P<mark> [{}\[\],:] )
-  | (?P<bare> [^\s"'{}\[\],:/\ufeff]+ )
+    "[^"\\\n\r]*(?:\\(?:\r\n|.)[^"\\\n\r]*)*"
+  | '[^'\\\n\r]*(?:\\(?:\r\n|.)[^'\\\n\r]*)*'
+  | [{}\[\],:]
+  | [^\s"'{}\[\],:/\ufeff]+
     """,
     re.VERBOSE | re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|.))", re.DOTALL)
+_ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"} | dict.fromkeys(
+    ("\r\n", "\r", "\n", "\u2028", "\u2029"), ""
 )
 _NAME = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
@@ -127,84 +132,92 @@ def write_name(name: str) -> str:
 def container_at(text: str, start: int = 0) -> Container:
     """Return the object or array that begins at the first token from `start` on; raises Json5Error if it is broken."""
     tokens = _tokens(text, start)
-    opening = next(tokens, None)
-    if opening is None or opening[1] not in "{[":
-        raise Json5Error("neither an object nor an array")
+    first, opening = next(tokens)
+    if opening not in ("{", "["):
+        raise error_at(text, first, "neither an object nor an array")
     items: list[Item] = []
-    in_object = opening[1] == "{"
     while True:
-        item, closing = _next_item(text, tokens, in_object=in_object)
+        item, closing = _next_item(text, tokens, in_object=opening == "{")
         if item:
             items.append(item)
         if closing is not None:
-            return Container(opening[0], closing, tuple(items))
+            return Container(first, closing, tuple(items))
 
 
 def _next_item(text: str, tokens: Iterator[tuple[int, str]], *, in_object: bool) -> tuple[Item | None, int | None]:
     """Return the next item, if any, and where the container ends if it ends after it."""
-    start, token = _required(tokens)
+    start, token = next(tokens)
     if token == ("}" if in_object else "]"):
         return None, start + 1
     name, value_start, value_token = "", start, token
     if in_object:
-        name = _name_of(token)
-        _, colon = _required(tokens)
-        if colon != ":":
-            raise _broken(text, start, "no colon after the key")
-        value_start, value_token = _required(tokens)
+        if token in ("{", "[", "}", "]", ",", ":"):
+            raise error_at(text, start, "a key is missing")
+        name = unquoted(text, start, token) if token[0] in "\"'" else token
+        if next(tokens)[1] != ":":
+            raise error_at(text, start, "no colon after the key")
+        value_start, value_token = next(tokens)
     value_end = _value_end(text, tokens, value_start, value_token)
-    position, after = _required(tokens)
+    position, after = next(tokens)
     if after == ",":
         return Item(name, start, value_start, value_end, position + 1, has_comma=True), None
     if after != ("}" if in_object else "]"):
-        raise _broken(text, position, "a comma is missing")
+        raise error_at(text, position, "a comma is missing")
     return Item(name, start, value_start, value_end, value_end, has_comma=False), position + 1
 
 
 def _value_end(text: str, tokens: Iterator[tuple[int, str]], start: int, token: str) -> int:
     if token in ("}", "]", ",", ":"):
-        raise _broken(text, start, "a value is missing")
+        raise error_at(text, start, "a value is missing")
     if token not in ("{", "["):
         return start + len(token)
-    depth = 1
+    position, depth = start, 1
     while depth:
-        position, token = _required(tokens)
+        position, token = next(tokens)
         depth += (token in ("{", "[")) - (token in ("}", "]"))
     return position + 1
 
 
 def _tokens(text: str, start: int) -> Iterator[tuple[int, str]]:
+    """Yield each token with where it begins; raises Json5Error at the end, which no caller expects."""
     position = start
-    while position < len(text):
+    while (position := after_blanks(text, position)) < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            error = _broken(text, position, "not JSON5")
+            error = error_at(text, position, "not JSON5")
             if text.startswith("/*", position):  # a comment that never ends was looked for up to the end
                 error.position = None
             raise error
-        if match.lastgroup != "skip":
-            yield position, match[0]
+        yield position, match[0]
         position = match.end()
+    error = error_at(text, len(text), "the text ends too early")
+    error.position = None
+    raise error
 
 
-def _required(tokens: Iterator[tuple[int, str]]) -> tuple[int, str]:
-    token = next(tokens, None)
-    if token is None:
-        raise Json5Error("the text ends too early")
-    return token
+def after_blanks(text: str, position: int) -> int:
+    """Return the position after blanks and comments."""
+    found = _BLANK.match(text, position)
+    assert found, "it matches nothing, too"
+    return found.end()
 
 
-def _name_of(token: str) -> str:
-    if token[0] in "\"'":
-        return str(parse_json5(token))
-    if token in ("{", "[", "}", "]", ",", ":"):
-        raise Json5Error("a key is missing")
-    return token
+def unquoted(text: str, start: int, token: str) -> str:
+    """Return what a string says, quotes included in the token; it begins at `start` in the text."""
+
+    def unescaped(found: re.Match[str]) -> str:
+        code = found[1] or found[2]
+        if not code and found[3] in {"u", "x"}:
+            raise error_at(text, start, "invalid escape")
+        return chr(int(code, 16)) if code else _ESCAPED.get(found[3], found[3])
+
+    said = _ESCAPE.sub(unescaped, token[1:-1])
+    return said.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _broken(text: str, position: int, what: str) -> Json5Error:
-    line = text.count("\n", 0, position) + 1
-    error = Json5Error(f"line {line}: {what}")
+def error_at(text: str, position: int, what: str) -> Json5Error:
+    """Return the error for what is wrong at a position of a text."""
+    error = Json5Error(f"line {text.count(chr(10), 0, position) + 1}: {what}")
     error.position = position
     return error
 
