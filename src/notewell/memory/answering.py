@@ -80,10 +80,10 @@ def search(parts: Components, request: SearchRequest, *, sync: bool | None = Non
     """
     sources = request.scope.sources
     outside = (sources is not None and "memory" not in sources) or request.scope.category is not None
-    if parts.searched_qmd is None or not request.query.strip() or outside:  # it knows no conversations and categories
+    if parts.search_qmd is None or not request.query.strip() or outside:  # it knows no conversations and categories
         return _search_index(parts, request, sync=sync)
     try:
-        answer = parts.searched_qmd.search(request)
+        answer = parts.search_qmd(request)
     except BackendError as error:
         answer = _search_index(parts, request, sync=sync)
         note = f"QMD did not answer: {error.message}; the builtin index did"

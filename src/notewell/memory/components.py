@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,15 +27,18 @@ from notewell.store.state_folder import TOP_FOLDER, StateFolder
 from notewell.types import Scope, Uncovered
 
 if TYPE_CHECKING:
-    from notewell.memory.group_view import GroupQmd, GroupSync
+    from collections.abc import Callable
+
+    from notewell.memory.group_view import GroupSync
     from notewell.memory.note_files import NoteFiles
     from notewell.memory.storage import Notes, Transcripts
     from notewell.protocols import Embedder, Generations, ManagedCache, ReadAccess, Source, StoreAccess
+    from notewell.search.options import SearchRequest
     from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.sessions import ConversationStore
     from notewell.settings import Settings
-    from notewell.types import EmbedderIdentity
+    from notewell.types import EmbedderIdentity, SearchAnswer
 
 TRASH_FOLDER = ".trash"  # in the state folders of the workspace and of the agent; no agent can be called so
 MOVED_FILE = "moved.json"
@@ -62,7 +66,7 @@ class Components:
     sync: Sync | GroupSync
     qmd: Qmd | None  # None where the settings choose the builtin index
     searched: ReadAccess  # `index`, but a search looks only at what it found for notes that became private
-    searched_qmd: Qmd | GroupQmd | None
+    search_qmd: Callable[[SearchRequest], SearchAnswer] | None  # where the settings choose QMD
     between: BetweenSearches
     tuning: Tuning
     audience: Audience = DIRECT
@@ -127,7 +131,7 @@ class Components:
             return self
         if not audience.is_group:
             return replace(self, audience=audience)
-        from notewell.memory.group_view import GroupIndex, GroupQmd, GroupSync
+        from notewell.memory.group_view import GroupIndex, GroupSync, search_qmd_for_group
 
         whole = self.whole
         assert isinstance(whole.sync, Sync)
@@ -148,7 +152,7 @@ class Components:
             sync=GroupSync(whole.sync, index, sources),
             qmd=None,  # its state is that of all notes
             searched=searched,
-            searched_qmd=GroupQmd(whole.qmd, notes) if whole.qmd else None,
+            search_qmd=partial(search_qmd_for_group, whole.qmd, notes) if whole.qmd else None,
             between=BetweenSearches(),
             audience=audience,
             behind=whole,
@@ -256,7 +260,7 @@ def open_components(
         sync=sync,
         qmd=qmd,
         searched=storage.answering,
-        searched_qmd=qmd,
+        search_qmd=qmd.search if qmd else None,
         between=BetweenSearches(),
         tuning=tuning or TUNING,
     )

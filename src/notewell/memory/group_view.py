@@ -214,19 +214,12 @@ class GroupFollower:
         self._whole.stop()
 
 
-class GroupQmd:
-    """Searches with QMD, whose index is one for all: hidden notes are taken out of its answer, and its figures."""
-
-    def __init__(self, qmd: Qmd, notes: Source) -> None:
-        self._qmd = qmd
-        self._notes = notes
-
-    def search(self, request: SearchRequest) -> SearchAnswer:
-        """Answer a request of a group; its scope hides what is private."""
-        answer = self._qmd.search(request)
-        hits = tuple(hit for hit in answer.hits if self._notes.exists(hit.path))
-        index = IndexState(len(self._notes.list().files), 0, 0, stale=answer.index.stale)
-        return replace(answer, hits=hits, index=index, notes=())
+def search_qmd_for_group(qmd: Qmd, notes: Source, request: SearchRequest) -> SearchAnswer:
+    """Search with QMD, whose index is one for all: hidden notes are taken out of its answer, and its figures."""
+    answer = qmd.search(request)
+    hits = tuple(hit for hit in answer.hits if notes.exists(hit.path))
+    index = IndexState(len(notes.list().files), 0, 0, stale=answer.index.stale)
+    return replace(answer, hits=hits, index=index, notes=())
 
 
 def _told(notes: Sequence[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from notewell.errors import SessionDamagedError, SessionInputError, SessionNotFoundError
 from notewell.sessions.append_journal import locked, overwrite_end, recover, replace_file
@@ -48,14 +48,16 @@ from notewell.sources.transcripts.messages import (
     tokens_of,
 )
 from notewell.sources.transcripts.session_files import (
-    FIRST_LOOK,
     FORMAT_VERSION,
     MESSAGE_ARRAY,
     MESSAGES,
     check_version,
+    end_of_messages,
     messages_in,
     whole_elements,
 )
+
+HEAD_BYTES = 4096  # that are read for the head of a file, which has about 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +124,9 @@ class SessionFile:
     def _ends(self) -> dict[str, Any]:
         """Return what the head and the foot say, and the messages where the file is not in our layout."""
         with self.path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(0)
-            start = file.read(FIRST_LOOK)
-            file.seek(max(0, size - FIRST_LOOK))
-            end = file.read()
-        head, found, _ = start.partition(f"\n{MESSAGES.opening}".encode())
-        parts = MESSAGES.parts_of_end(end.decode("utf-8", "ignore"))
-        if not found or parts is None or parts.values.get(MESSAGES.end_field) != _mark_at(parts, size):
+            head, found, _ = file.read(HEAD_BYTES).partition(f"\n{MESSAGES.opening}".encode())
+            parts, _ = _end_of(file)
+        if not found or parts is None:
             return parse_object(self._text())
         values = parse_object(decode_json5(head) + "\n}")
         values.pop(MESSAGES.array, None)
@@ -233,18 +230,18 @@ class SessionFile:
         self.replace(MESSAGES.join(parts.body, parts.foot, foot))
 
     def _end(self) -> tuple[Parts | None, int]:
-        """Return the end of the file in parts and where its end mark is; no parts when somebody else wrote it."""
         with self.path.open("rb") as file:
-            size = file.seek(0, 2)
-            look = FIRST_LOOK
-            while True:
-                file.seek(max(0, size - look))
-                parts = MESSAGES.parts_of_end(file.read().decode("utf-8", "ignore"))
-                if parts or look >= size:
-                    break
-                look *= 16
-        offset = _mark_at(parts, size) if parts else 0
-        return (parts, offset) if parts and parts.values.get(MESSAGES.end_field) == offset else (None, 0)
+            return _end_of(file)
+
+
+def _end_of(file: BinaryIO) -> tuple[Parts | None, int]:
+    """Return the end of a file in parts and where its end mark is; no parts when somebody else wrote it."""
+    offset, _ = end_of_messages(file, file.seek(0, 2))
+    if offset is None:
+        return None, 0
+    file.seek(offset - 2)  # with what is before the line break
+    parts = MESSAGES.parts_of_end(file.read().decode("utf-8", "ignore"))
+    return parts, offset if parts else 0
 
 
 def text_of(entry: SessionEntry, messages: Sequence[Message] = (), summaries: Sequence[Summary] = ()) -> str:
@@ -289,10 +286,6 @@ def _foot_after(foot: Json, messages: Sequence[Message]) -> dict[str, Any]:
         "inputTokens": _number(foot, "inputTokens") + sum(tokens[0] for tokens in added),
         "outputTokens": _number(foot, "outputTokens") + sum(tokens[1] for tokens in added),
     }
-
-
-def _mark_at(parts: Parts, size: int) -> int:
-    return size - len(parts.foot.encode()) - len(MESSAGES.end_mark)
 
 
 def _number(values: Json, name: str) -> int:

@@ -53,8 +53,6 @@ ARCHIVE_ENDING = ".jsonl"
 _NAME = re.compile(r"(.+)\.(\d+)(\.jsonl|\.pending)")  # ids that other programs gave may hold dots
 _DRAFT = re.compile(_NAME.pattern + r"\.[^.]+\.tmp")
 
-Unwanted = Callable[[str, int], bool]  # asked about a text and its time, in milliseconds since 1970
-
 
 def new_id() -> str:
     """Return an id that no other session has."""
@@ -223,6 +221,11 @@ class SessionFolder:
         own = [file.path for file in self._all(session_id) if file.exists()]
         return [*own, *(path for path in self.files(session_id) if self.owner(path) == session_id and path not in own)]
 
+    def contents_of(self, session_id: str) -> dict[str, bytes]:
+        """Return what the files of a session hold, but for its journal, by their place below the folder."""
+        files = (path for path in self.files_of(session_id) if path.parent.name != JOURNALS)
+        return {path.relative_to(self.path).as_posix(): path.read_bytes() for path in files}
+
     def remove(self, files: Iterable[Path]) -> None:
         """Delete files so that they stay deleted."""
         folders = set()
@@ -340,35 +343,16 @@ def owner_of_archive(name: str) -> str:
     return found[1] if found else ""
 
 
-def remove_lines(path: Path, unwanted: Unwanted, *, dry_run: bool) -> int:
-    """Remove unwanted messages from an archive, and return how many."""
-    lines = path.read_text(encoding="utf-8").split("\n")
-    kept = [line for line in lines if not (line.strip() and _is_unwanted(line, unwanted))]
-    if len(kept) < len(lines) and not dry_run:
-        replace_file(path, "\n".join(kept).encode())
-    return len(lines) - len(kept)
-
-
-def everything_in(message: Message) -> str:
-    """Return text, thoughts, tool calls and fields of others."""
-    return f"{message.text}\n{json.dumps(message_to_json(message), ensure_ascii=False, default=str)}"
-
-
-def _is_unwanted(line: str, unwanted: Unwanted) -> bool:
-    message = _message(line)
-    return unwanted(line, 0) if message is None else unwanted(everything_in(message), message.timestamp)
-
-
 def _archived(line: str) -> Message | None:
     """Return the message that a line archives; None for the line of the session, summaries, and what is unreadable."""
     try:
         values = json.loads(line)
     except ValueError:
         return None
-    return _message(line) if isinstance(values, dict) and "message" in values else None
+    return message_in_line(line) if isinstance(values, dict) and "message" in values else None
 
 
-def _message(line: str) -> Message | None:
+def message_in_line(line: str) -> Message | None:
     """Return the message or summary of a line; None for the line of the session and what cannot be read."""
     try:
         values = json.loads(line)
@@ -422,22 +406,11 @@ class Registry:
 
     def put(self, entry: SessionEntry) -> None:
         """Add or change an entry."""
-        values = _values_of(entry)
-
-        def change(text: str, listed: list[Any], position: int | None) -> str:
-            if position is None:
-                return SESSIONS.with_new_elements(text, [values])
-            return text if listed[position] == values else SESSIONS.with_element(text, position, values)
-
-        self._change(entry.session_id, change)
+        self._set(entry.session_id, _values_of(entry))
 
     def remove(self, session_id: str) -> None:
-        """Take an entry out."""
-
-        def change(text: str, _: list[Any], position: int | None) -> str:
-            return text if position is None else SESSIONS.without_elements(text, position, position + 1)
-
-        self._change(session_id, change)
+        """Remove an entry."""
+        self._set(session_id, None)
 
     def rebuild(self) -> int:
         """Write the registry from the session files; returns how many sessions it holds."""
@@ -450,14 +423,20 @@ class Registry:
         lock = self._files.path / ".locks" / ".registry.lock"
         return locked(lock, self._files.timeout_s if timeout_s is None else timeout_s, self._path.name)
 
-    def _change(self, session_id: str, change: Callable[[str, list[Any], int | None], str]) -> None:
-        """Edit the text, given what it lists and where the session stands in it; rebuild a missing or corrupt file."""
+    def _set(self, session_id: str, values: Values | None) -> None:
+        """Edit what the text lists of a session; a missing or corrupt file is rebuilt."""
         with self.locked():
             try:
                 text = decode_json5(read_regular(self._path))
                 listed = _listed(text)
                 ids = [_id_of(each) for each in listed]
-                changed = change(text, listed, ids.index(session_id) if session_id in ids else None)
+                position = ids.index(session_id) if session_id in ids else None
+                if position is not None and listed[position] != values:
+                    changed = SESSIONS.with_element(text, position, values)
+                elif position is None and values is not None:
+                    changed = SESSIONS.with_new_elements(text, [values])
+                else:
+                    return
             except FileNotFoundError:
                 self._write_all()
                 return
@@ -465,8 +444,7 @@ class Registry:
                 self._files.set_aside(self._path)
                 self._write_all()
                 return
-            if changed != text:
-                replace_file(self._path, changed.encode())
+            replace_file(self._path, changed.encode())
 
     def _write_all(self) -> int:
         entries = sorted(self._entries_of_files(self.entries()), key=lambda each: (each.created_at, each.session_id))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import heapq
-import json
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,11 +19,9 @@ from notewell.errors import (
     SessionInputError,
     SessionNotFoundError,
 )
-from notewell.files.no_follow import read_regular
-from notewell.sessions.append_journal import replace_file
+from notewell.sessions.forgetting import Keep, LostPart, Unwanted, put_back, remove_unwanted
 from notewell.sessions.import_export import export_lines
 from notewell.sessions.model import (
-    SETTABLE,
     Session,
     SessionEntry,
     SessionKind,
@@ -33,27 +29,17 @@ from notewell.sessions.model import (
     Summary,
     checked_fields,
     checked_kind,
-    entry_from_json,
-    summaries_in,
 )
 from notewell.sessions.session_file import SessionFile, as_stored, salvage, text_of
 from notewell.sessions.session_folder import (
-    ARCHIVE_ENDING,
-    JOURNALS,
     Registry,
     SessionFolder,
-    Unwanted,
-    everything_in,
-    key_of,
     new_id,
-    remove_lines,
 )
 from notewell.settings.arguments import checked_calls
-from notewell.sources.transcripts import REGISTRY, TOP, checked_id, id_of_group, is_session_name, session_at
-from notewell.sources.transcripts.json5 import Json5Error, decode_json5, parse_object, require_json5
+from notewell.sources.transcripts import REGISTRY, checked_id, id_of_group, is_session_name
+from notewell.sources.transcripts.json5 import Json5Error, require_json5
 from notewell.sources.transcripts.messages import Message, message_from_json, now_ms
-from notewell.sources.transcripts.session_files import messages_in
-from notewell.sources.walk import parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,19 +58,6 @@ class Found:
     entry: SessionEntry
     number: int  # of the message among those the session holds, 1-based
     message: Message
-
-
-@dataclass(frozen=True, slots=True)
-class LostPart:
-    """What a session is about to lose, or all of it; `put_back` restores it."""
-
-    session_id: str
-    files: Mapping[str, bytes]  # as they were, by their place below the folder
-    messages: tuple[str, ...] = ()  # keys of the messages that go
-    left: str = ""  # hash of what is left of the session's own file; empty: the whole session goes
-
-
-Keep = Callable[[LostPart], None]
 
 
 @checked_calls(SessionInputError)
@@ -247,7 +220,7 @@ class ConversationStore:
             if not files and name not in self._registry.entries():
                 raise SessionNotFoundError(name)
             if keep:
-                keep(LostPart(name, self._contents(name)))
+                keep(LostPart(name, self._files.contents_of(name)))
             # Its own file goes last: a process that is killed before leaves a session that can be deleted again.
             self._files.remove(reversed(files))
             self._registry.remove(name)
@@ -271,25 +244,9 @@ class ConversationStore:
 
         Raises SessionExistsError when another session has taken the id of one that was deleted.
         """
-        own = next((place for place in lost.files if session_at(f"{TOP}/{place}")), None)
         with self._files.locked(lost.session_id):
-            file = self._files.find(lost.session_id)
-            if file and not lost.left:
-                if own and file.path.read_bytes() == lost.files[own]:
-                    return  # it was never deleted: the process was killed before that
-                raise SessionExistsError(lost.session_id)
-            for place, data in lost.files.items():
-                path = self._place(place)
-                if place != own and (not path.exists() or _holds_part_of(path, data)):
-                    replace_file(path, data)
-            if own is None:  # only what was kept beside a file that somebody had deleted
-                return
-            if file is None or _hash(file.path.read_bytes()) == lost.left:
-                replace_file(file.path if file else self._place(own), lost.files[own])
-            else:
-                file.recover()
-                file.replace(_with_lost(file.session(holding=True), lost.files[own], lost.messages))
-            self._registered(self._existing(lost.session_id))
+            if put_back(self._files, lost):
+                self._registered(self._existing(lost.session_id))
 
     def repair(self, session_id: str) -> tuple[str, ...]:
         """Make a corrupt session readable again, and return what was done; the corrupt file is kept in `damaged/`."""
@@ -475,65 +432,15 @@ class ConversationStore:
             file.set_fields({"archived_at": now_ms() if archived else None})
             return self._registered(self._files.move(file, archived=archived))
 
-    def _contents(self, session_id: str) -> dict[str, bytes]:
-        """Return the files of a session, but for its journal."""
-        files = [path for path in self._files.files_of(session_id) if path.parent.name != JOURNALS]
-        return {path.relative_to(self.folder).as_posix(): path.read_bytes() for path in files}
-
-    def _place(self, place: str) -> Path:
-        """Return a file below the folder; raises SessionInputError for one elsewhere."""
-        if not place or parts_of(place) is None:
-            raise SessionInputError(f"{place!r} is no file of a session", hint="it cannot be restored")
-        return self.folder / place
-
     def _remove(self, session_id: str, unwanted: Unwanted, *, dry_run: bool, keep: Keep | None = None) -> int:
         name = self._name_of(session_id)
         if not self.folder.exists():
             raise SessionNotFoundError(name)
         with self._files.locked(name):
-            file = self._files.find(name)
-            if file is None:  # somebody deleted its file; what was kept beside it may be here
-                if not self._files.files_of(name):
-                    raise SessionNotFoundError(name)
-                if keep:
-                    keep(LostPart(name, self._contents(name), left=_hash(b"")))
-                return self._remove_beside(name, None, unwanted, found=0, dry_run=dry_run)
-            file.recover()
-            session = file.session(holding=True)
-            self._files.archives(name).settle(session.entry.compacted_files)
-            messages = [each for each in session.messages if not unwanted(everything_in(each), each.timestamp)]
-            summaries = [each for each in session.summaries if not unwanted(each.content, each.compacted_at)]
-            entry = _without_unwanted(session.entry, unwanted)
-            count = len(session.messages) - len(messages) + len(session.summaries) - len(summaries)
-            count += entry != session.entry
-            new = text_of(entry, messages, summaries)
-            # A comment of a person is in no message; the file is rewritten without it.
-            count += not count and not unwanted(new, 0) and _holds_unwanted(file.path, unwanted, dated=False)
-            if keep and (count or self._remove_beside(name, file.path, unwanted, found=0, dry_run=True)):
-                kept_keys = {key_of(each) for each in messages}
-                gone = tuple(key for each in session.messages if (key := key_of(each)) not in kept_keys)
-                keep(LostPart(name, self._contents(name), gone, _hash(new.encode())))
-            count = self._remove_beside(name, file.path, unwanted, found=count, dry_run=dry_run)
-            if count and not dry_run:
-                file.replace(new)
-                self._registered(file)
+            count, changed = remove_unwanted(self._files, name, unwanted, dry_run=dry_run, keep=keep)
+            if changed:
+                self._registered(self._existing(name))
         return count
-
-    def _remove_beside(
-        self, session_id: str, own: Path | None, unwanted: Unwanted, *, found: int, dry_run: bool
-    ) -> int:
-        """Remove messages from what is kept beside a session's own file; returns how many with those found before.
-
-        A corrupt copy that holds something unwanted counts as one. If anything was found, all of these copies go: one
-        may hold half of it.
-        """
-        beside = [path for path in self._files.files_of(session_id) if path != own]
-        copies = [path for path in beside if path.suffix != ARCHIVE_ENDING]
-        found += sum(remove_lines(path, unwanted, dry_run=dry_run) for path in beside if path not in copies)
-        found += sum(_holds_unwanted(path, unwanted) for path in copies)
-        if found and not dry_run:
-            self._files.remove(copies)
-        return found
 
     def _settled(self, file: SessionFile, session: Session) -> tuple[str, ...]:
         """Return the archives of a session once each of them is named and each message is in one of them only."""
@@ -556,62 +463,3 @@ class ConversationStore:
             file.set_fields({"compacted_files": list(named)})
         lost = f", {lost_lines} lines could not be read" if lost_lines else ""
         return f"{reason}; {saved} messages were saved{lost}; the corrupt file is kept as {kept}"
-
-
-# --- what was lost ------------------------------------------------------------------------------
-
-
-def _hash(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def _holds_part_of(path: Path, data: bytes) -> bool:
-    """Say whether a file holds nothing but lines of what it was before."""
-    return set(path.read_bytes().split(b"\n")) <= set(data.split(b"\n"))
-
-
-def _with_lost(session: Session, before: bytes, keys: Collection[str]) -> str:
-    """Return a session's file with the messages of these keys, each behind the one that it followed."""
-    values = parse_object(decode_json5(before))
-    messages = list(session.messages)
-    known = [key_of(message) for message in messages]
-    at = 0  # behind the nearest message before that is still there
-    for message in messages_in(values):
-        key = key_of(message)
-        if key in keys and key not in known:
-            messages.insert(at, message)
-            known.insert(at, key)
-        at = known.index(key) + 1 if key in known else at
-    old = entry_from_json(values, kind=session.entry.kind, session_id=session.entry.session_id, session_file="")
-    missing = {name: getattr(old, name) for name in SETTABLE if getattr(session.entry, name) is None}
-    entry = replace(session.entry, **missing, extra={**old.extra, **session.entry.extra})
-    lost = [each for each in summaries_in(values) if each not in session.summaries]
-    return text_of(entry, messages, [*lost, *session.summaries])
-
-
-# --- what is unwanted ----------------------------------------------------------------------------
-
-
-def _without_unwanted(entry: SessionEntry, unwanted: Unwanted) -> SessionEntry:
-    """Return the entry without unwanted fields, such as a title, or notes that wait to be written."""
-    values = {name: getattr(entry, name) for name in SETTABLE}
-    gone = {name: None for name, value in values.items() if value is not None and unwanted(_as_text(value), 0)}
-    extra = {name: value for name, value in entry.extra.items() if not unwanted(_as_text(value), 0)}
-    return replace(entry, **gone, extra=extra)  # type: ignore[arg-type]  # every one of them may be None
-
-
-def _holds_unwanted(path: Path, unwanted: Unwanted, *, dated: bool = True) -> bool:
-    """Say whether a file holds an unwanted text, as it is or as JSON writes it, of the file's own time if `dated`."""
-    try:
-        text = read_regular(path).strip(b"\0").decode("utf-8", "replace")
-        changed_ms = path.stat().st_mtime_ns // 1_000_000 if dated else 0
-    except FileNotFoundError:
-        return False
-    if not text:
-        return False  # an append's journal is overwritten with zeros
-    unescaped = text.replace('\\"', '"').replace("\\n", "\n").replace("\\t", "\t").replace("\\\\", "\\")
-    return unwanted(text, changed_ms) or (unescaped != text and unwanted(unescaped, changed_ms))
-
-
-def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -382,8 +382,10 @@ class Layout:
         end = _line_start(text, spans[last][0]) if last < len(spans) else _after_line(text, spans[-1][1])
         return text[:start] + text[max(end, spans[min(last, len(spans)) - 1][1]) :]
 
-    def with_element(self, text: str, position: int, element: Mapping[str, Any]) -> str:
-        """Return the text with one element replaced; the rest of its line stays."""
+    def with_element(self, text: str, position: int, element: Mapping[str, Any] | None) -> str:
+        """Return the text with one element replaced, the rest of its line kept; None removes it."""
+        if element is None:
+            return self.without_elements(text, position, position + 1)
         start, end = self.elements_of(text)[position]
         comma = "," if text[end - 1] == "," else ""
         return text[:start] + write_json(element) + comma + text[end:]

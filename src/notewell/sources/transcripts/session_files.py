@@ -21,7 +21,6 @@ from notewell.sources.transcripts.json5 import (
 from notewell.sources.transcripts.messages import Json, Message, message_from_json
 
 FORMAT_VERSION = 3  # 1: no version; 2: as OpenClaw describes it; 3: the messages come last, so that appending is cheap
-FIRST_LOOK = 4096  # bytes read from either end of a file; a foot has about 200, a head about 500
 MESSAGES = Layout(
     "messages",
     "A conversation, kept by notewell. You may edit it; comments and fields of your own are kept.\n"
