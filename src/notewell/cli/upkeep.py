@@ -131,10 +131,7 @@ def show(*, chosen: Chosen) -> None:
     notes = [*resolved.notes, *ignored_settings(workspace)]
     width = max(len(key) for key in OPTIONS)
     chosen.print(
-        {
-            "settings": {key: {"value": value, "from": origins[key]} for key, value in values.items()},
-            "notes": notes,
-        },
+        {"settings": {key: {"value": value, "from": origins[key]} for key, value in values.items()}, "notes": notes},
         (
             f"{key:{width}}  {value!r}" + ("" if origins[key] == "default" else f"  ({origins[key]})")
             for key, value in values.items()

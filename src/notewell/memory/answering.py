@@ -74,44 +74,16 @@ class BetweenSearches:
 
 
 def search(parts: Components, request: SearchRequest, *, sync: bool | None = None) -> SearchAnswer:
-    """Answer a request; `sync` says whether what is new is indexed first, None leaves it to the settings.
+    """Answer a request, with QMD where the settings choose it and else from the builtin index.
 
-    QMD answers while it can, where the settings choose it; the builtin index answers the calls that QMD cannot.
+    What is new is indexed first, within its budget; `sync` says whether, None leaves it to the settings. An index that
+    turns out to be corrupt is replaced. Where the database was lost on the way, it is asked again: a snapshot cannot go
+    on elsewhere.
     """
-    sources = request.scope.sources
+    sources, settings = request.scope.sources, parts.settings.sync
     outside = (sources is not None and "memory" not in sources) or request.scope.category is not None
-    if parts.search_qmd is None or not request.query.strip() or outside:  # it knows no conversations and categories
-        return _search_index(parts, request, sync=sync)
-    try:
-        answer = parts.search_qmd(request)
-    except BackendError as error:
-        answer = _search_index(parts, request, sync=sync)
-        note = f"QMD did not answer: {error.message}; the builtin index did"
-        return replace(answer, notes=(note, *answer.notes), fallback=Fallback("qmd", error.message))
-    if parts.transcripts is None or (sources is not None and "sessions" not in sources):
-        return answer
-    return _with_conversations(parts, answer, request, sync=sync)
-
-
-def _with_conversations(
-    parts: Components, answer: SearchAnswer, request: SearchRequest, *, sync: bool | None
-) -> SearchAnswer:
-    """Add what was said in conversations, which QMD does not index, by rank: the scores do not compare."""
-    scope = replace(request.scope, sources=frozenset({"sessions"}))
-    also = _search_index(parts, replace(request, scope=scope), sync=sync)
-    ranked = chain.from_iterable(zip_longest(answer.hits, also.hits))
-    hits = tuple(hit for hit in ranked if hit is not None)[: request.limit]
-    note = "conversations were searched by the builtin index"
-    return replace(answer, hits=hits, notes=(*answer.notes, note, *also.notes))
-
-
-def _search_index(parts: Components, request: SearchRequest, *, sync: bool | None) -> SearchAnswer:
-    """Sync the builtin index, within its budget, and search it.
-
-    An index that turns out to be corrupt is replaced. Where the database was lost on the way, it is asked again: a
-    snapshot cannot go on elsewhere.
-    """
-    settings = parts.settings.sync
+    if parts.search_qmd and request.query.strip() and not outside:  # it knows no conversations and categories
+        return _ask_qmd(parts, parts.search_qmd, request, sync=sync)
     budget_s, embed = settings.search_budget_ms / 1000, request.mode != "keyword"
     wanted = settings.on_search if sync is None else sync
     with lock_wait_limit(budget_s * LOCK_SHARE):
@@ -130,6 +102,31 @@ def _search_index(parts: Components, request: SearchRequest, *, sync: bool | Non
                 time.sleep(PAUSE_S)
     problem = parts.sync.follower.problem
     return replace(answer, notes=(*answer.notes, problem)) if problem else answer
+
+
+def _ask_qmd(
+    parts: Components, ask: Callable[[SearchRequest], SearchAnswer], request: SearchRequest, *, sync: bool | None
+) -> SearchAnswer:
+    """Answer with QMD, and from the builtin index what QMD cannot answer.
+
+    That is a call that fails, and what was said in conversations, which QMD does not index: it is added by rank,
+    because the scores do not compare.
+    """
+    builtin, sources = replace(parts, search_qmd=None), request.scope.sources
+    try:
+        answer = ask(request)
+    except BackendError as error:
+        answer = search(builtin, request, sync=sync)
+        note = f"QMD did not answer: {error.message}; the builtin index did"
+        return replace(answer, notes=(note, *answer.notes), fallback=Fallback("qmd", error.message))
+    if parts.transcripts is None or (sources is not None and "sessions" not in sources):
+        return answer
+    scope = replace(request.scope, sources=frozenset({"sessions"}))
+    also = search(builtin, replace(request, scope=scope), sync=sync)
+    ranked = chain.from_iterable(zip_longest(answer.hits, also.hits))
+    hits = tuple(hit for hit in ranked if hit is not None)[: request.limit]
+    note = "conversations were searched by the builtin index"
+    return replace(answer, hits=hits, notes=(*answer.notes, note, *also.notes))
 
 
 def _synced(parts: Components, budget_s: float, *, embed: bool) -> IndexReport:

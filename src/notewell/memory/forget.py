@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import BACKGROUND, LOCK_WAIT_S, Sync
 from notewell.memory.components import open_components, open_qmd
 from notewell.memory.forget_targets import CHANGED, Query, Target, TargetSearch, confirmed_lines
-from notewell.memory.note_files import MovedLines, notes_lock
+from notewell.memory.note_files import lines_move, notes_lock
 from notewell.memory.note_lines import cut_lines
 from notewell.memory.trash import Kind, TrashItem, hash_of, open_trash
 from notewell.reports import ForgetReport, Forgotten, ForgottenLine
@@ -194,7 +195,6 @@ class _Work:
         forgotten, choose = target.forgotten, target.choose
         assert choose is not None
         taken: list[tuple[int, str]] = []
-        moved = MovedLines(self.parts)
 
         def change(raw: bytes, stored: str) -> bytes | None:
             text = decode_note(raw)
@@ -204,7 +204,7 @@ class _Work:
             if not numbers:
                 return None
             content, cuts = cut_lines(raw, stored, numbers)
-            moved.add(stored, numbers[0])
+            lines_move(self.parts, stored, numbers[0])
             if not self.query.for_good:
                 item = replace(self._item("lines", forgotten, target.dated), count=len(numbers), cuts=cuts)
                 self.batch.put(replace(item, before=hash_of(raw), after=hash_of(content)))
@@ -253,15 +253,16 @@ def erase_expired(parts: Components) -> None:
     The files go last: whatever happens on the way, the next call does it again. While another process indexes, it is
     left to a later call.
     """
-    trash = open_trash(parts.whole)
-    if not trash.has_expired():
+    expired = open_trash(parts.whole).expired()
+    if not expired:
         return
     try:
         erase_traces(parts.whole)
         erase_for_other_agents(parts.whole)
     except IndexBusyError:
         return
-    trash.erase_expired()
+    for folder in expired:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -604,9 +604,9 @@ class Memory:
     def _shown(self, paths: Iterable[str]) -> None:
         """Note that citations of these files have been given out as the files are now."""
         if self._parts.moved_file.exists():
-            from notewell.memory.note_files import MovedLines
+            from notewell.memory.note_files import notes_shown
 
-            MovedLines(self._parts).shown(paths)
+            notes_shown(self._parts, paths)
 
     def _empty_trash(self) -> None:
         """Erase what has been in the trash for 30 days; looks once an hour."""

@@ -138,12 +138,7 @@ class NoteFiles:
             added, first_line = _added(old_text, entry.lines if entry else text_lines, _heading_of(stored))
             return old + added.replace("\n", newline).encode(encoding)
 
-        try:
-            stored = self._rewrite(path, appended, create=True, locked=locked)
-        except OSError as error:
-            if error.errno in {errno.ELOOP, errno.ENOTDIR}:
-                raise PathRefusedError(path) from error
-            raise system_error(error) from error
+        stored = self._rewrite(path, appended, create=True, locked=locked)
         if not first_line:
             return None
         kinds = tuple(dict.fromkeys(found.kind for found in redacted.found))
@@ -157,21 +152,11 @@ class NoteFiles:
         leaves the note as it is. Raises NoteNotFoundError when there is no such note, NotesBusyError when it keeps
         changing. `locked` says that the caller holds `notes_lock` already.
         """
-        try:
-            return self._rewrite(path, change, create=False, locked=locked)
-        except FileNotFoundError as error:
-            raise NoteNotFoundError(path) from error
-        except OSError as error:
-            raise system_error(error) from error
+        return self._rewrite(path, change, create=False, locked=locked)
 
     def create(self, path: str, content: bytes) -> str:
         """Write a note that is not there yet and return its stored path; raises FileExistsError when it is."""
-        try:
-            return self._rewrite(path, lambda _old, _stored: content, create=True, exist_ok=False)
-        except FileExistsError:
-            raise
-        except OSError as error:
-            raise system_error(error) from error
+        return self._rewrite(path, lambda _old, _stored: content, create=True, exist_ok=False)
 
     def delete(self, path: str, keep: Callable[[bytes], None]) -> None:
         """Delete a note; one that is gone already is no failure. `keep` gets its content: if it raises, it stays."""
@@ -215,6 +200,7 @@ class NoteFiles:
         base, parts, stored = self._notes.place_to_write(path)
         name = parts[-1]
         with (
+            _note_errors(path, create=create),
             nullcontext() if locked else notes_lock(self._workspace),
             open_folder(base, parts[:-1], create=create) as folder,
         ):
@@ -232,6 +218,20 @@ class NoteFiles:
                     folder.replace(name, content, stat.S_IMODE(info.st_mode) if info else _NEW_MODE & ~_umask())
                     return stored
         raise NotesBusyError(stored)
+
+
+@contextmanager
+def _note_errors(path: str, *, create: bool) -> Iterator[None]:
+    """Raise errors of the system as ours; that a note exists is the caller's to handle."""
+    try:
+        yield
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if isinstance(error, FileNotFoundError) and not create:
+            raise NoteNotFoundError(path) from error
+        is_refused = error.errno in {errno.ELOOP, errno.ENOTDIR}  # a link or a file lies on the way
+        raise (PathRefusedError(path) if is_refused else system_error(error)) from error
 
 
 def daily_note(day: date | None = None) -> str:
@@ -417,42 +417,35 @@ def _checked_path(base: str, parts: tuple[str, ...], *, create: bool) -> str:
 # shown.
 
 
-@dataclass(frozen=True, slots=True)
-class MovedLines:
-    """The notes of a workspace whose lines have moved since they were shown, and from which line on."""
+def lines_move(parts: Components, path: str, first_line: int) -> None:
+    """Note that lines of a note are about to move, from `first_line` on; the caller holds `notes_lock`."""
+    moved, name = _read_moved(parts), _name_of(path)
+    _write_moved(parts, {**moved, name: min(first_line, moved.get(name, first_line))})
 
-    parts: Components
 
-    def add(self, path: str, first_line: int) -> None:
-        """Say that lines of a note are about to move, from `first_line` on; the caller holds `notes_lock`."""
-        moved, name = self._read(), _name_of(path)
-        self._write({**moved, name: min(first_line, moved.get(name, first_line))})
+def notes_shown(parts: Components, paths: Iterable[str]) -> None:
+    """Note that notes were shown as they are now."""
+    with suppress(NotewellError, OSError), notes_lock(parts.workspace):  # the next showing tries again
+        moved, names = _read_moved(parts), set(map(_name_of, paths))
+        left = {name: line for name, line in moved.items() if name not in names}
+        if left != moved:
+            _write_moved(parts, left)
 
-    def shown(self, paths: Iterable[str]) -> None:
-        """Say that notes were shown as they are now."""
-        with suppress(NotewellError, OSError), notes_lock(self.parts.workspace):  # the next showing tries again
-            moved, names = self._read(), set(map(_name_of, paths))
-            left = {name: line for name, line in moved.items() if name not in names}
-            if left != moved:
-                self._write(left)
 
-    def concerns(self, cited: Citation) -> bool:
-        """Say whether a citation may name lines that have moved."""
-        first_moved = self._read().get(_name_of(cited.path))
-        return first_moved is not None and (cited.last_line or 0) >= first_moved
+def _read_moved(parts: Components) -> Mapping[str, int]:
+    """Return from which line on the lines of notes have moved."""
+    try:
+        found = json.loads(parts.moved_file.read_bytes())
+        return {str(name): int(line) for name, line in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError):  # not there, or not ours
+        return {}
 
-    def _read(self) -> Mapping[str, int]:
-        try:
-            found = json.loads(self.parts.moved_file.read_bytes())
-            return {str(name): int(line) for name, line in found.items()}
-        except (OSError, ValueError, TypeError, AttributeError):  # not there, or not ours
-            return {}
 
-    def _write(self, moved: Mapping[str, int]) -> None:
-        if moved:
-            write_atomically(self.parts.moved_file, json.dumps(moved), mode=0o600)
-        else:
-            self.parts.moved_file.unlink(missing_ok=True)
+def _write_moved(parts: Components, moved: Mapping[str, int]) -> None:
+    if moved:
+        write_atomically(parts.moved_file, json.dumps(moved), mode=0o600)
+    else:
+        parts.moved_file.unlink(missing_ok=True)
 
 
 def _name_of(path: str) -> str:
@@ -468,9 +461,9 @@ def check_cited(parts: Components, document: Document, cited: Citation) -> None:
     """
     path, first, last = cited.path, cited.first_line or 1, cited.last_line or 1
     lines = document.text.split("\n")
-    moved = MovedLines(parts)
-    if moved.concerns(cited):
-        moved.shown([path])
+    first_moved = _read_moved(parts).get(_name_of(path))
+    if first_moved is not None and last >= first_moved:
+        notes_shown(parts, [path])
         why = "lines of this note have moved since it was last shown"
     elif _reads_differently(parts, document, range(first, last + 1)):
         with suppress(NotewellError):

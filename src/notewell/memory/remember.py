@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from notewell.errors import EntryNotFoundError, NoteNotFoundError, NotewellError, PathRefusedError, RememberError
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.answering import search
-from notewell.memory.note_files import Appended, MovedLines, check_cited, daily_note, entry_text, notes_lock
+from notewell.memory.note_files import Appended, check_cited, daily_note, entry_text, lines_move, notes_lock
 from notewell.memory.note_lines import check_statement, lines_marked_as_replaced, marked_as_replaced
 from notewell.memory.reading import check_author, find_entry, read_note
 from notewell.memory.statements import most_similar, similar_statements
@@ -136,7 +136,7 @@ def _marked_as_replaced(parts: Components, older: Listed, entry: str, moment: da
         lines = range(older.first_line or 1, (older.last_line or 1) + 1)
         made = Entry(older.text, older.entry or "", replaced_by=entry, replaced_at=moment, line_count=len(lines))
         content = lines_marked_as_replaced(raw, stored, lines, made)
-        MovedLines(parts).add(stored, lines[-1] + 1)
+        lines_move(parts, stored, lines[-1] + 1)
         return content
 
     try:

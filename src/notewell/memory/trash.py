@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -23,7 +22,7 @@ from notewell.errors import NO_SPACE, NoteNotFoundError, NotewellError, PathRefu
 from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.files.no_follow import read_below
 from notewell.indexing.sync import BACKGROUND
-from notewell.memory.note_files import MovedLines
+from notewell.memory.note_files import lines_move
 from notewell.memory.note_lines import CutLines, put_lines_back
 from notewell.reports import Forgotten, ForgottenLine, Trashed, UndoReport
 from notewell.sources.notes import decode_note
@@ -122,14 +121,10 @@ class Trash:
         folders = (folder for folder, _, _ in self._batch_folders())
         return [item for folder in folders for item in self._items(folder) if self._shows(item)]
 
-    def has_expired(self) -> bool:
-        """Say whether anything is there that should be erased, whoever put it there."""
-        return any(self._expired())
-
-    def erase_expired(self) -> None:
-        """Delete what is older than it may be, and what killed processes left."""
-        for folder in self._expired():
-            shutil.rmtree(folder, ignore_errors=True)
+    def expired(self) -> list[Path]:
+        """Return the folders that are older than they may be, whoever put them there."""
+        oldest = datetime.now(UTC) - KEPT
+        return [folder for folder, when, _ in self._batch_folders() if when < oldest]
 
     def remove_debris(self) -> None:
         """Delete drafts and contents that no item names, of processes that were killed; under the lock of notes."""
@@ -175,10 +170,6 @@ class Trash:
                 if found := _BATCH.fullmatch(name):
                     with suppress(ValueError):
                         yield top / name, datetime.strptime(found[1], _STAMP).replace(tzinfo=UTC), found[2]
-
-    def _expired(self) -> Iterator[Path]:
-        oldest = datetime.now(UTC) - KEPT
-        return (folder for folder, when, _ in self._batch_folders() if when < oldest)
 
     @staticmethod
     def _items(folder: Path) -> list[TrashItem]:
@@ -355,7 +346,7 @@ def _restore_lines(parts: Components, item: TrashItem, notes: list[str]) -> str:
         if now == item.before or _holds_entries(raw, item):  # a killed process had restored it, or never cut it
             return None
         content, at_end = put_lines_back(raw, stored, item.cuts, unchanged=now == item.after)
-        MovedLines(parts).add(stored, min(cut.first_line for cut in item.cuts))
+        lines_move(parts, stored, min(cut.first_line for cut in item.cuts))
         return content
 
     try:

@@ -31,11 +31,7 @@ from notewell.sessions.model import (
     checked_kind,
 )
 from notewell.sessions.session_file import SessionFile, as_stored, salvage, text_of
-from notewell.sessions.session_folder import (
-    Registry,
-    SessionFolder,
-    new_id,
-)
+from notewell.sessions.session_folder import Registry, SessionFolder, new_id
 from notewell.settings.arguments import checked_calls
 from notewell.sources.transcripts import REGISTRY, checked_id, id_of_group, is_session_name
 from notewell.sources.transcripts.json5 import Json5Error, require_json5

@@ -43,9 +43,7 @@ class RemoteSettings:
     """How to reach a remote embedding provider."""
 
     base_url: str = option(
-        "",
-        "Another URL for the provider's API, such as your own gateway; empty is the provider's",
-        **_URL_OR_EMPTY,
+        "", "Another URL for the provider's API, such as your own gateway; empty is the provider's", **_URL_OR_EMPTY
     )
     api_key: str = option("", "The key; empty means the provider's own variable, such as `OPENAI_API_KEY`", secret=True)
     headers: Mapping[str, str] = option({}, "Headers added to every request", kind="table", secret=True)
@@ -253,9 +251,7 @@ class RerankSettings:
     """Reranking of the top results by a model that reads query and text together; it sends both to a provider."""
 
     enabled: bool = option(
-        False,
-        "Rerank the top results of every search; a workspace file may only turn it off",
-        workspace=(False,),
+        False, "Rerank the top results of every search; a workspace file may only turn it off", workspace=(False,)
     )
     provider: str = option(
         "",
@@ -265,9 +261,7 @@ class RerankSettings:
     )
     model: str = option("", "The provider's model; empty is the provider's default")
     base_url: str = option(
-        "",
-        "Another URL for the provider's API, such as your own server; empty is the provider's",
-        **_URL_OR_EMPTY,
+        "", "Another URL for the provider's API, such as your own server; empty is the provider's", **_URL_OR_EMPTY
     )
     api_key: str = option("", "The key; empty means the provider's own variable, such as `COHERE_API_KEY`", secret=True)
     candidates: int = option(20, "Results that are reranked, whatever the number asked for", low=1, high=100)
@@ -319,11 +313,7 @@ class ToolSettings:
     )
     # 4,000 characters, about 1,000 tokens: OpenClaw's limit for injected memory. 300 fit a fence and a line of text.
     injected_chars: int = option(
-        4000,
-        "Maximum characters that one search returns to the agent",
-        low=300,
-        high=100_000,
-        workspace="yes",
+        4000, "Maximum characters that one search returns to the agent", low=300, high=100_000, workspace="yes"
     )
     read_only: bool = option(
         False,
@@ -435,10 +425,7 @@ class Settings:
         workspace=(("memory",),),
     )
     extra_paths: tuple[Path, ...] = option(
-        (),
-        "More Markdown files or folders to index; relative to the workspace",
-        kind="paths",
-        workspace="inside",
+        (), "More Markdown files or folders to index; relative to the workspace", kind="paths", workspace="inside"
     )
     # Only below the workspace, and never through a link: what such a file may name is what it comes with.
     include: tuple[str, ...] | None = option(

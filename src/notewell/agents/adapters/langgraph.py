@@ -22,15 +22,7 @@ from notewell.sources.notes import LARGEST_NOTE_BYTES, split_front_matter
 from notewell.sources.walk import is_markdown, is_skipped, means_else_on_windows
 
 with needs_extra("langgraph"):
-    from langgraph.store.base import (
-        BaseStore,
-        GetOp,
-        Item,
-        ListNamespacesOp,
-        PutOp,
-        SearchItem,
-        SearchOp,
-    )
+    from langgraph.store.base import BaseStore, GetOp, Item, ListNamespacesOp, PutOp, SearchItem, SearchOp
 
 if TYPE_CHECKING:
     from langgraph.store.base import Op, Result

@@ -119,12 +119,7 @@ CLIENTS: dict[str, Client] = {
             next_step="quit Claude Desktop and start it again; its settings list the server under Developer",
         ),
         Client(
-            "codex",
-            "Codex",
-            "toml",
-            _codex,
-            ("mcp_servers",),
-            next_step="restart Codex; `codex mcp list` shows it",
+            "codex", "Codex", "toml", _codex, ("mcp_servers",), next_step="restart Codex; `codex mcp list` shows it"
         ),
         Client(
             "openclaw",

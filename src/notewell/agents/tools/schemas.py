@@ -96,11 +96,7 @@ GET = ToolSpec(
     title="Read memory",
     description="Read lines of a memory file at a path that memory_search returned. Read only the lines you need.",
     parameters=_object(
-        {
-            "path": _TEXT,
-            "from": _COUNT | {"description": "First line, counted from 1"},
-            "lines": _COUNT,
-        },
+        {"path": _TEXT, "from": _COUNT | {"description": "First line, counted from 1"}, "lines": _COUNT},
         "path",
         closed=True,
     ),
