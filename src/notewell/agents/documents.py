@@ -40,7 +40,7 @@ def timeline_document(answer: SearchAnswer) -> Json:
 
 
 def fallback_document(fallback: Fallback | None) -> Json | None:
-    """Return what was to be used and why it was not; None when nothing fell back."""
+    """Return what could not be used and why; None if nothing fell back."""
     return {"from": fallback.instead_of, "reason": fallback.reason} if fallback else None
 
 
@@ -82,7 +82,7 @@ def note_document(note: NoteText) -> Json:
 
 
 def listed_document(item: Listed) -> Json:
-    """Return an entry, a note or a conversation of a list; what only entries have is left out of the others."""
+    """Return an entry, a note or a conversation of a list; fields of entries are only in entries."""
     document = document_of(item)
     names = document.keys() - {"chat"} if item.kind == "entry" else _OF_EVERY_ITEM
     return {name: value for name, value in document.items() if name in names}
@@ -92,7 +92,7 @@ _OF_EVERY_ITEM = {"kind", "path", "citation", "text", "when", "source"}
 
 
 def list_document(found: MemoryList) -> Json:
-    """Return what a memory holds."""
+    """Return a list."""
     return {
         "items": [listed_document(item) for item in found.items],
         "total": found.total,
@@ -111,7 +111,7 @@ def report_document(report: IndexReport) -> Json:
 
 
 def status_document(status: Status) -> Json:
-    """Return the state of the memory; `dirty` and `workspaceDir` are OpenClaw's names of `stale` and `workspace`."""
+    """Return the status; `dirty` and `workspaceDir` are OpenClaw's names for `stale` and `workspace`."""
     openclaw = {"dirty": status.stale, "workspaceDir": status.workspace}
     return {**document_of(status), **openclaw, "fallback": fallback_document(status.fallback)}
 
@@ -122,7 +122,7 @@ def error_document(error: NotewellError) -> Json:
 
 
 def entry_document(entry: SessionEntry) -> Json:
-    """Return what is known of a session besides its messages."""
+    """Return a session without its messages."""
     from notewell.sessions.model import RUNNING, camel, entry_to_json
 
     running = {camel(name): getattr(entry, name) for name in RUNNING if getattr(entry, name) is not None}
@@ -164,7 +164,7 @@ def last_messages(session: Session, count: int | None) -> Sequence[Message]:
 
 
 def document_of(value: Any) -> Any:
-    """Return any report as JSON has it: the fields of dataclasses in camelCase, times in ISO format."""
+    """Return any report as plain data: dataclasses as objects with camelCase keys, times in ISO 8601."""
     if is_dataclass(value):
         names = (each.name for each in fields(value))
         return {_OPENCLAW_NAMES.get(name) or _camel(name): document_of(getattr(value, name)) for name in names}

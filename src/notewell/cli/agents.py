@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from notewell.sources.privacy import Chat
 
 DEFAULT_PORT = 8765
-MAX_EVENT_BYTES = 4_000_000  # an event names files, it does not contain them
+MAX_EVENT_BYTES = 4_000_000  # an event only names files
 
 _chat_option = click.option(
     "--chat", type=click.Choice(["direct", "group"]), default="direct", help="Audience of the agent."
@@ -207,10 +207,10 @@ def session_end(*, event_file: str | None, chosen: Chosen) -> None:
 
 
 def _start_session(chosen: Chosen, event: Mapping[str, Any]) -> None:
-    """Print what a new session should know, after a line on the state of the memory; nothing where that is nothing."""
+    """Print the context for a new session after a line on the state of the memory, if there is any."""
     from notewell.agents.tools.prompt import state_line
 
-    if event.get("source") == "resume":  # the conversation contains what was recalled when it started
+    if event.get("source") == "resume":  # the conversation already contains the context
         return
     with chosen.memory(_folder_of(event)) as memory:
         context = memory.session_context()
@@ -220,7 +220,7 @@ def _start_session(chosen: Chosen, event: Mapping[str, Any]) -> None:
 
 
 def _end_session(chosen: Chosen, event: Mapping[str, Any]) -> None:
-    """Store the transcript that the event names; of a session that was resumed only the new messages."""
+    """Store the transcript of the event; only the new messages of a resumed session."""
     from notewell.cli.sessions import make_searchable
     from notewell.sessions import import_lines, merge
 
@@ -240,7 +240,7 @@ def _end_session(chosen: Chosen, event: Mapping[str, Any]) -> None:
 
 
 def _folder_of(event: Mapping[str, Any]) -> Path | None:
-    """Return the folder that the session runs in."""
+    """Return the session's folder."""
     folder = event.get("cwd")
     return Path(folder) if isinstance(folder, str) and folder else None
 
@@ -249,7 +249,7 @@ def _without_failing(event_file: str | None, work: Callable[[Mapping[str, Any]],
     try:
         work(_event(event_file))
     except WorkspaceNotFoundError:
-        return  # a project without a memory: there is nothing to do, and nothing to complain about
+        return  # a project without a memory: nothing to do
     except NotewellError as error:
         print_notes([f"notewell: {error.message}" + (f"; {error.hint}" if error.hint else "")])
     except Exception as error:  # noqa: BLE001 - a hook must never stop the session

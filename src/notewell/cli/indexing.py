@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from notewell import IndexReport, Memory
 
 UNUSABLE = StoreError.exit_code
-WAKE_S = 0.2  # Windows delivers Ctrl-C only between two waits
+WAKE_S = 0.2  # Windows delivers Ctrl-C only between waits
 
 
 @click.command("index", epilog="Example: notewell index --dry-run")
@@ -73,9 +73,9 @@ def print_report(chosen: Chosen, report: IndexReport) -> int:
 def confirm_cost(
     memory: Memory, paths: tuple[str, ...] | None, *, force: bool = False, check: bool = False, batch: bool | None
 ) -> None:
-    """Ask before embedding costs more than the spending limit; raise CostLimitError where there is no terminal.
+    """Ask for confirmation above the spending limit; raises CostLimitError without a terminal.
 
-    Nothing is estimated where embedding is free or has no known price.
+    Nothing is estimated if embedding is free or the price unknown.
     """
     price = memory.price
     if price is None or not price.usd_per_million:
@@ -108,7 +108,7 @@ def watch(*, seconds: float | None, chosen: Chosen) -> int:
     with chosen.memory() as memory:
         log = _RunLog(quiet=chosen.as_json)
         stopped = threading.Event()
-        with suppress(ValueError):  # signals can be set in the main thread only
+        with suppress(ValueError):  # only possible in the main thread
             signal.signal(signal.SIGTERM, lambda *_: stopped.set())
         watching = memory.watch(on_sync=log.add)
         if watching.mode == "polling":
@@ -133,7 +133,7 @@ def _wait(stopped: threading.Event, seconds: float | None) -> None:
 
 
 class _RunLog:
-    """Prints the outcome of each run, and counts."""
+    """Prints and counts the outcomes of runs."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -185,7 +185,7 @@ def doctor(*, fix: bool, chosen: Chosen) -> int:
 
     with chosen.memory() as memory:
         if fix:
-            with suppress(StoreError):  # the cost of repairing a corrupt index is unknown; its vectors are cached
+            with suppress(StoreError):  # the cost for a corrupt index is unknown; its vectors are cached
                 confirm_cost(memory, None, batch=False)
         checks = memory.doctor(fix=fix)
     green, red = (lambda text: click.style(text, fg="green")), (lambda text: click.style(text, fg="red"))

@@ -78,7 +78,7 @@ def init(path: Path, *, answer: bool | None, as_json: bool) -> None:
 
 
 def _next_steps(folder: Path, *, found: bool, include: Sequence[str] | None) -> Iterator[str]:
-    """Yield what to do in a new workspace; -w is needed only elsewhere."""
+    """Yield the next steps in a new workspace; `-w` is only needed elsewhere."""
     place = "" if folder == Path.cwd() else shlex.quote(str(folder))
     chosen = f" -w {place}" if place else ""
     if include:

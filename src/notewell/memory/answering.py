@@ -1,4 +1,4 @@
-"""Answers searches with QMD or the builtin index, and notes what the reader should know about the answer."""
+"""Answers searches from the index or with QMD, and adds notes on what an answer may miss."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ if TYPE_CHECKING:
     from notewell.types import Counts, SearchMode, SourceName
 
 NO_NOTES = "no notes yet: write MEMORY.md or memory/<topic>.md in {workspace}"
-ANSWER_AGAIN_S = 10.0  # a database that restarts or fails over is back after one to four seconds
+ANSWER_AGAIN_S = 10.0  # a database that restarts or fails over is back within one to four seconds
 PAUSE_S = 0.1
-LOCK_SHARE = 0.75  # of the budget of a search may pass before a database that others lock is given up for writing
-SEARCH_COUNT_S = 0.2  # that an answer without hits may take to count files that are no notes
+LOCK_SHARE = 0.75  # of a search's budget is spent waiting for a locked database before it is only read
+SEARCH_COUNT_S = 0.2  # time limit for counting files that are not indexed, in an answer without hits
 COUNTED_AGAIN_S = 60.0
 LONGEST_ECHO = 400  # characters of a query that an answer repeats
 NOT_INDEXED = "nothing is indexed yet: run `notewell index`"
 
 
 class BetweenSearches:
-    """What searches keep for those after them: vectors of the latest queries, and what there is besides notes."""
+    """State that searches share: the vectors of recent queries, and the count of files that are not indexed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._queries: QueryEmbedding | None = None
-        self._uncovered: tuple[float, tuple[str, ...]] | None = None  # when that was last counted, and what to tell
+        self._uncovered: tuple[float, tuple[str, ...]] | None = None  # when counted, and the note
 
     def queries(self, embedder: Embedder, more_languages: Callable[[], str]) -> QueryEmbedding:
         """Return what embeds queries with this embedder."""
@@ -61,7 +61,7 @@ class BetweenSearches:
             return self._queries
 
     def uncovered_note(self, parts: Components) -> tuple[str, ...]:
-        """Return what to tell about files that are no notes; a server may answer many searches without hits."""
+        """Return the note on files that are not indexed, counted once a minute."""
         known = self._uncovered
         if known is None or time.monotonic() - known[0] > COUNTED_AGAIN_S:
             known = self._uncovered = time.monotonic(), parts.uncovered_note(SEARCH_COUNT_S)
@@ -130,7 +130,7 @@ def _ask_qmd(
 
 
 def _synced(parts: Components, budget_s: float, *, embed: bool) -> IndexReport:
-    """Sync what is new; where a replica can answer, a database that cannot be written is no error."""
+    """Index what is new. If a replica can answer, a database that cannot be written to is not an error."""
     try:
         return parts.sync.before_search(budget_s, embed=embed)
     except StoreUnavailableError as error:

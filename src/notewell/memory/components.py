@@ -1,4 +1,4 @@
-"""Opens the parts of a memory from its workspace and settings, and those that a group may see."""
+"""Opens the parts of a memory, and narrows them to what a group may see."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ SESSIONS_FOLDER = "sessions"  # in the agent's state folder: the session store's
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """What the services of a memory work with. Each part is opened when first needed, and safe for several threads.
+    """The parts that the services of a memory work with, opened when first used and safe for several threads.
 
-    What the audience may not see is in none of them: a service needs no check of its own.
+    None of them holds what the audience may not see, so services need no checks of their own.
     """
 
     workspace: Path
@@ -70,11 +70,11 @@ class Components:
     between: BetweenSearches
     tuning: Tuning
     audience: Audience = DIRECT
-    behind: Components | None = None  # of a group's: all of the memory, for upkeep that shows nothing of it
+    behind: Components | None = None  # of a group's parts: those of the whole memory, for upkeep
 
     @property
     def whole(self) -> Components:
-        """All of the memory, whoever the audience is: for deleting and closing, never for reading."""
+        """The whole memory, whatever the audience: for deleting and closing, never for reading."""
         return self.behind or self
 
     @property
@@ -93,17 +93,17 @@ class Components:
 
     @property
     def moved_file(self) -> Path:
-        """Where it is kept which notes have lines that moved since they were shown."""
+        """The file that lists notes whose lines have moved since they were shown."""
         return self.workspace / TOP_FOLDER / MOVED_FILE
 
     @property
     def trash_folders(self) -> tuple[Path, Path]:
-        """Where forgotten notes of the workspace and conversations of the agent are kept for a while."""
+        """The trash of the workspace's notes and that of the agent's conversations."""
         return self.workspace / TOP_FOLDER / TRASH_FOLDER, self.folder.path / TRASH_FOLDER
 
     @property
     def note_files(self) -> NoteFiles:
-        """The notes of the workspace as files, for whoever may change them."""
+        """The notes of the workspace as files that can be changed."""
         from notewell.memory.note_files import NoteFiles  # costs as much as a keyword search
 
         return NoteFiles(self.workspace, self.settings.extra_paths, self.settings.include)
@@ -114,7 +114,7 @@ class Components:
 
         self.folder.check_owner()
         if not self.folder.is_inside and self.folder.writable():
-            self.folder.ensure()  # another workspace must not take it for its own
+            self.folder.ensure()  # so that another workspace does not use it
         own = frozenset(names_of(self.audience.session) if self.audience.session else ())
         return ConversationStore(
             self.sessions_folder, group_only=own if self.audience.is_group else None, workspace=self.workspace
@@ -126,7 +126,7 @@ class Components:
         return None if self.audience.is_group else self.folder.path
 
     def seen_by(self, audience: Audience) -> Components:
-        """Return the parts as an audience sees them; this is the only place where that is decided."""
+        """Return the parts as an audience sees them; this is decided only here."""
         if audience == self.audience:
             return self
         if not audience.is_group:
@@ -165,10 +165,7 @@ class Components:
         return tuple(unsearched_conversations(self.settings, self.agent, self.sessions_folder, self.workspace, own=own))
 
     def uncovered(self, limit_s: float | None = None) -> Uncovered:
-        """Count the Markdown files of the workspace that are no notes; none for a group, which sees only what is one.
-
-        Where the settings say what to include, all is as it should be.
-        """
+        """Count the Markdown files of the workspace that are not notes; 0 for groups, and if `include` is set."""
         if self.settings.include is not None or self.audience.is_group or "memory" not in self.settings.sources:
             return Uncovered(0)
         if not isinstance(self.notes, NotesSource):  # the files are on another machine
@@ -178,7 +175,7 @@ class Components:
         )
 
     def uncovered_note(self, limit_s: float) -> tuple[str, ...]:
-        """Return what to tell about Markdown files that are no notes; nothing where there are none."""
+        """Return a note on Markdown files that are not indexed, if there are any."""
         uncovered = self.uncovered(limit_s)
         if not uncovered.count:
             return ()
@@ -200,7 +197,7 @@ class Components:
 
 
 def sweep_conversations(folder: Path) -> None:
-    """Settle what killed processes left in the session store; where there is nothing, it costs a look at names."""
+    """Clean up after killed processes in the session store; if there is nothing to do, only file names are read."""
     places = ("", CHATS, GROUPS, f"{ARCHIVE}/{CHATS}", f"{ARCHIVE}/{GROUPS}", COMPACTED, CORRUPT)
     if any(_has_debris(folder / place) for place in places):
         from notewell.sessions import ConversationStore
@@ -218,7 +215,7 @@ def _has_debris(folder: Path) -> bool:
 def open_components(
     workspace: Path, settings: Settings, agent: str, *, embedder: Embedder | None = None, tuning: Tuning | None = None
 ) -> Components:
-    """Return the parts of one agent's memory; an `embedder` takes the place of the configured one."""
+    """Return the parts of one agent's memory; an `embedder` replaces the configured one."""
     folder = StateFolder(
         state_folder(settings, workspace, agent), workspace, lambda: _holds_same_notes(folder, workspace, settings)
     )
@@ -291,7 +288,7 @@ def _open_notes(workspace: Path, settings: Settings, audience: Audience) -> Note
 def _open_sources(
     workspace: Path, settings: Settings, folder: StateFolder, audience: Audience, followed: ReadAccess | None
 ) -> tuple[Notes, Transcripts | None, tuple[Source, ...]]:
-    """Return where notes and conversations come from, files or the database that is followed, and which are indexed."""
+    """Return the sources of notes and conversations (a followed database in place of files), and those indexed."""
     notes: Notes = FollowedSource(followed, "memory") if followed else _open_notes(workspace, settings, audience)
     transcripts: Transcripts | None = None
     if "sessions" in settings.sources and followed:
@@ -305,7 +302,7 @@ def _open_sources(
 
 
 def open_qmd(settings: Settings, workspace: Path, folder: StateFolder, notes: NotesSource) -> Qmd:
-    """Return QMD's index of an agent's notes, which may be there although the builtin one answers now."""
+    """Return QMD's index of an agent's notes, which may exist even if the builtin one answers."""
     from notewell.search.qmd import Qmd  # few use it
 
     return Qmd(settings, workspace, folder, notes)

@@ -1,4 +1,4 @@
-"""Forgets: moves entries, lines, notes and conversations to the trash, or erases them with every trace."""
+"""Moves entries, lines, notes and conversations to the trash, or erases them with every trace."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def forget(
 ) -> ForgetReport:
     """Forget entries by id or citation, a conversation, a file, or every line and message containing a text.
 
-    Files come first: if the process dies on the way, the same command does the rest. Where it is for good, traces are
-    erased also when nothing is found, because then only they may be left.
+    Files come first: if the process dies, running the same command again does the rest. With `for_good`, traces are
+    erased even if nothing is found, because they may be all that is left.
     """
     erase_expired(parts)
     conversations = parts.conversations() if parts.sessions_folder.is_dir() else None
@@ -117,7 +117,7 @@ class _Work:
         )
 
     def remove_drafts(self) -> None:
-        """Remove what killed processes left of notes and conversations: a draft may hold what is to be forgotten."""
+        """Remove drafts that killed processes left behind: one may contain what is to be forgotten."""
         self.parts.note_files.remove_drafts()
         if self.conversations is not None:
             self.conversations.sweep(wait=True)
@@ -126,7 +126,7 @@ class _Work:
                 self.trash.remove_debris()
 
     def rebuild_registry(self) -> None:
-        """Bring the registry up to date: a process that was killed may have left an entry as it was."""
+        """Rebuild the registry of sessions: a killed process may have left outdated entries."""
         if self.conversations is not None:
             self.conversations.rebuild_registry(drop_copies=True)
 
@@ -186,7 +186,7 @@ class _Work:
         return forgotten
 
     def _has_seen(self, path: str, raw: bytes) -> bool:
-        """Say whether a person has seen all of a note that was shown."""
+        """Return whether every line of a note was shown to the person who confirmed."""
         shown = self.confirmed.get(path) if self.confirmed else None
         lines = raw.decode("utf-8", "replace").splitlines()
         return not shown or {line.strip() for line in lines} <= {line.strip() for line in shown}
@@ -221,7 +221,7 @@ class _Work:
     # --- the trash ---------------------------------------------------------------------------------
 
     def _erase_item(self, item: TrashItem) -> None:
-        """Erase an item, or the matching lines of it."""
+        """Erase an item, or only its matching lines."""
         trash, query = self.trash, self.query
         if query.match is None or query.is_in(item.path) or item.source == "sessions":
             trash.remove(item)
@@ -250,7 +250,7 @@ class _Work:
 def erase_expired(parts: Components) -> None:
     """Erase what has been in the trash for 30 days, with its traces.
 
-    The files go last: whatever happens on the way, the next call does it again. While another process indexes, it is
+    The files go last, so that the next call repeats whatever was interrupted. While another process is indexing, it is
     left to a later call.
     """
     expired = open_trash(parts.whole).expired()
@@ -267,7 +267,7 @@ def erase_expired(parts: Components) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """How much of what was derived is gone."""
+    """How much was erased from index and cache."""
 
     chunks: int = 0
     vectors: int = 0
@@ -275,10 +275,10 @@ class Erased:
 
 
 def erase_traces(parts: Components) -> Erased:
-    """Bring the index up to date and erase what it, the cache, batch jobs and older files still hold.
+    """Sync the index, then erase what it, the cache, batch jobs and old files still hold.
 
-    The cache keeps only vectors of texts that are still in the memory: an earlier wording of a note may have contained
-    what is to be forgotten, and its vector has no name by which it could be found.
+    The cache keeps only vectors of texts that are still in the memory: an earlier version of a note may have contained
+    what is to be forgotten, and its vector cannot be told from others.
     """
     if parts.audience.is_group:
         erase_traces(parts.whole)
@@ -288,7 +288,7 @@ def erase_traces(parts: Components) -> Erased:
         return Erased()
     with parts.index.use() as store:
         before = store.embedded_hashes() if store else set()
-    # Another process at work has the lock: a run that embeds the text right now ends before anything is erased.
+    # Takes the lock: a run that is embedding the text ends before anything is erased.
     sync.run(SyncPolicy(embed=False))
     with indexes.write_lock(LOCK_WAIT_S):
         assert isinstance(sync, Sync)
@@ -311,7 +311,7 @@ def erase_traces(parts: Components) -> Erased:
 
 
 def _remove_leftovers(folder: Path, in_use: Collection[str]) -> Iterator[Problem]:
-    """Delete databases that are no longer used: unfinished, replaced or set aside as corrupt, with their logs."""
+    """Delete databases that are unfinished, replaced or set aside as corrupt, with their logs."""
     for path in sorted(folder.glob("*.sqlite*")):
         owner = path.name
         for suffix in ("-wal", "-shm", ".in-use"):
@@ -331,10 +331,7 @@ def erase_for_other_agents(parts: Components) -> list[Problem]:
 
 
 def take_from_index(parts: Components, paths: Collection[str]) -> tuple[str, ...]:
-    """Index files that lost something, for this agent and the others, and return what to tell about it.
-
-    What they lost is found by nobody then; its traces are erased with what the trash holds of it.
-    """
+    """Index the changed files for all agents, so that no search finds what was forgotten; return notes on failures."""
 
     def sync(its: Components) -> tuple[Problem, ...]:
         if its.indexes.current() is not None:
@@ -354,7 +351,7 @@ def take_from_index(parts: Components, paths: Collection[str]) -> tuple[str, ...
 
 
 def _for_other_agents(parts: Components, work: Callable[[Components], Iterable[Problem]]) -> list[Problem]:
-    """Do some work for every other agent that has an index of this workspace."""
+    """Run `work` for every other agent that has an index of this workspace."""
     problems: list[Problem] = []
     for other in sorted({*parts.indexes.agents(), *parts.folder.agents()} - {parts.agent}):
         try:

@@ -1,4 +1,4 @@
-"""Remembers: appends texts and summaries of conversations to notes, unless a note says the same already."""
+"""Appends texts and summaries of conversations to notes, unless a note already says the same."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from notewell.sessions.flush import Summarize
     from notewell.types import Document
 
-LONGEST_QUERY = 400  # characters; a search for a page says no more than one for its beginning
-CANDIDATES = 8  # hits that are compared: what says the same shares its words, and so is among the first
+LONGEST_QUERY = 400  # characters; searching for more of a long text finds nothing else
+CANDIDATES = 8  # hits that are compared; a note that says the same shares the words and ranks high
 MOST_SHOWN = 3  # similar statements that are pointed out
 
 
@@ -40,10 +40,10 @@ def remember(
     keep_secret: bool = False,
     replaces: str | None = None,
 ) -> Remembered:
-    """Append the entry to a note, today's unless one is named, if nothing says the same yet or `force` is given.
+    """Append the entry to a note, by default today's, unless a note already says the same; `force` skips that check.
 
-    What `replaces` an older entry, by id or citation, is written in any case; that entry stays and is marked. The
-    citation may be that of a list item or paragraph that somebody wrote by hand.
+    With `replaces`, the id or citation of an older entry, list item or paragraph, it is always written, and the older
+    one is marked as replaced.
     """
     force = force or replaces is not None
     checked_category(entry.category)
@@ -57,7 +57,7 @@ def remember(
 
     def says_so(note: str) -> bool:
         if parts.audience.is_group and is_private(path, note):
-            raise PathRefusedError(path)  # a group must not learn whether it is known there already
+            raise PathRefusedError(path)  # a group must not learn what the note says
         in_note[:] = [known for known in similar_statements(text, path, note) if known.same]
         return bool(in_note) and not force
 
@@ -74,7 +74,7 @@ def remember(
         )
         done = parts.note_files.append(path, entry, unless=says_so, keep_secret=keep_secret, locked=True)
         marked = _marked_as_replaced(parts, older, done.entry, moment) if older and done else ""
-    if done is None:  # another process wrote it a moment ago, and the index does not know yet
+    if done is None:  # another process has just written it, and it is not indexed yet
         return _known_already(path, most_similar((*in_note, *known), MOST_SHOWN), _indexed(parts, path))
     if older is None:
         return _written(done, known, _indexed(parts, done.path))
@@ -85,7 +85,7 @@ def remember(
 
 
 def _entry_to_replace(parts: Components, reference: str, moment: datetime) -> Listed:
-    """Return the older entry; lines that somebody wrote by hand become one when they are marked."""
+    """Return the older entry; lines without a comment become an entry when they are marked."""
     cited = Citation.parse(reference.strip())
     try:
         older = find_entry(parts, reference)
@@ -123,12 +123,12 @@ def _lines_to_replace(parts: Components, cited: Citation, moment: datetime) -> L
     check_statement(path, document.text, range(first, last + 1))
     text = "\n".join(lines[first - 1 : last])
     citation = str(Citation(path, first, last))
-    made = Entry(text, date=moment, source=citation)  # its id only: nobody knows when and by whom it was written
+    made = Entry(text, date=moment, source=citation)  # for its id only: when and by whom it was written is unknown
     return Listed("entry", path, citation, text, moment, "memory", first, last, entry=made.id)
 
 
 def _marked_as_replaced(parts: Components, older: Listed, entry: str, moment: datetime) -> str:
-    """Mark the older entry in its note; return why that was not possible: the new entry is written all the same."""
+    """Mark the older entry in its note; return the reason if that failed: the new entry is written anyway."""
 
     def change(raw: bytes, stored: str) -> bytes:
         if older.category is not None:
@@ -155,7 +155,7 @@ def flush_session(
     keep_last: int,
     now: datetime | None = None,
 ) -> Flushed:
-    """Append what must outlive the compaction of a session to today's note, and index the note."""
+    """Append what should outlive the compaction of a session to today's note, and index the note."""
     from notewell.sessions.flush import flush
 
     done = flush(conversations, session_id, NoteWriter(parts), summarize=summarize, keep_last=keep_last, now=now)
@@ -171,7 +171,7 @@ def flush_session(
 
 @dataclass(frozen=True, slots=True)
 class NoteWriter:
-    """Appends entries of a flush to notes; an entry whose mark a note holds already is not written again."""
+    """Appends the entries of a flush to notes, each once: a note that contains the mark already has it."""
 
     parts: Components
 
@@ -199,7 +199,7 @@ def _known(parts: Components, text: str, searched: str) -> list[KnownAlready]:
 
 
 def _indexed(parts: Components, *paths: str) -> tuple[str, ...]:
-    """Index the notes and return what to tell about it; they are written, so a failure is only noted."""
+    """Index the notes and return notes for the caller; a failure is one of them, since the text is already written."""
     try:
         report = parts.sync.run(replace(BACKGROUND, paths=paths))
     except NotewellError as error:

@@ -1,4 +1,4 @@
-"""Removes messages from a session and from everything kept beside it, and restores what was removed."""
+"""Removes messages from a session and all its files, and restores what was removed."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Unwanted = Callable[[str, int], bool]  # asked about a text and its time, in mil
 
 @dataclass(frozen=True, slots=True)
 class LostPart:
-    """What a session is about to lose, or all of it; `put_back` restores it."""
+    """A session, or the part of it, that is about to be removed; `put_back` restores it."""
 
     session_id: str
-    files: Mapping[str, bytes]  # as they were, by their place below the folder
+    files: Mapping[str, bytes]  # before the removal, by path below the folder
     messages: tuple[str, ...] = ()  # keys of the messages that go
     left: str = ""  # hash of what is left of the session's own file; empty: the whole session goes
 
@@ -44,7 +44,7 @@ def remove_unwanted(
     See `ConversationStore.remove_messages`.
     """
     file = files.find(session_id)
-    if file is None:  # somebody deleted its file; what was kept beside it may be here
+    if file is None:  # somebody deleted its file; others may be left
         if not files.files_of(session_id):
             raise SessionNotFoundError(session_id)
         if keep:
@@ -59,7 +59,7 @@ def remove_unwanted(
     count = len(session.messages) - len(messages) + len(session.summaries) - len(summaries)
     count += entry != session.entry
     new = text_of(entry, messages, summaries)
-    # A comment of a person is in no message; the file is rewritten without it.
+    # Comments that people wrote are in no message; rewriting the file removes them.
     count += not count and not unwanted(new, 0) and _holds_unwanted(file.path, unwanted, dated=False)
     if keep and (count or _remove_beside(files, session_id, file.path, unwanted, found=0, dry_run=True)):
         kept_keys = {key_of(each) for each in messages}
@@ -81,13 +81,13 @@ def put_back(files: SessionFolder, lost: LostPart) -> bool:
     file = files.find(lost.session_id)
     if file and not lost.left:
         if own and file.path.read_bytes() == lost.files[own]:
-            return False  # it was never deleted: the process was killed before that
+            return False  # the process was killed before it was deleted
         raise SessionExistsError(lost.session_id)
     for place, data in lost.files.items():
         path = _path_of(files, place)
         if place != own and (not path.exists() or _holds_part_of(path, data)):
             replace_file(path, data)
-    if own is None:  # only what was kept beside a file that somebody had deleted
+    if own is None:  # somebody had deleted the session's own file
         return False
     if file is None or _hash(file.path.read_bytes()) == lost.left:
         replace_file(file.path if file else _path_of(files, own), lost.files[own])
@@ -98,7 +98,7 @@ def put_back(files: SessionFolder, lost: LostPart) -> bool:
 
 
 def _path_of(files: SessionFolder, place: str) -> Path:
-    """Return a file below the folder; raises SessionInputError for one elsewhere."""
+    """Return the path of a file of the store; raises SessionInputError for others."""
     if not place or parts_of(place) is None:
         raise SessionInputError(f"{place!r} is no file of a session", hint="it cannot be restored")
     return files.path / place
@@ -109,16 +109,16 @@ def _hash(data: bytes) -> str:
 
 
 def _holds_part_of(path: Path, data: bytes) -> bool:
-    """Say whether a file holds nothing but lines of what it was before."""
+    """Return whether a file holds only lines that it held before."""
     return set(path.read_bytes().split(b"\n")) <= set(data.split(b"\n"))
 
 
 def _with_lost(session: Session, before: bytes, keys: Collection[str]) -> str:
-    """Return a session's file with the messages of these keys, each behind the one that it followed."""
+    """Return a session's text with the lost messages, each after the one that it followed."""
     values = parse_object(decode_json5(before))
     messages = list(session.messages)
     known = [key_of(message) for message in messages]
-    at = 0  # behind the nearest message before that is still there
+    at = 0  # after the nearest earlier message that is still there
     for message in messages_in(values):
         key = key_of(message)
         if key in keys and key not in known:
@@ -138,10 +138,10 @@ def _with_lost(session: Session, before: bytes, keys: Collection[str]) -> str:
 def _remove_beside(
     files: SessionFolder, session_id: str, own: Path | None, unwanted: Unwanted, *, found: int, dry_run: bool
 ) -> int:
-    """Remove messages from what is kept beside a session's own file; returns how many with those found before.
+    """Remove messages from a session's other files; returns the number of removals, including `found`.
 
-    A corrupt copy that holds something unwanted counts as one. If anything was found, all of these copies go: one may
-    hold half of it.
+    A corrupt copy that contains something unwanted counts as one. If anything was found, all such copies are deleted: a
+    copy may contain half of it.
     """
     beside = [path for path in files.files_of(session_id) if path != own]
     copies = [path for path in beside if path.suffix != ARCHIVE_ENDING]
@@ -162,7 +162,7 @@ def _remove_lines(path: Path, unwanted: Unwanted, *, dry_run: bool) -> int:
 
 
 def _everything_in(message: Message) -> str:
-    """Return text, thoughts, tool calls and fields of others."""
+    """Return everything a message says: its text, and all fields as JSON."""
     return f"{message.text}\n{json.dumps(message_to_json(message), ensure_ascii=False, default=str)}"
 
 
@@ -172,7 +172,7 @@ def _is_unwanted(line: str, unwanted: Unwanted) -> bool:
 
 
 def _without_unwanted(entry: SessionEntry, unwanted: Unwanted) -> SessionEntry:
-    """Return the entry without unwanted fields, such as a title, or notes that wait to be written."""
+    """Return the entry without unwanted fields, such as a title or notes waiting to be flushed."""
     values = {name: getattr(entry, name) for name in SETTABLE}
     gone = {name: None for name, value in values.items() if value is not None and unwanted(_as_text(value), 0)}
     extra = {name: value for name, value in entry.extra.items() if not unwanted(_as_text(value), 0)}
@@ -180,14 +180,14 @@ def _without_unwanted(entry: SessionEntry, unwanted: Unwanted) -> SessionEntry:
 
 
 def _holds_unwanted(path: Path, unwanted: Unwanted, *, dated: bool = True) -> bool:
-    """Say whether a file holds an unwanted text, as it is or as JSON writes it, of the file's own time if `dated`."""
+    """Return whether a file contains unwanted text, plain or escaped as in JSON; `dated` passes the file's own time."""
     try:
         text = read_regular(path).strip(b"\0").decode("utf-8", "replace")
         changed_ms = path.stat().st_mtime_ns // 1_000_000 if dated else 0
     except FileNotFoundError:
         return False
     if not text:
-        return False  # an append's journal is overwritten with zeros
+        return False  # a journal that was overwritten with zeros
     unescaped = text.replace('\\"', '"').replace("\\n", "\n").replace("\\t", "\t").replace("\\\\", "\\")
     return unwanted(text, changed_ms) or (unescaped != text and unwanted(unescaped, changed_ms))
 

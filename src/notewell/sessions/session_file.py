@@ -1,4 +1,4 @@
-"""The file of one session: reads and changes it, and saves what is left of a corrupt one."""
+"""Reads and changes the file of a session, and salvages corrupt ones."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ from notewell.sources.transcripts.session_files import (
     whole_elements,
 )
 
-HEAD_BYTES = 4096  # that are read for the head of a file, which has about 500
+HEAD_BYTES = 4096  # read for the head of a file, which has about 500
 
 
 @dataclass(frozen=True, slots=True)
 class SessionFile:
-    """The file of a session, with its lock and its journal. Holds nothing open."""
+    """The file of a session, with its lock and journal; nothing is held open."""
 
     path: Path
     lock: Path
@@ -73,17 +73,17 @@ class SessionFile:
     place: str  # below the store's folder
 
     def locked(self) -> AbstractContextManager[None]:
-        """Be the only writer of this session."""
+        """Hold the lock of this session."""
         return locked(self.lock, self.timeout_s, f"session {self.session_id!r}")
 
     def exists(self) -> bool:
-        """Say whether the file is there; a link is not ours, wherever it leads."""
+        """Return whether the file exists; links do not count."""
         return self.path.is_file() and not self.path.is_symlink()
 
     # --- reading -----------------------------------------------------------------------------
 
     def session(self, *, holding: bool = False) -> Session:
-        """Return the whole conversation; `holding`: under the lock."""
+        """Return the whole conversation; `holding` says that the caller has the lock."""
         values = self._read(lambda: parse_object(self._text()), holding=holding)
         try:
             messages = tuple(messages_in(values))
@@ -92,11 +92,11 @@ class SessionFile:
         return Session(self._entry_of(values), messages, tuple(summaries_in(values)))
 
     def entry(self, *, holding: bool = False) -> SessionEntry:
-        """Return what is known of the session beside its messages; in our own layout they are not read."""
+        """Return the session's entry; in our own layout messages are not read."""
         return self._entry_of(self._read(self._ends, holding=holding))
 
     def entry_from(self, values: Json, *, damage: str) -> SessionEntry:
-        """Return what the registry knows of a session whose file cannot be read."""
+        """Return the entry of a session whose file cannot be read, from the registry."""
         entry = entry_from_json(values, kind=self.kind, session_id=self.session_id, session_file=self.place)
         return replace(entry, damage=damage)
 
@@ -104,12 +104,12 @@ class SessionFile:
         return decode_json5(self.path.read_bytes())
 
     def _read(self, look: Callable[[], dict[str, Any]], *, holding: bool) -> dict[str, Any]:
-        """Look without the lock; what looks broken is looked at again under it, once nobody is writing."""
+        """Look without the lock; if the file looks broken, look again under it, when nobody is writing."""
         try:
             try:
                 values = look()
             except Json5Error:
-                if holding or not os.access(self.path, os.W_OK):  # without permission to write it cannot be fixed
+                if holding or not os.access(self.path, os.W_OK):  # cannot be fixed without permission to write
                     raise
                 with self.locked():
                     recover(self.path, self.journal)
@@ -122,7 +122,7 @@ class SessionFile:
         return values
 
     def _ends(self) -> dict[str, Any]:
-        """Return what the head and the foot say, and the messages where the file is not in our layout."""
+        """Return the head and the foot; also the messages if the file is not in our layout."""
         with self.path.open("rb") as file:
             head, found, _ = file.read(HEAD_BYTES).partition(f"\n{MESSAGES.opening}".encode())
             parts, _ = _end_of(file)
@@ -133,7 +133,7 @@ class SessionFile:
         return values | parts.values
 
     def _entry_of(self, values: dict[str, Any]) -> SessionEntry:
-        if "messages" in values:  # the foot may be older than what a person wrote above it
+        if "messages" in values:  # the foot may be older than edits above it
             try:
                 values = values | _counted(values)
             except SessionInputError as error:
@@ -150,18 +150,18 @@ class SessionFile:
     # --- writing; under the lock only ----------------------------------------------------------
 
     def recover(self) -> None:
-        """Finish an append that was cut short."""
+        """Finish an interrupted append."""
         recover(self.path, self.journal)
 
     def replace(self, text: str) -> None:
-        """Put a whole new text in place of the file, or make the file."""
+        """Create or replace the file."""
         replace_file(self.path, text.encode())
 
     def append(self, messages: Sequence[Message]) -> tuple[int, int]:
-        """Write messages after the last one, and return where they begin and end; only the end of the file is touched.
+        """Append messages and return where they begin and end; only the end of the file is written.
 
-        A file that a person edited, or another release wrote, is read whole once and brought into our layout. Raises
-        Json5Error where it cannot be read.
+        A file that was edited, or written by another release, is first brought into our layout. Raises Json5Error if it
+        cannot be read.
         """
         return self._append(messages, lambda foot: _foot_after(foot, messages))
 
@@ -179,7 +179,7 @@ class SessionFile:
         self._change(lambda text: MESSAGES.set_head(text, changes))
 
     def compact(self, count: int, summary: Summary, archives: Sequence[str]) -> None:
-        """Let the summary take the place of the first `count` messages, which the last of the archives holds."""
+        """Replace the first `count` messages, which are in the last archive, with the summary."""
         done = self.entry(holding=True).compaction_count
 
         def change(text: str) -> str:
@@ -190,7 +190,7 @@ class SessionFile:
         self._change(change)
 
     def take_last(self) -> Message | None:
-        """Take the last message away and return it."""
+        """Remove the last message and return it."""
         messages = self.session(holding=True).messages
         if messages:
             self._change(lambda text: MESSAGES.without_elements(text, len(messages) - 1, len(messages)))
@@ -217,7 +217,7 @@ class SessionFile:
             raise self._corrupt(str(error)) from error
 
     def _rewrite(self, change: Callable[[str], str]) -> None:
-        """Replace the file by what `change` makes of its text, in our layout; what is not changed stays as it is."""
+        """Replace the file with what `change` makes of its text, in our layout."""
         text = change(self._text())
         values = parse_object(text)
         try:
@@ -235,7 +235,7 @@ class SessionFile:
 
 
 def _end_of(file: BinaryIO) -> tuple[Parts | None, int]:
-    """Return the end of a file in parts and where its end mark is; no parts when somebody else wrote it."""
+    """Return the end of a file in parts and the offset of its end mark; no parts if the file is not in our layout."""
     offset, _ = end_of_messages(file, file.seek(0, 2))
     if offset is None:
         return None, 0
@@ -257,13 +257,13 @@ def text_of(entry: SessionEntry, messages: Sequence[Message] = (), summaries: Se
 
 
 def as_stored(message: Message) -> Message:
-    """Return the message with an id and a time, exactly as it will be read again; raises SessionInputError."""
+    """Return the message with an id and a time, exactly as it will be read back; raises SessionInputError."""
     message = replace(message, timestamp=message.timestamp or now_ms(), id=message.id or secrets.token_hex(6))
     return message_from_json(json.loads(write_json(message_to_json(message))))
 
 
 def _counted(values: Json) -> dict[str, Any]:
-    """Return what the foot must say of these messages. Tokens that were used stay used, whatever is deleted."""
+    """Return the foot for these messages. Token counts are kept even if messages were deleted."""
     messages = messages_in(values)
     last = max((message.timestamp for message in messages), default=0)
     foot: dict[str, Any] = {
@@ -299,9 +299,9 @@ _HEAD_LINE = re.compile(r"""^ {0,4}["']?(\w+)["']?\s*:\s*(.+)$""")
 
 
 def salvage(file: SessionFile, data: bytes, known: Json) -> tuple[str, int, int]:
-    """Return a valid text of what can be read, and how many messages were saved and how many lines were not.
+    """Return a valid text of what can be read, the number of messages saved and of lines lost.
 
-    Fields that cannot be read are taken from `known`, the registry's copy.
+    Fields that cannot be read come from `known`, the registry's copy.
     """
     text = data.decode("utf-8", "replace").replace("\x00", "")
     array = MESSAGE_ARRAY.search(text)
@@ -319,7 +319,7 @@ def salvage(file: SessionFile, data: bytes, known: Json) -> tuple[str, int, int]
         except SessionInputError:
             lost += 1
     summaries = [*summaries_in(head), *summaries]
-    _, found, foot = text.rpartition("\n" + MESSAGES.end_mark)  # above all what was flushed to the notes already
+    _, found, foot = text.rpartition("\n" + MESSAGES.end_mark)  # above all what was already flushed to the notes
     values = {**known, **head, **(_fields("{\n" + foot.rstrip().removesuffix("}")) if found else {})}
     values = {key: value for key, value in values.items() if key not in COUNTED}
     entry = entry_from_json(values, kind=file.kind, session_id=file.session_id, session_file=file.place)
@@ -327,7 +327,7 @@ def salvage(file: SessionFile, data: bytes, known: Json) -> tuple[str, int, int]
 
 
 def _fields(head: str) -> dict[str, Any]:
-    """Return the fields of the head: all if it is valid, else line by line."""
+    """Return the fields of the head; if it is invalid, those that can be read line by line."""
     try:
         return parse_object(head + "\n}")
     except Json5Error:

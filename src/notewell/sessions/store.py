@@ -1,4 +1,4 @@
-"""The session store: keeps an agent's conversations, each durable when the call that changes it returns."""
+"""Stores an agent's conversations; a change is on disk when the call returns."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ _log = logging.getLogger("notewell.sessions")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A message that contains the text searched for."""
+    """A message found by `search`."""
 
     entry: SessionEntry
-    number: int  # of the message among those the session holds, 1-based
+    number: int  # 1-based position of the message in the session
     message: Message
 
 
@@ -65,8 +65,8 @@ class ConversationStore:
         folder: str | Path,
         *,
         lock_timeout_s: float = LOCK_TIMEOUT_S,
-        group_only: frozenset[str] | None = None,  # the sessions of a group: no others are there then
-        workspace: Path | None = None,  # in which the folder lies: nothing is created once it has moved away
+        group_only: frozenset[str] | None = None,  # the sessions of a group; others are hidden
+        workspace: Path | None = None,  # holds the folder; nothing is created after it was moved away
     ) -> None:
         self.folder = Path(folder)
         self._files = SessionFolder(self.folder, lock_timeout_s, group_only, workspace)
@@ -77,9 +77,9 @@ class ConversationStore:
     # --- events --------------------------------------------------------------------------------
 
     def on_update(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` after each append of this object, once it is safely on disk; returns how to stop that.
+        """Call `listener` after each append of this object, once it is on disk; returns a function that removes it.
 
-        A listener that raises is logged: the messages are kept, so the append must not look as if it had failed.
+        If a listener raises, that is logged: the messages are stored, so the append has not failed.
         """
         with self._listeners_lock:
             self._listeners.append(listener)
@@ -104,9 +104,9 @@ class ConversationStore:
     def create(
         self, session_id: str | None = None, *, kind: SessionKind = "direct", group_id: str | None = None, **fields: Any
     ) -> SessionEntry:
-        """Begin a session and return its entry; raises SessionExistsError when the id is taken.
+        """Start a session and return its entry; raises SessionExistsError if the id is taken.
 
-        Without an id a group's session gets one made from `group_id`, so that it is found again, and others a new one.
+        Without an id, a group's session gets one derived from `group_id`, and others a new one.
         """
         kind = "group" if group_id else checked_kind(kind)
         name = checked_id(session_id) if session_id else id_of_group(group_id) if group_id else new_id()
@@ -117,7 +117,7 @@ class ConversationStore:
         return self._create(SessionEntry(session_id=name, kind=kind, created_at=now_ms(), **values))
 
     def restore(self, session: Session) -> SessionEntry:
-        """Write a whole conversation as a new session, such as one that was exported; its id must be free."""
+        """Store a whole conversation as a new session, such as an exported one; its id must be free."""
         entry = replace(
             session.entry,
             session_id=checked_id(session.entry.session_id),
@@ -128,10 +128,9 @@ class ConversationStore:
         return self._create(entry, tuple(as_stored(message) for message in session.messages), session.summaries)
 
     def append(self, session_id: str, *messages: Message | Mapping[str, Any]) -> SessionUpdate:
-        """Write messages at the end of a session and return where they stand; only the end of its file is touched.
+        """Append messages to a session and return where they are; only the end of its file is written.
 
-        A conversation goes on even if its file is corrupt: the file is set aside, what can be read of it is kept, and
-        `notes` say so.
+        This works even if the file is corrupt: it is set aside, what can be read is kept, and `notes` say so.
         """
         new = tuple(as_stored(each if isinstance(each, Message) else message_from_json(each)) for each in messages)
         if not new:
@@ -148,25 +147,26 @@ class ConversationStore:
         return update
 
     def update(self, session_id: str, **fields: Any) -> SessionEntry:
-        """Set fields of a session's entry, or take them away with None; the rest of its file stays as it is."""
+        """Set fields of a session's entry; None removes one."""
         changes = checked_fields(fields)
         with self._writing(session_id) as file:
             file.set_fields(changes)
             return self._registered(file)
 
     def set_state(self, session_id: str, **values: Any) -> None:
-        """Set small fields that change often, at the end of the file, where that is cheap; None takes one away."""
+        """Set small fields that change often, cheaply, at the end of the file; None removes one."""
         with self._writing(session_id) as file:
             file.set_state(values)
 
     def flushing(self, session_id: str) -> AbstractContextManager[None]:
-        """Be the only one that flushes a session to the notes; appends to it go on meanwhile."""
+        """Hold the lock for flushing a session to the notes; appends are not blocked."""
         return self._files.flushing(self._existing(session_id).session_id)
 
     def compact(self, session_id: str, summary: str, *, keep_last: int = 20, through: int | None = None) -> Session:
-        """Let a summary take the place of the oldest messages, and return the session as it is then.
+        """Replace the oldest messages with a summary, and return the resulting session.
 
-        All but the `keep_last` newest go, or exactly the first `through`. They are kept as JSONL in `compacted/`.
+        All but the `keep_last` newest are replaced, or exactly the first `through`; they are kept as JSONL in
+        `compacted/`.
         """
         if not summary.strip():
             raise SessionInputError("a summary is needed in place of the messages", hint="say what they were about")
@@ -188,7 +188,7 @@ class ConversationStore:
             return file.session(holding=True)
 
     def take_last(self, session_id: str) -> Message | None:
-        """Take the newest message away and return it; None when there is none."""
+        """Remove the newest message and return it; None if there is none."""
         with self._writing(session_id) as file:
             message = file.take_last()
             if message is not None:
@@ -196,17 +196,17 @@ class ConversationStore:
         return message
 
     def archive(self, session_id: str) -> SessionEntry:
-        """Put a session away: it is kept and found by its id, but no longer listed."""
+        """Archive a session: it is kept and found by its id, but no longer listed."""
         return self._put_away(session_id, archived=True)
 
     def unarchive(self, session_id: str) -> SessionEntry:
-        """Bring a session back from the archive."""
+        """Restore a session from the archive."""
         return self._put_away(session_id, archived=False)
 
     def delete(self, session_id: str, *, keep: Keep | None = None) -> tuple[str, ...]:
-        """Delete a session and everything that was kept of it; returns the files that are gone, below the folder.
+        """Delete a session with all its files; returns their paths below the folder.
 
-        `keep` gets its files first: if it raises, the session stays.
+        `keep` gets the files first: if it raises, the session stays.
         """
         name = self._name_of(session_id)
         if not self.folder.exists():
@@ -217,7 +217,7 @@ class ConversationStore:
                 raise SessionNotFoundError(name)
             if keep:
                 keep(LostPart(name, self._files.contents_of(name)))
-            # Its own file goes last: a process that is killed before leaves a session that can be deleted again.
+            # Its own file goes last: after a kill, the session can be deleted again.
             self._files.remove(reversed(files))
             self._registry.remove(name)
         return tuple(path.relative_to(self.folder).as_posix() for path in files)
@@ -227,25 +227,25 @@ class ConversationStore:
         return self._remove(session_id, unwanted, dry_run=True)
 
     def remove_messages(self, session_id: str, unwanted: Unwanted, *, keep: Keep | None = None) -> int:
-        """Delete every message and summary that `unwanted` is true of, wherever it is kept; returns how many.
+        """Delete every message and summary that is `unwanted`, in all files of a session; returns how many.
 
-        Fields of the entry that are unwanted go as well and count as one more. The file is rewritten: comments of
-        people go, too, because one of them could be what is to be forgotten. Copies of corrupt files and journals are
-        deleted whole. `keep` gets what is about to go: if it raises, everything stays.
+        Unwanted fields of the entry are removed, too, and count as one. The file is rewritten without comments, since
+        one of them could be what is to be forgotten. Copies of corrupt files and journals are deleted. `keep` gets what
+        is about to be removed: if it raises, everything stays.
         """
         return self._remove(session_id, unwanted, dry_run=False, keep=keep)
 
     def put_back(self, lost: LostPart) -> None:
-        """Restore a session that was deleted, or the messages that were removed from it; what was said since stays.
+        """Restore a deleted session, or messages that were removed; messages appended since stay.
 
-        Raises SessionExistsError when another session has taken the id of one that was deleted.
+        Raises SessionExistsError if another session has taken the id.
         """
         with self._files.locked(lost.session_id):
             if put_back(self._files, lost):
                 self._registered(self._existing(lost.session_id))
 
     def repair(self, session_id: str) -> tuple[str, ...]:
-        """Make a corrupt session readable again, and return what was done; the corrupt file is kept in `damaged/`."""
+        """Repair a corrupt session and return what was done; the corrupt file is kept in `damaged/`."""
         with self._writing(session_id) as file:
             try:
                 file.session(holding=True)
@@ -267,11 +267,11 @@ class ConversationStore:
         return self._existing(session_id).session()
 
     def entry(self, session_id: str) -> SessionEntry:
-        """Return what is known of a session, without reading its messages."""
+        """Return a session's entry, without reading its messages."""
         return self._existing(session_id).entry()
 
     def exists(self, session_id: str) -> bool:
-        """Say whether there is such a session, archived or not."""
+        """Return whether the session exists, archived or not."""
         return self._files.find(session_id) is not None
 
     def path_of(self, session_id: str) -> Path:
@@ -279,20 +279,20 @@ class ConversationStore:
         return self._existing(session_id).path
 
     def files_of(self, session_id: str) -> list[Path]:
-        """Return every file that holds something of a session: its own, compacted messages, corrupt ones, a journal."""
+        """Return all files of a session: its own, compacted messages, corrupt copies and the journal."""
         return self._files.files_of(self._name_of(session_id))
 
     def list(self, *, kind: SessionKind | None = None, archived: bool = False) -> list[SessionEntry]:
-        """Return the sessions, the one that changed last first; one that cannot be read says why in `damage`."""
+        """Return the sessions, most recently changed first; `damage` says why one cannot be read."""
         wanted = checked_kind(kind) if kind else None
         files = [file for file in self._files.sessions(archived=archived) if wanted in (None, file.kind)]
         entries = [entry for entry in map(self._listed, files) if entry]
         return sorted(entries, key=lambda entry: (-entry.updated_at, entry.session_id))
 
     def search(self, text: str, *, limit: int = 20, kind: SessionKind | None = None) -> Sequence[Found]:
-        """Return the newest messages containing every word of `text` in any case, archived sessions included.
+        """Return the newest messages containing every word of `text`, ignoring case, also from archived sessions.
 
-        The files are read one by one; one that cannot be read is left out here, and `list` says why.
+        Files are read one by one; those that cannot be read are skipped, and `list` says why.
         """
         if limit < 1:
             raise SessionInputError(f"the number of results must be at least 1, got {limit}", hint="ask for 1 or more")
@@ -308,38 +308,38 @@ class ConversationStore:
         )
 
     def export_jsonl(self, session_id: str) -> Iterator[str]:
-        """Yield a conversation as lines of JSON: one that says which session it is, then one a message."""
+        """Yield a conversation as lines of JSON: the session, then one line a message."""
         return export_lines(self.get(session_id))
 
     def sweep(self, *, wait: bool = False) -> None:
-        """Finish or remove what killed processes left: drafts, and archives of a compaction that did not complete.
+        """Clean up after killed processes: drafts, and archives of incomplete compactions.
 
-        A session that is being written is skipped, unless `wait` is true; on a read-only medium everything stays.
+        A session that is being written to is skipped, unless `wait` is set; on a read-only disk nothing happens.
         """
-        files = replace(self._files, group_only=None)  # all sessions: which archives one names decides what is debris
+        files = replace(self._files, group_only=None)  # all sessions: their names of archives decide what is debris
         files = files if wait else replace(files, timeout_s=0)
         for owner, drafts in files.debris().items():
             lock = files.locked(owner) if owner else self._registry.locked(files.timeout_s)
             with suppress(OSError, *(() if wait else (SessionBusyError,))), lock:
                 files.remove(drafts)
                 file = files.find(owner) if owner else None
-                with suppress(ConversationError):  # its names cannot be read: `repair` sees to it
+                with suppress(ConversationError):  # unreadable: left to `repair`
                     named = file.entry(holding=True).compacted_files if file else ()
                     files.archives(owner).settle(named)
 
     def ids(self) -> Sequence[str]:
-        """Return the id of every session that anything is kept of, in order, even if its own file is gone."""
+        """Return the ids of all sessions that have any file, sorted, even if a session's own file is gone."""
         return sorted(each for each in self._files.ids() if not self._files.is_hidden(each))
 
     def owns(self, path: Path) -> bool:
-        """Say whether a file below the folder belongs to a session or is the registry."""
+        """Return whether a file below the folder belongs to a session or is the registry."""
         own = (self.folder / REGISTRY, *self._files.registry_copies())
         return path in own or (path.is_relative_to(self.folder) and bool(self._files.owner(path)))
 
     def rebuild_registry(self, *, drop_copies: bool = False) -> int:
-        """Rebuild the registry from the session files; returns how many sessions it holds.
+        """Rebuild the registry from the session files; returns the number of sessions.
 
-        With `drop_copies` those that were set aside as corrupt are deleted: titles are in them.
+        `drop_copies` deletes corrupt registries that were set aside, since they contain titles.
         """
         count = self._registry.rebuild()
         if drop_copies:
@@ -363,7 +363,7 @@ class ConversationStore:
 
     @contextmanager
     def _writing(self, session_id: str) -> Iterator[SessionFile]:
-        """Be the only writer of a session that exists."""
+        """Hold the lock of an existing session."""
         name = self._existing(session_id).session_id
         with self._files.locked(name):
             file = self._existing(name)
@@ -377,12 +377,12 @@ class ConversationStore:
         return file
 
     def _name_of(self, session_id: str) -> str:
-        """Return the id of a session as it is stored, also of one whose file is gone; raises SessionInputError."""
+        """Return the id of a session as it is stored, even if its file is gone; raises SessionInputError."""
         file = self._files.find(session_id) if isinstance(session_id, str) else None
         if file:
             return file.session_id
         if not is_session_name(session_id):
-            return checked_id(session_id)  # which says what is wrong with it
+            return checked_id(session_id)  # raises, and says what is wrong
         left = next((name for name in (session_id, session_id.lower()) if self._files.files_of(name)), "")
         return left or session_id.lower()
 
@@ -392,7 +392,7 @@ class ConversationStore:
         return entry
 
     def _listed(self, file: SessionFile) -> SessionEntry | None:
-        """Return the entry of a file; whatever is wrong with it concerns no other session. None: it is gone by now."""
+        """Return the entry of a file, with `damage` if it cannot be read; None if it is gone."""
         try:
             return file.entry()
         except SessionNotFoundError:
@@ -404,12 +404,12 @@ class ConversationStore:
         return file.entry_from(self._registry.entries().get(file.session_id, {}), damage=reason)
 
     def _entries_of_files(self, known: Mapping[str, Mapping[str, Any]]) -> Sequence[SessionEntry]:
-        """Return the entries of all sessions; of a file that cannot be read what is known of it."""
+        """Return the entries of all sessions; of unreadable files those that are known."""
         found = []
         files = replace(self._files, group_only=None)  # the registry is one for all
         for file in [*files.sessions(archived=False), *files.sessions(archived=True)]:
             try:
-                # As if holding its lock: who holds the registry's must not wait for a session's.
+                # As if holding its lock: the holder of the registry's lock must not wait for a session's.
                 found.append(file.entry(holding=True))
             except (ConversationError, OSError):
                 if file.session_id in known:
@@ -439,13 +439,13 @@ class ConversationStore:
         return count
 
     def _settled(self, file: SessionFile, session: Session) -> tuple[str, ...]:
-        """Return the archives of a session once each of them is named and each message is in one of them only."""
+        """Return the archives of a session after settling pending ones and removing duplicates."""
         archives, named = self._files.archives(file.session_id), session.entry.compacted_files
         archives.settle(named)
         return archives.adopt(named, session.messages) if archives.unnamed(named) else named
 
     def _salvaged(self, file: SessionFile, reason: str) -> str:
-        """Put a valid file in place of a corrupt one, which is kept; returns what was done."""
+        """Replace a corrupt file with a valid one, keeping a copy; returns what was done."""
         data = file.path.read_bytes()
         known = self._registry.entries().get(file.session_id, {})
         text, saved, lost_lines = salvage(file, data, known)

@@ -1,4 +1,4 @@
-"""What several adapters need: a hint when a package is missing, passages to retrieve, indexing of written notes."""
+"""Shared by adapters: errors for missing packages, retrieval of passages, indexing of written notes."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class Passage:
 
 
 def passages_for(memory: Memory, query: str, *, whole: bool, fenced: bool, options: SearchOptions) -> list[Passage]:
-    """Return the passages that a search finds, best first; the answer's notes are logged as warnings.
+    """Return the passages that a search finds, best first; notes are logged as warnings.
 
-    `whole` returns the full passage instead of a snippet; `fenced` marks it as recalled data.
+    `whole` returns full passages instead of snippets; `fenced` marks them as recalled data.
     """
     answer = memory.search(query, **options)
     for note in answer.notes:
@@ -77,7 +77,7 @@ def _whole_text(memory: Memory, hit: Hit) -> str:
 
 
 def index_written(memory: Memory, paths: Collection[str]) -> list[str]:
-    """Index notes that were just written, and return what went wrong: the notes are safe on disk, so nothing raises."""
+    """Index notes that were just written; returns problems, since the notes are safely on disk."""
     if not paths:
         return []
     try:

@@ -1,6 +1,6 @@
-"""Installs the MCP server into other programs, by a change of their settings.
+"""Installs the MCP server into other programs by editing their settings.
 
-A change is planned first, then written, and a backup of the file is kept.
+A change is planned first, then written, with a backup of the file.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Client:
     keys: tuple[str, ...]  # of the table of servers
     project_file: str = ""  # relative to the project; empty: none
     typed: bool = False  # an entry has `"type": "stdio"`
-    project_variable: str = ""  # stands for the project's folder
+    project_variable: str = ""  # expands to the project's folder
     next_step: str = ""
-    beside: str = ""  # what of the program's own the server stands beside
+    beside: str = ""  # a note on the program's own memory
 
     def entry(self, server: Server) -> dict[str, Any]:
         """Return the server's entry in this program's settings."""
@@ -166,10 +166,10 @@ def server_for(
     read_only: bool = False,
     program: Path | None = None,
 ) -> Server:
-    """Return how the client starts the server.
+    """Return the command with which the client starts the server.
 
-    Desktop programs often have another PATH than the shell, so the user's settings name our program by its full path.
-    A project's settings are shared with others: they say `notewell`, and the project's folder if that is the workspace.
+    Desktop programs often have a different PATH than the shell, so the user's settings contain the full path. A
+    project's settings are shared with others: they say `notewell`, and the project's folder if that is the workspace.
     """
     args = ["mcp"]
     if project is not None and workspace == project:
@@ -195,7 +195,7 @@ def _own_program() -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The planned change of one settings file; no change when both texts are the same."""
+    """The planned change of a settings file, which may be none."""
 
     client: Client
     name: str
@@ -218,9 +218,9 @@ class Change:
 
 
 def plan_change(client: Client, file: Path, *, name: str, server: Server | None) -> Change:
-    """Return the change that adds the server to the client's settings under this name; None removes it.
+    """Return the change that adds the server to the client's settings; None removes it.
 
-    The edited text is parsed again and must say exactly what was intended; otherwise nothing is changed.
+    The edited text is parsed again and must contain exactly the intended change; otherwise an error is raised.
     """
     if not NAME.fullmatch(name):
         raise NotewellError(f"{name!r} cannot be a server's name", hint="use letters, digits, - and _")
@@ -258,7 +258,7 @@ def plan_change(client: Client, file: Path, *, name: str, server: Server | None)
 
 
 def apply_change(change: Change) -> Path | None:
-    """Write the change and return the backup of the old file; None when there was none."""
+    """Write the change and return the backup of the old file; None if there was none."""
     if not change.is_change:
         return None
     file = Path(os.path.realpath(change.file))  # a link to the settings stays a link
@@ -295,7 +295,7 @@ def _values(client: Client, file: Path, text: str) -> dict[str, Any]:
 
 
 def _with_entry(values: dict[str, Any], keys: tuple[str, ...], entry: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the values with the entry set, or removed together with tables that would be left empty."""
+    """Return the values with the entry set, or removed along with tables that become empty."""
     wanted = copy.deepcopy(values)
     table = wanted
     way = []
@@ -324,7 +324,7 @@ def _edited(client: Client, old: str, keys: tuple[str, ...], entry: dict[str, An
 
 
 def _is_ours(entry: Any) -> bool:
-    """Say whether an entry starts notewell's server, wherever it is installed."""
+    """Return whether an entry starts notewell's server, wherever it is installed."""
     if not isinstance(entry, dict) or not isinstance(entry.get("args"), list):
         return False
     words = [str(entry.get("command") or ""), *map(str, entry["args"])]

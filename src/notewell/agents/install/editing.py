@@ -1,4 +1,4 @@
-"""Edits one entry of a settings file in JSON, JSON5 or TOML, and keeps the rest of the text as it is."""
+"""Edits one entry of a settings file in JSON, JSON5 or TOML, and keeps the rest of the text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|Infinity|NaN|(?:\d+(?:\.\d*)?|\
 _WORDS = {"true": True, "false": False, "null": None}
 
 
-# --- JSON, with comments and what else JSON5 allows ----------------------------------------------
+# --- JSON and JSON5 ------------------------------------------------------------------------------
 
 
 def values_of(text: str) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _value(text: str, start: int, end: int, depth: int = 0) -> Any:
         raise error_at(text, start, f"expected a value, found {token!r}")
     try:
         return _number(token)
-    except ValueError as error:  # more digits than Python reads
+    except ValueError as error:  # more digits than Python parses
         raise error_at(text, start, str(error)) from error
 
 
@@ -63,7 +63,7 @@ def _number(text: str) -> float | int:
 
 
 def with_member(text: str, keys: tuple[str, ...], value: object) -> str:
-    """Return the text with the member set, in the style of the file; missing objects on the way are created."""
+    """Return the text with the member set, in the style of the file; missing parent objects are created."""
     newline = "\r\n" if "\r\n" in text else "\n"
     start = after_blanks(text, 0)
     if start == len(text):
@@ -84,7 +84,7 @@ def with_member(text: str, keys: tuple[str, ...], value: object) -> str:
 
 
 def without_member(text: str, keys: tuple[str, ...]) -> str:
-    """Return the text without the member, and without objects on the way that would be left empty."""
+    """Return the text without the member, and without parent objects that become empty."""
     start = after_blanks(text, 0)
     way: list[tuple[Container, Item]] = []
     for key in keys:
@@ -194,7 +194,7 @@ def without_table(text: str, keys: tuple[str, str]) -> str:
 
 
 def _spans(text: str, keys: tuple[str, str]) -> list[tuple[int, int]]:
-    """Return the spans of the table and its sub-tables; comments above the next table belong to that one."""
+    """Return the spans of the table and its sub-tables; comments above the next table belong to it."""
     names = r"\s*\.\s*".join(rf"(?:{re.escape(key)}|\"{re.escape(key)}\"|'{re.escape(key)}')" for key in keys)
     own = re.compile(rf"[ \t]*\[\s*{names}\s*(?:\.[^\n]*)?\][ \t]*(?:#[^\n]*)?\r?$")
     headers = [(found.start(), found[0]) for found in _HEADER.finditer(text)]

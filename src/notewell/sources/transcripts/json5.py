@@ -1,7 +1,7 @@
-"""Parses JSON5, and edits files whose last array grows: comments, unknown fields and layout are kept.
+"""Edits JSON5 files in place, above all those whose last array grows; comments, unknown fields and layout are kept.
 
-Parsing is pyjson5's. The spans of members and elements are ours, because no library tells them: they give messages
-their line numbers, and let an edit touch only what it is about. A file that we write is laid out like this:
+pyjson5 parses values. The spans of members and elements are our own, because no library returns them: they give
+messages their line numbers and limit an edit to what it changes. Files that we write have this layout:
 
     {
       ...                      the head: fields that seldom change
@@ -11,8 +11,8 @@ their line numbers, and let an edit touch only what it is about. A file that we 
       updatedAt: 1704070800000,
     }                          the foot: small fields that change with every append
 
-An append writes the new lines, the end mark and the foot over the old end mark and foot, and moves nothing. Any other
-layout of the same JSON5 is read too; the first change brings it into this one and keeps everything else as it is.
+An append overwrites the old end mark and foot with the new lines, end mark and foot, and moves nothing. Any other
+layout is read too; the first change brings it into this one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 from notewell.errors import ConversationError, SessionInputError
 
 INSTALL_HINT = 'run `pip install "notewell[sessions]"`'
-DEEPEST = 100  # levels of nesting; pyjson5 stops at 32 unless told, and Python's own encoder at about 1,000
+DEEPEST = 100  # levels of nesting; pyjson5's default is 32, and Python's encoder fails at about 1,000
 
 _BLANK = re.compile(r"(?:[\s\ufeff]+|//[^\n\r\u2028\u2029]*|/\*.*?\*/)*", re.DOTALL)
 _TOKEN = re.compile(
@@ -44,13 +44,13 @@ _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0
 )
 _NAME = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
-_LINE_SEPARATORS = {"\u2028": "\\u2028", "\u2029": "\\u2029"}  # legal in JSON5, but tools that cut lines cut there
+_LINE_SEPARATORS = {"\u2028": "\\u2028", "\u2029": "\\u2029"}  # valid in JSON5, but some tools split lines there
 
 
 class Json5Error(ValueError):
-    """The text is not JSON5; says where."""
+    """The text is not valid JSON5; the message says where."""
 
-    position: int | None = None  # how far it could be read; None: to its end
+    position: int | None = None  # where reading failed; None: at the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,12 @@ class Container:
     items: tuple[Item, ...]
 
     def item(self, name: str) -> Item | None:
-        """Return the member of this name; the last one counts, as in every JSON5 reader."""
+        """Return the last member of this name, the one that counts."""
         return next((item for item in reversed(self.items) if item.name == name), None)
 
 
 def parse_json5(text: str) -> Any:
-    """Return the value of the text; raises Json5Error, with the line, where it is none."""
+    """Return the value of the text; raises Json5Error with the line if it is invalid."""
     decoder = require_json5()
     try:
         return decoder.decode(text, maxdepth=DEEPEST + 10)
@@ -109,7 +109,7 @@ def parse_object(text: str) -> dict[str, Any]:
 
 
 def write_json(value: Any) -> str:
-    """Return the value as JSON on one line, which is JSON5 too; raises SessionInputError for what JSON cannot hold."""
+    """Return the value as JSON on one line; raises SessionInputError for values that JSON cannot represent."""
     if _depth(value) > DEEPEST:
         raise SessionInputError(f"nested deeper than {DEEPEST} levels", hint="keep the value flatter, or as text")
     try:
@@ -125,7 +125,7 @@ def write_json(value: Any) -> str:
 
 
 def write_name(name: str) -> str:
-    """Return the key as it is written: bare where JSON5 allows it."""
+    """Return the key, without quotes if JSON5 allows it."""
     return name if _NAME.fullmatch(name) else write_json(name)
 
 
@@ -185,7 +185,7 @@ def _tokens(text: str, start: int) -> Iterator[tuple[int, str]]:
         match = _TOKEN.match(text, position)
         if match is None:
             error = error_at(text, position, "not JSON5")
-            if text.startswith("/*", position):  # a comment that never ends was looked for up to the end
+            if text.startswith("/*", position):  # an unclosed comment extends to the end
                 error.position = None
             raise error
         yield position, match[0]
@@ -203,7 +203,7 @@ def after_blanks(text: str, position: int) -> int:
 
 
 def unquoted(text: str, start: int, token: str) -> str:
-    """Return what a string says, quotes included in the token; it begins at `start` in the text."""
+    """Return the value of a quoted string that begins at `start` in the text."""
 
     def unescaped(found: re.Match[str]) -> str:
         code = found[1] or found[2]
@@ -216,14 +216,14 @@ def unquoted(text: str, start: int, token: str) -> str:
 
 
 def error_at(text: str, position: int, what: str) -> Json5Error:
-    """Return the error for what is wrong at a position of a text."""
+    """Return an error with the line of a position in the text."""
     error = Json5Error(f"line {text.count(chr(10), 0, position) + 1}: {what}")
     error.position = position
     return error
 
 
 def _depth(value: Any) -> int:
-    """Return how deep lists and dicts are nested, without recursion: a hostile value must not end the process."""
+    """Return how deep lists and dicts are nested, without recursion, since values may be hostile."""
     deepest, level = 0, [value]
     while level:
         children: list[Any] = []
@@ -240,7 +240,7 @@ def _depth(value: Any) -> int:
 
 
 def has_json5() -> bool:
-    """Say whether the extra that parses JSON5 is installed."""
+    """Return whether pyjson5 is installed."""
     try:
         require_json5()
     except ConversationError:
@@ -249,7 +249,7 @@ def has_json5() -> bool:
 
 
 def require_json5() -> Any:
-    """Return the parser; raises ConversationError without the extra, before something unreadable is written."""
+    """Return the parser; raises ConversationError if it is not installed."""
     try:
         import pyjson5
     except ImportError as error:
@@ -264,7 +264,7 @@ def require_json5() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A text in three: up to the end mark, the foot after it, and the fields of the foot."""
+    """A text in parts: up to the end mark, the foot after it, and the foot's fields."""
 
     body: str  # the head and the elements; ends with a line break
     foot: str
@@ -285,12 +285,12 @@ class Layout:
 
     @property
     def end_mark(self) -> str:
-        """The line after the last element; strings that we write hold no line break, so nothing else is this line."""
+        """The line after the last element; it is unique, since strings that we write contain no line breaks."""
         return f"  ], // end of {self.array}\n"
 
     @property
     def end_field(self) -> str:
-        """The field of the foot that says where the end mark is, in bytes; it differs after an edit by hand."""
+        """The field of the foot with the offset of the end mark in bytes; a manual edit makes it wrong."""
         return f"{self.array}End"
 
     def new_text(self, head: Mapping[str, Any], elements: Sequence[Mapping[str, Any]], foot: Mapping[str, Any]) -> str:
@@ -302,7 +302,7 @@ class Layout:
         return self.join(body, "}\n", foot)
 
     def join(self, body: str, foot: str, changes: Mapping[str, Any]) -> str:
-        """Return the whole text, with fields of the foot set."""
+        """Return the whole text, after setting fields of the foot."""
         return body + self.end_of(len(body.encode()), foot, changes)
 
     def end_of(self, end_byte: int, foot: str, changes: Mapping[str, Any]) -> str:
@@ -311,12 +311,12 @@ class Layout:
         return self.end_mark + foot.removeprefix("{\n")
 
     def parts_of_end(self, end: str) -> Parts | None:
-        """Return the last part of a file in its parts, or None when it is not in our layout and must be read whole."""
+        """Return the end of a file in parts; None if it is not in our layout."""
         mark = end.rfind("\n" + self.end_mark)
         if mark < 0:
             return None
         body, foot = end[: mark + 1], end[mark + 1 + len(self.end_mark) :]
-        if body.rstrip().endswith("}"):  # somebody took the comma away: nothing may follow
+        if body.rstrip().endswith("}"):  # the last comma was removed: nothing may follow
             return None
         try:
             values = parse_object("{" + foot)
@@ -325,7 +325,7 @@ class Layout:
         return Parts(body, foot, values)
 
     def set_head(self, text: str, changes: Mapping[str, Any]) -> str:
-        """Return the text with fields set that stand before the array; in our own layout the array is not looked at."""
+        """Return the text after setting fields before the array, which is not read in our own layout."""
         opening = f"\n{self.opening}"
         cut = text.find(opening)
         end = self.parts_of_end(text)
@@ -341,9 +341,9 @@ class Layout:
         return head.removesuffix(closing) + text[cut + len(opening) :]
 
     def arrange(self, text: str) -> Parts:
-        """Return the parts of any JSON5 object, brought into our layout; comments and unknown fields are kept.
+        """Return the parts of any JSON5 object in our layout, with comments and unknown fields.
 
-        Raises Json5Error where the text is no object, or the array is something else.
+        Raises Json5Error if the text is not an object, or the array is not an array.
         """
         text = text.removeprefix("\ufeff").replace("\r\n", "\n")
         values = parse_object(text)  # the scanner of spans is more lenient than a parser
@@ -367,14 +367,14 @@ class Layout:
         return Parts(body, foot, parse_object("{\n" + foot))
 
     def elements_of(self, text: str) -> list[tuple[int, int]]:
-        """Return where each element stands in the text, from its own start to the end of its comma."""
+        """Return the span of each element in the text, including its comma."""
         item = container_at(text).item(self.array)
         if item is None:
             return []
         return [(each.start, each.end) for each in container_at(text, item.value_start).items]
 
     def without_elements(self, text: str, first: int, last: int) -> str:
-        """Return the text without elements `first` up to but not including `last` (0-based), nor comments between."""
+        """Return the text without elements `first` (0-based) to `last` (exclusive) and the comments between."""
         spans = self.elements_of(text)
         if first >= last or first >= len(spans):
             return text
@@ -391,20 +391,20 @@ class Layout:
         return text[:start] + write_json(element) + comma + text[end:]
 
     def with_new_elements(self, text: str, elements: Sequence[Mapping[str, Any]]) -> str:
-        """Return the text, in our layout, with elements added after the last one."""
+        """Return the text in our layout, with elements appended."""
         parts = self.parts_of_end(text)
-        if parts is None or parts.values.get(self.end_field) != len(parts.body.encode()):  # written or edited by others
+        if parts is None or parts.values.get(self.end_field) != len(parts.body.encode()):  # another layout, or edited
             parts = self.arrange(text)
         return self.join(parts.body + element_lines(elements), parts.foot, {})
 
 
 def element_lines(elements: Sequence[Mapping[str, Any]]) -> str:
-    """Return the elements as they are written: one a line."""
+    """Return the elements as JSON, one a line."""
     return "".join(f"    {write_json(element)},\n" for element in elements)
 
 
 def with_appended(text: str, name: str, value: Mapping[str, Any], *, before: str) -> str:
-    """Return the text with a value added to the array `name`, which is made before the member `before` if need be."""
+    """Return the text with a value appended to the array `name`, created before the member `before` if needed."""
     item = container_at(text).item(name)
     if item is None or text[item.value_start] != "[":
         text = set_members(text, 0, {name: []}, before=before)
@@ -445,9 +445,9 @@ def _after_line(text: str, position: int) -> int:
 
 
 def set_members(text: str, start: int, changes: Mapping[str, Any], *, before: str = "") -> str:
-    """Return the text with members of the object at `start` set, or removed where the value is None.
+    """Return the text with members of the object at `start` set, or removed if the value is None.
 
-    Values that are there are replaced where they stand; new ones go before the member `before`, else to the end.
+    Existing members are replaced in place; new ones go before the member `before`, else to the end.
     """
     for name, value in changes.items():
         found = container_at(text, start)
