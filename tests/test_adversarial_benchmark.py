@@ -37,6 +37,7 @@ SHORT_FUNCTIONS = {
     *("read_time", "keyword_query", "hit_of", "plain"),  # time_reading, query_terms, parse_results
     *("note_date", "date_in_name", "is_session_file", "shown_of"),
     *("decode_json5", "parse_object", "write_name", "whole_elements", "message_text"),  # parse_json5, read_messages
+    *("read_container", "tokens_of"),  # container_at, values_of
     *("open_code_block", "weigh", "redact"),  # closed_text, chunk_document; the Redactor
     "audience_of",  # the name of a chat
     "encoding_of",  # decode_note

@@ -208,7 +208,7 @@ class ConversationError(NotewellError):
 class SessionNotFoundError(ConversationError):
     """There is no session with this id."""
 
-    def __init__(self, session_id: str, *, hint: str = "`notewell sessions list` shows those there are") -> None:
+    def __init__(self, session_id: str, *, hint: str = "`notewell sessions list` lists all sessions") -> None:
         super().__init__(f"no such session: {session_id!r}", hint=hint)
 
 
@@ -216,7 +216,7 @@ class SessionExistsError(ConversationError):
     """There is already a session with this id."""
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"there is a session {session_id!r} already", hint="append to it, or choose another id")
+        super().__init__(f"session {session_id!r} already exists", hint="append to it, or choose another id")
 
 
 class SessionBusyError(ConversationError):

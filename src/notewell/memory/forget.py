@@ -347,7 +347,7 @@ def take_from_index(parts: Components, paths: Collection[str]) -> tuple[str, ...
         problems.append(Problem("index", error.full_message))
     theirs = _for_other_agents(parts.whole, sync)
     problems += () if parts.audience.is_group else theirs
-    return tuple(f"it is forgotten, but not yet out of the {each.path}: {each.reason}" for each in problems)
+    return tuple(f"forgotten, but not yet removed from the {each.path}: {each.reason}" for each in problems)
 
 
 def _for_other_agents(parts: Components, work: Callable[[Components], Iterable[Problem]]) -> list[Problem]:

@@ -347,7 +347,7 @@ class TargetSearch:
                     content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
                     if self.query.is_in(content.decode("utf-8", "replace")):
                         shown = path.relative_to(self.parts.folder.path).as_posix()
-                        yield Problem(shown, "contains the text and is no file of notewell: delete it yourself")
+                        yield Problem(shown, "contains the text, but is not a file of notewell: delete it yourself")
 
     def _matching_transcripts(self, transcripts: Transcripts) -> Iterator[Problem]:
         """Yield the transcripts of other programs that contain the text; they are not ours to edit."""

@@ -392,8 +392,8 @@ def _check_depth(depth: int, parts: tuple[str, ...], path: str) -> None:
     """Raise RememberError if a folder would be created too deep; an existing one may be used."""
     if depth > MOST_FOLDERS and not os.path.lexists(path):
         raise RememberError(
-            f"{'/'.join(parts[:3])}/... is {len(parts)} folders deep; at most {MOST_FOLDERS} are made for a note",
-            hint="name a note with fewer folders, or make the folder first",
+            f"{'/'.join(parts[:3])}/... is {len(parts)} folders deep; at most {MOST_FOLDERS} are created for a note",
+            hint="name a note with fewer folders, or create the folder first",
         )
 
 
@@ -473,7 +473,7 @@ def check_cited(parts: Components, document: Document, cited: Citation) -> None:
     said = "\n".join(f"L{number}  {lines[number - 1]}" for number in range(first, last + 1))
     raise QueryError(
         f"{cited}: {why}; it is now:\n{said}",
-        hint="if these are the lines you mean, do the same again; else search for their citation",
+        hint="if you mean these lines, do the same again; otherwise search for the right citation",
     )
 
 

@@ -245,7 +245,7 @@ def check_statement(path: str, text: str, lines: range) -> None:
         or not (is_item or _BESIDE.match(around[0]))
         or not (_BESIDE.match(around[1]) or _ITEM.match(around[1]))
     ):
-        raise RememberError(f"{Citation(path, lines[0], lines[-1])} is no single statement", hint=ONE_STATEMENT)
+        raise RememberError(f"{Citation(path, lines[0], lines[-1])} is not a single statement", hint=ONE_STATEMENT)
 
 
 def written_in(raw: bytes, stored: str) -> tuple[str, str, str]:

@@ -402,7 +402,7 @@ def _restore_transcript(parts: Components, item: TrashItem) -> None:
         write_atomically(place, content, overwrite=False)
     except FileExistsError:
         if place.read_bytes() != content:
-            raise TrashError(f"{place} is there again", hint="move that file away and try again") from None
+            raise TrashError(f"{place} exists again", hint="move that file away and try again") from None
 
 
 def _indexed(parts: Components, paths: list[str]) -> tuple[str, ...]:

@@ -199,5 +199,5 @@ def _full_disk_told(path: Path) -> Iterator[None]:
         if error.errno not in NO_SPACE:
             raise
         raise DiskFullError(
-            f"no room left to write {path}", hint="free some space; what was written before is intact"
+            f"the disk is full: cannot write {path}", hint="free some space; what was written before is intact"
         ) from error

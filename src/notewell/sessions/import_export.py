@@ -233,7 +233,7 @@ def _imported(
 ) -> Imported:
     if not messages and not summaries:
         raise SessionInputError(
-            "there is no message in it that could be imported",
+            "it contains no message to import",
             hint="import a transcript (JSONL) of OpenClaw, Claude Code, Codex or `notewell sessions export`, or a "
             "session file (JSON5, JSON)",
         )

@@ -80,7 +80,7 @@ class SessionFolder:
         """Raise SessionInputError for a session that would be hidden."""
         if self.group_only is not None and (kind != "group" or self.is_hidden(session_id)):
             raise SessionInputError(
-                "this memory was opened for a group, which has no session but its own",
+                "this memory was opened for a group, which may only use its own session",
                 hint='open the memory with session="ID", and create it with kind="group"',
             )
 
@@ -96,7 +96,7 @@ class SessionFolder:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         except (FileExistsError, NotADirectoryError) as error:
             raise ConversationError(
-                f"{self.path} cannot be made: a file is in the way", hint="move that file away"
+                f"{self.path} cannot be created: a file is in the way", hint="move that file away"
             ) from error
         top = next((folder for folder in self.path.parents if folder.name == STATE_FOLDER), None)
         if top is not None and not (top / ".gitignore").exists():  # conversations must not end up in a commit

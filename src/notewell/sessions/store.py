@@ -169,7 +169,7 @@ class ConversationStore:
         `compacted/`.
         """
         if not summary.strip():
-            raise SessionInputError("a summary is needed in place of the messages", hint="say what they were about")
+            raise SessionInputError("a summary of the messages is needed", hint="say what they were about")
         if keep_last < 0 or (through is not None and through < 0):
             raise SessionInputError("the number of messages cannot be negative", hint="use 0 or more")
         with self._writing(session_id) as file:

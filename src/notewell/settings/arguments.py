@@ -53,7 +53,7 @@ def check(name: str, value: object, hint: object, error: type[NotewellError]) ->
     if not _fits(value, hint):
         shown = repr(value)
         shown = shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}..."
-        raise error(f"{name} must be {_described(hint)}, got {shown}", hint="look at the documentation of this call")
+        raise error(f"{name} must be {_described(hint)}, got {shown}", hint="see the documentation of this call")
 
 
 def _checking(method: Callable[..., Any], error: type[NotewellError]) -> Callable[..., Any]:

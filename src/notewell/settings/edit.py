@@ -49,7 +49,7 @@ def change_settings(file: Path, values: Mapping[str, object], *, mode: int | Non
     Raises SettingsError if the file cannot be edited safely.
     """
     if file.exists() and not file.is_file():
-        raise SettingsError(f"{file} is no settings file", hint="let NOTEWELL_CONFIG name a file of your own")
+        raise SettingsError(f"{file} is not a settings file", hint="let NOTEWELL_CONFIG name a file of your own")
     old = new = text_of(file, required=False, follow=True) or ""
     wanted = copy.deepcopy(_parsed(file, old))
     for key, value in values.items():

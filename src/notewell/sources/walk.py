@@ -468,7 +468,7 @@ def _drop_doubles(found: list[Found]) -> list[Problem]:
         seen.add(each.identity)
         path = each.stamp.path
         if path in kept:
-            problems.append(problem_at(path, f"two files would have this path; {each.real_path} is left out"))
+            problems.append(problem_at(path, f"another file has the same path; {each.real_path} is left out"))
         else:
             kept[path] = each
     found[:] = kept.values()

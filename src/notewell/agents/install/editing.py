@@ -7,7 +7,16 @@ import re
 from typing import Any
 
 from notewell.settings.option import toml_value
-from notewell.sources.transcripts.json5 import Container, Item, after_blanks, container_at, error_at, unquoted
+from notewell.sources.transcripts.json5 import (
+    Container,
+    Item,
+    after_blanks,
+    container_at,
+    error_at,
+    read_container,
+    tokens_of,
+    unquoted,
+)
 
 DEFAULT_UNIT = "  "  # of indentation
 MAX_DEPTH = 200  # deeper than any settings file, and well below Python's recursion limit
@@ -26,21 +35,30 @@ def values_of(text: str) -> dict[str, Any]:
         return {}
     if text[start] != "{":
         raise error_at(text, start, "expected an object")
-    end = container_at(text, start).end
-    if (rest := after_blanks(text, end)) < len(text):
+    tokens = tokens_of(text, start)
+    values: dict[int, Any] = {}  # by position
+    depth = 0
+
+    def read(at: int, first: str) -> int:
+        nonlocal depth
+        if first not in ("{", "["):
+            values[at] = _scalar(text, at, first)
+            return at + len(first)
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise error_at(text, at, "nested too deeply")
+        found = read_container(text, tokens, at, first, read)
+        inner = [values.pop(each.value_start) for each in found.items]
+        values[at] = inner if first == "[" else dict(zip((each.name for each in found.items), inner, strict=True))
+        depth -= 1
+        return found.end
+
+    if (rest := after_blanks(text, read(*next(tokens)))) < len(text):
         raise error_at(text, rest, "expected the end")
-    values: dict[str, Any] = _value(text, start, end)
-    return values
+    return values[start]  # type: ignore[no-any-return]
 
 
-def _value(text: str, start: int, end: int, depth: int = 0) -> Any:
-    if depth > MAX_DEPTH:
-        raise error_at(text, start, "nested too deeply")
-    token = text[start:end]
-    if token[0] in "{[":
-        items = container_at(text, start).items
-        values = [_value(text, each.value_start, each.value_end, depth + 1) for each in items]
-        return values if token[0] == "[" else dict(zip((each.name for each in items), values, strict=True))
+def _scalar(text: str, start: int, token: str) -> Any:
     if token[0] in "\"'":
         return unquoted(text, start, token)
     if token in _WORDS:

@@ -42,7 +42,7 @@ def checked_id(session_id: object) -> str:
     if not is_new_id(name):
         raise SessionInputError(
             f"{session_id!r} is not a session id",
-            hint="use 1 to 128 of a-z, 0-9, - and _; `notewell sessions list` shows those there are",
+            hint="use 1 to 128 of a-z, 0-9, - and _; `notewell sessions list` lists all sessions",
         )
     return name
 

@@ -399,7 +399,7 @@ class _Trouble:
             *_counted(self.too_long, *(f"{verb} longer than {LONGEST_LINE // 2**20} MB" for verb in ("is", "are"))),
         ]
         if self.torn:
-            reasons.append("the last line is incomplete and waits for its end")
+            reasons.append("the last line is still incomplete")
         return ["left out: " + "; ".join(reasons)] if reasons else []
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,8 @@ _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0
 _NAME = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 _LINE_SEPARATORS = {"\u2028": "\\u2028", "\u2029": "\\u2029"}  # valid in JSON5, but some tools split lines there
+
+Tokens = Iterator[tuple[int, str]]  # with their positions
 
 
 class Json5Error(ValueError):
@@ -131,20 +133,32 @@ def write_name(name: str) -> str:
 
 def container_at(text: str, start: int = 0) -> Container:
     """Return the object or array that begins at the first token from `start` on; raises Json5Error if it is broken."""
-    tokens = _tokens(text, start)
-    first, opening = next(tokens)
+    tokens = tokens_of(text, start)
+    return read_container(text, tokens, *next(tokens))
+
+
+def read_container(
+    text: str, tokens: Tokens, start: int, opening: str, value_end: Callable[[int, str], int] | None = None
+) -> Container:
+    """Return the object or array that begins with the token `opening`.
+
+    `value_end` reads the rest of a value that begins with the given position and token, and returns its end; by default
+    values are skipped.
+    """
     if opening not in ("{", "["):
-        raise error_at(text, first, "neither an object nor an array")
+        raise error_at(text, start, "neither an object nor an array")
     items: list[Item] = []
     while True:
-        item, closing = _next_item(text, tokens, in_object=opening == "{")
+        item, closing = _next_item(text, tokens, in_object=opening == "{", value_end=value_end)
         if item:
             items.append(item)
         if closing is not None:
-            return Container(first, closing, tuple(items))
+            return Container(start, closing, tuple(items))
 
 
-def _next_item(text: str, tokens: Iterator[tuple[int, str]], *, in_object: bool) -> tuple[Item | None, int | None]:
+def _next_item(
+    text: str, tokens: Tokens, *, in_object: bool, value_end: Callable[[int, str], int] | None
+) -> tuple[Item | None, int | None]:
     """Return the next item, if any, and where the container ends if it ends after it."""
     start, token = next(tokens)
     if token == ("}" if in_object else "]"):
@@ -157,18 +171,18 @@ def _next_item(text: str, tokens: Iterator[tuple[int, str]], *, in_object: bool)
         if next(tokens)[1] != ":":
             raise error_at(text, start, "no colon after the key")
         value_start, value_token = next(tokens)
-    value_end = _value_end(text, tokens, value_start, value_token)
+    if value_token in ("}", "]", ",", ":"):
+        raise error_at(text, value_start, "a value is missing")
+    end = value_end(value_start, value_token) if value_end else _skip_value(tokens, value_start, value_token)
     position, after = next(tokens)
     if after == ",":
-        return Item(name, start, value_start, value_end, position + 1, has_comma=True), None
+        return Item(name, start, value_start, end, position + 1, has_comma=True), None
     if after != ("}" if in_object else "]"):
         raise error_at(text, position, "a comma is missing")
-    return Item(name, start, value_start, value_end, value_end, has_comma=False), position + 1
+    return Item(name, start, value_start, end, end, has_comma=False), position + 1
 
 
-def _value_end(text: str, tokens: Iterator[tuple[int, str]], start: int, token: str) -> int:
-    if token in ("}", "]", ",", ":"):
-        raise error_at(text, start, "a value is missing")
+def _skip_value(tokens: Tokens, start: int, token: str) -> int:
     if token not in ("{", "["):
         return start + len(token)
     position, depth = start, 1
@@ -178,7 +192,7 @@ def _value_end(text: str, tokens: Iterator[tuple[int, str]], start: int, token: 
     return position + 1
 
 
-def _tokens(text: str, start: int) -> Iterator[tuple[int, str]]:
+def tokens_of(text: str, start: int) -> Tokens:
     """Yield each token with where it begins; raises Json5Error at the end, which no caller expects."""
     position = start
     while (position := after_blanks(text, position)) < len(text):
