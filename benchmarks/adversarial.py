@@ -343,7 +343,7 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
 
 
 def _of_surfaces() -> dict[str, Callable[[str], Any]]:
-    from notewell.agents.install.editing import values_of, with_member, with_table, without_member, without_table
+    from notewell.agents.editing import values_of, with_member, with_table, without_member, without_table
     from notewell.agents.rendering import cell_width, fitting, wrapped
     from notewell.agents.tools.calling import without_commands
     from notewell.settings.load import line_numbers

@@ -8,7 +8,14 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 ROOMS = (
     *("text", "chunking", "sources", "search", "sessions/import_export.py"),
-    *("memory/note_lines.py", "memory/statements.py", "agents/rendering.py", "agents/install", "openclaw/functions.py"),
+    *(
+        "memory/note_lines.py",
+        "memory/statements.py",
+        "agents/rendering.py",
+        "agents/install.py",
+        "agents/editing.py",
+        "openclaw/functions.py",
+    ),
     *("settings/edit.py", "settings/masking.py"),
 )
 TEXTS = {"str", "bytes", "Iterable[str]"}  # a parameter that is one of these

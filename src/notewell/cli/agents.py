@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from notewell import NotewellError, SessionInputError, WorkspaceNotFoundError
-from notewell.agents.install.clients import CLIENTS, apply_change, plan_change, server_for
+from notewell.agents.install import CLIENTS, apply_change, plan_change, server_for
 from notewell.cli.options import Chosen, common_options
 from notewell.cli.terminal import print_json, print_notes
 
 if TYPE_CHECKING:
-    from notewell.agents.install.clients import Change
+    from notewell.agents.install import Change
     from notewell.agents.tools.prompt import Citations, PromptMode
     from notewell.sources.privacy import Chat
 

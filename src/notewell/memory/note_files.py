@@ -10,7 +10,7 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -274,6 +274,15 @@ def _added(old_text: str, lines: Sequence[str], heading: str) -> tuple[str, int]
         before += "" if (old_text + before).endswith("\n\n") else "\n"
     text = before + "\n".join([*lines, ""])
     return text, (old_text + text).count("\n") - len(lines) + 1
+
+
+def index_notes(parts: Components, paths: Collection[str], done: str = "written") -> tuple[str, ...]:
+    """Index notes that were just changed, and return notes for the caller: the change is made, so nothing is raised."""
+    try:
+        report = parts.sync.run(replace(BACKGROUND, paths=paths))
+    except NotewellError as error:
+        return (f"it is {done}, but not indexed yet: {error.full_message}",)
+    return (*report.notes, *(f"{problem.path}: {problem.reason}" for problem in report.problems))
 
 
 def _heading_of(stored: str) -> str:

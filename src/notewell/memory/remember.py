@@ -7,9 +7,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from notewell.errors import EntryNotFoundError, NoteNotFoundError, NotewellError, PathRefusedError, RememberError
-from notewell.indexing.sync import BACKGROUND
 from notewell.memory.answering import search
-from notewell.memory.note_files import Appended, check_cited, daily_note, entry_text, lines_move, notes_lock
+from notewell.memory.note_files import (
+    Appended,
+    check_cited,
+    daily_note,
+    entry_text,
+    index_notes,
+    lines_move,
+    notes_lock,
+)
 from notewell.memory.note_lines import check_statement, lines_marked_as_replaced, marked_as_replaced
 from notewell.memory.reading import check_author, find_entry, read_note
 from notewell.memory.statements import most_similar, similar_statements
@@ -75,11 +82,11 @@ def remember(
         done = parts.note_files.append(path, entry, unless=says_so, keep_secret=keep_secret, locked=True)
         marked = _marked_as_replaced(parts, older, done.entry, moment) if older and done else ""
     if done is None:  # another process has just written it, and it is not indexed yet
-        return _known_already(path, most_similar((*in_note, *known), MOST_SHOWN), _indexed(parts, path))
+        return _known_already(path, most_similar((*in_note, *known), MOST_SHOWN), index_notes(parts, [path]))
     if older is None:
-        return _written(done, known, _indexed(parts, done.path))
+        return _written(done, known, index_notes(parts, [done.path]))
     known = tuple(each for each in known if each.citation != str(Citation(older.path, older.first_line)))
-    notes = _indexed(parts, *dict.fromkeys((done.path, older.path)))
+    notes = index_notes(parts, list(dict.fromkeys((done.path, older.path))))
     place = EntryPlace(older.entry or "", older.citation)
     return replace(_written(done, known, (*filter(None, [marked]), *notes)), replaced=None if marked else place)
 
@@ -159,14 +166,8 @@ def flush_session(
     from notewell.sessions.flush import flush
 
     done = flush(conversations, session_id, NoteWriter(parts), summarize=summarize, keep_last=keep_last, now=now)
-    if not done.path:
-        return done
-    try:
-        parts.sync.run(replace(BACKGROUND, paths=[done.path]))
-    except NotewellError as error:  # it is written: the failure is only noted
-        note = f"it is written, but not indexed yet: {error.message}"
-        return replace(done, note=f"{done.note}; {note}" if done.note else note)
-    return done
+    notes = index_notes(parts, [done.path]) if done.path else ()
+    return replace(done, note="; ".join(filter(None, (done.note, *notes))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,15 +197,6 @@ def _known(parts: Components, text: str, searched: str) -> list[KnownAlready]:
             continue
         found += similar_statements(text, hit.path, note.text, first_line=hit.first_line)
     return found
-
-
-def _indexed(parts: Components, *paths: str) -> tuple[str, ...]:
-    """Index the notes and return notes for the caller; a failure is one of them, since the text is already written."""
-    try:
-        report = parts.sync.run(replace(BACKGROUND, paths=paths))
-    except NotewellError as error:
-        return (f"it is written, but not indexed yet: {error.full_message}",)
-    return (*report.notes, *(f"{problem.path}: {problem.reason}" for problem in report.problems))
 
 
 def _written(done: Appended, known: tuple[KnownAlready, ...], notes: tuple[str, ...]) -> Remembered:

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from notewell.errors import NO_SPACE, NoteNotFoundError, NotewellError, PathRefusedError, TrashError, system_error
 from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.files.no_follow import read_below
-from notewell.indexing.sync import BACKGROUND
-from notewell.memory.note_files import lines_move
+from notewell.memory.note_files import index_notes, lines_move
 from notewell.memory.note_lines import CutLines, put_lines_back
 from notewell.reports import Forgotten, ForgottenLine, Trashed, UndoReport
 from notewell.sources.notes import decode_note
@@ -288,7 +287,7 @@ def undo(parts: Components, batch_id: str | None = None) -> UndoReport:
         restored.append(Forgotten(path, shown.source, shown.whole, shown.count, shown.lines))
         trash.remove(item)
     if restored:
-        notes += _indexed(parts, [each.path for each in restored])
+        notes += index_notes(parts, [each.path for each in restored], done="restored")
     return UndoReport(batch.id, tuple(restored), tuple(problems), tuple(notes))
 
 
@@ -403,15 +402,6 @@ def _restore_transcript(parts: Components, item: TrashItem) -> None:
     except FileExistsError:
         if place.read_bytes() != content:
             raise TrashError(f"{place} exists again", hint="move that file away and try again") from None
-
-
-def _indexed(parts: Components, paths: list[str]) -> tuple[str, ...]:
-    """Index restored files; a failure is only a note, since the files are restored."""
-    try:
-        parts.sync.run(replace(BACKGROUND, paths=paths))
-    except NotewellError as error:
-        return (f"it is restored, but not indexed yet: {error.full_message}",)
-    return ()
 
 
 def hash_of(data: bytes) -> str:

@@ -5,7 +5,7 @@ chats/<id>.json5           direct conversations
 groups/<id>.json5          conversations that others read, too
 archive/chats, archive/groups
 compacted/<id>.<n>.jsonl   messages that a summary replaced; `.pending` until the session names the file
-damaged/                   copies of files that could not be read
+`damaged/`                 copies of files that could not be read
 .locks, .journal           safe to delete while nothing is running
 """
 

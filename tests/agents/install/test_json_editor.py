@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from notewell.agents.install.editing import values_of, with_member, without_member
+from notewell.agents.editing import values_of, with_member, without_member
 from notewell.sources.transcripts.json5 import Json5Error, container_at
 
 ENTRY = {"command": "notewell", "args": ["mcp"]}

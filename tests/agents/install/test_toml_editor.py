@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from notewell.agents.install.editing import with_table, without_table
+from notewell.agents.editing import with_table, without_table
 
 KEYS = ("mcp_servers", "memory")
 ENTRY = {"command": 'C:\\Program "x"\\notewell.exe', "args": ["mcp", "--workspace", "/höme/you"]}

@@ -283,7 +283,7 @@ def apply_change(change: Change) -> Path | None:
 def _values(client: Client, file: Path, text: str) -> dict[str, Any]:
     import tomllib  # only a change needs it
 
-    from notewell.agents.install.editing import values_of
+    from notewell.agents.editing import values_of
 
     try:
         return tomllib.loads(text.replace("\r\n", "\n")) if client.format == "toml" else values_of(text)
@@ -315,7 +315,7 @@ def _with_entry(values: dict[str, Any], keys: tuple[str, ...], entry: dict[str, 
 
 
 def _edited(client: Client, old: str, keys: tuple[str, ...], entry: dict[str, Any] | None) -> str:
-    from notewell.agents.install import editing
+    from notewell.agents import editing
 
     if client.format == "toml":
         table = (keys[0], keys[-1])
