@@ -28,14 +28,6 @@ MAX_BACKUPS = 1000  # in one second
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
-    """How a program starts the MCP server."""
-
-    command: str
-    args: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Client:
     """A program, and where and how its settings list MCP servers."""
 
@@ -49,11 +41,6 @@ class Client:
     project_variable: str = ""  # expands to the project's folder
     next_step: str = ""
     beside: str = ""  # a note on the program's own memory
-
-    def entry(self, server: Server) -> dict[str, Any]:
-        """Return the server's entry in this program's settings."""
-        head: dict[str, Any] = {"type": "stdio"} if self.typed else {}
-        return head | {"command": server.command, "args": list(server.args)}
 
 
 def _home(environ: Environ) -> Path:
@@ -165,8 +152,8 @@ def server_for(
     agent: str = "main",
     read_only: bool = False,
     program: Path | None = None,
-) -> Server:
-    """Return the command with which the client starts the server.
+) -> dict[str, Any]:
+    """Return the entry in the client's settings with which it starts the server.
 
     Desktop programs often have a different PATH than the shell, so the user's settings contain the full path. A
     project's settings are shared with others: they say `notewell`, and the project's folder if that is the workspace.
@@ -178,10 +165,10 @@ def server_for(
         args += ["--workspace", str(workspace)]
     args += ["--agent", agent] if agent != "main" else []
     args += ["--read-only"] if read_only else []
-    if project is not None:
-        return Server("notewell", tuple(args))
-    found = program or _own_program()
-    return Server(str(found), tuple(args)) if found else Server(sys.executable, ("-m", "notewell", *args))
+    command = "notewell" if project is not None else str(program or _own_program() or "")
+    if not command:
+        command, args = sys.executable, ["-m", "notewell", *args]
+    return ({"type": "stdio"} if client.typed else {}) | {"command": command, "args": args}
 
 
 def _own_program() -> Path | None:
@@ -217,8 +204,8 @@ class Change:
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
-def plan_change(client: Client, file: Path, *, name: str, server: Server | None) -> Change:
-    """Return the change that adds the server to the client's settings; None removes it.
+def plan_change(client: Client, file: Path, *, name: str, entry: dict[str, Any] | None) -> Change:
+    """Return the change that adds the entry to the client's settings; None removes it.
 
     The edited text is parsed again and must contain exactly the intended change; otherwise an error is raised.
     """
@@ -238,7 +225,6 @@ def plan_change(client: Client, file: Path, *, name: str, server: Server | None)
             f"{client.title} already has another server called {name!r}",
             hint="choose another name, such as --name notewell",
         )
-    entry = client.entry(server) if server else None
     if entry is not None and isinstance(known, dict):
         entry = {**known, **entry}  # keep what people added, such as `env`
     if known == entry:

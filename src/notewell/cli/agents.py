@@ -103,12 +103,12 @@ def install(
     if project is not None and not chosen_client.project_file:
         raise NotewellError(f"{chosen_client.title} has no trusted project settings", hint="use --scope user")
     file = project / chosen_client.project_file if project else chosen_client.user_file(os.environ)
-    server, offered = None, []
+    entry, offered = None, []
     if not uninstall:
         folder = chosen.folder()
-        server = server_for(chosen_client, folder, project=project, agent=chosen.agent, read_only=read_only)
+        entry = server_for(chosen_client, folder, project=project, agent=chosen.agent, read_only=read_only)
         offered = _offered(read_only=read_only or chosen.resolved(folder).settings.tools.read_only)
-    change = plan_change(chosen_client, file, name=name, server=server)
+    change = plan_change(chosen_client, file, name=name, entry=entry)
     backup = None if dry_run else apply_change(change)
     document = {
         "client": change.client.name,

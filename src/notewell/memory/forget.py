@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -106,15 +106,9 @@ class _Work:
         if any(each.source == "memory" for each in done):
             elsewhere = erase_for_other_agents(self.parts.whole)
             problems += () if self.parts.audience.is_group else elsewhere  # of agents that a group has no part in
-        return ForgetReport(
-            dry_run=False,
-            forgotten=tuple(done),
-            chunks=erased.chunks,
-            vectors=erased.vectors,
-            problems=(*problems, *erased.problems),
-            notes=tuple(filter(None, (*notes, self.parts.indexes.leftovers))),
-            for_good=True,
-        )
+        notes = tuple(filter(None, (*notes, self.parts.indexes.leftovers)))
+        problems += erased.problems
+        return replace(erased, forgotten=tuple(done), problems=tuple(problems), notes=notes, for_good=True)
 
     def remove_drafts(self) -> None:
         """Remove drafts that killed processes left behind: one may contain what is to be forgotten."""
@@ -265,27 +259,18 @@ def erase_expired(parts: Components) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Erased:
-    """How much was erased from index and cache."""
-
-    chunks: int = 0
-    vectors: int = 0
-    problems: tuple[Problem, ...] = ()
-
-
-def erase_traces(parts: Components) -> Erased:
-    """Sync the index, then erase what it, the cache, batch jobs and old files still hold.
+def erase_traces(parts: Components) -> ForgetReport:
+    """Sync the index, then erase what it, the cache, batch jobs and old files still hold; return the figures.
 
     The cache keeps only vectors of texts that are still in the memory: an earlier version of a note may have contained
     what is to be forgotten, and its vector cannot be told from others.
     """
     if parts.audience.is_group:
         erase_traces(parts.whole)
-        return Erased()  # the figures are those of hidden notes as well
+        return ForgetReport(dry_run=False)  # the figures are those of hidden notes as well
     folder, indexes, sync = parts.folder, parts.indexes, parts.sync
     if indexes.current() is None and not folder.path.exists():
-        return Erased()
+        return ForgetReport(dry_run=False)
     with parts.index.use() as store:
         before = store.embedded_hashes() if store else set()
     # Takes the lock: a run that is embedding the text ends before anything is erased.
@@ -307,7 +292,7 @@ def erase_traces(parts: Components) -> Erased:
     assert isinstance(parts.notes, NotesSource)
     if (qmd := parts.qmd or open_qmd(parts.settings, parts.workspace, folder, parts.notes)).folder.exists():
         qmd.erase()
-    return Erased(len(before - kept), vectors, problems)
+    return ForgetReport(dry_run=False, chunks=len(before - kept), vectors=vectors, problems=problems)
 
 
 def _remove_leftovers(folder: Path, in_use: Collection[str]) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +32,7 @@ from notewell.files.faults import reach
 from notewell.files.no_follow import is_link, read_below
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.note_lines import written_in
+from notewell.reports import Remembered
 from notewell.settings.workspace import require_workspace
 from notewell.sources.included import INSTRUCTIONS
 from notewell.sources.notes import LARGEST_NOTE_BYTES, NotesSource
@@ -57,22 +58,6 @@ _BY_FOLDER = (
     and hasattr(os, "O_NOFOLLOW")
     and hasattr(os, "O_DIRECTORY")
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Appended:
-    """Where a text was put."""
-
-    path: str  # as stored and cited
-    first_line: int  # of the text, 1-based
-    last_line: int  # of the text: the comment of an entry is the line below
-    secrets: tuple[str, ...] = ()  # kinds that the text holds
-    kept: bool = False  # they were written as they are
-    entry: str = ""  # the id of the entry
-
-    @property
-    def citation(self) -> str:
-        return str(Citation(self.path, self.first_line, self.last_line))
 
 
 @contextmanager
@@ -113,7 +98,7 @@ class NoteFiles:
         unless: Callable[[str], bool] | None = None,
         keep_secret: bool = False,
         locked: bool = False,
-    ) -> Appended | None:
+    ) -> Remembered | None:
         """Append a text or an entry to the note, creating it if need be; recalled text is left out.
 
         Secrets are redacted, unless `keep_secret` is given. An entry gets its id here, from the text that is written.
@@ -143,7 +128,16 @@ class NoteFiles:
             return None
         kinds = tuple(dict.fromkeys(found.kind for found in redacted.found))
         last_line = first_line + len(text_lines) - 1
-        return Appended(stored, first_line, last_line, kinds, keep_secret, entry.id if entry else "")
+        return Remembered(
+            written=True,
+            path=stored,
+            first_line=first_line,
+            last_line=last_line,
+            citation=str(Citation(stored, first_line, last_line)),
+            entry=entry.id if entry else "",
+            redacted=() if keep_secret else kinds,
+            kept=kinds if keep_secret else (),
+        )
 
     def change(self, path: str, change: Callable[[bytes, str], bytes | None], *, locked: bool = False) -> str:
         """Replace the content of a note by what `change` makes of it and its stored path, which is returned.

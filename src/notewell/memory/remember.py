@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from notewell.errors import EntryNotFoundError, NoteNotFoundError, NotewellError, PathRefusedError, RememberError
 from notewell.memory.answering import search
 from notewell.memory.note_files import (
-    Appended,
     check_cited,
     daily_note,
     entry_text,
@@ -199,22 +198,11 @@ def _known(parts: Components, text: str, searched: str) -> list[KnownAlready]:
     return found
 
 
-def _written(done: Appended, known: tuple[KnownAlready, ...], notes: tuple[str, ...]) -> Remembered:
-    if done.secrets:
+def _written(done: Remembered, known: tuple[KnownAlready, ...], notes: tuple[str, ...]) -> Remembered:
+    if secrets := done.kept or done.redacted:
         done_with = "written as it is, because you asked for it" if done.kept else "redacted before it was written"
-        notes = (f"{done_with}: {', '.join(done.secrets)}", *notes)
-    return Remembered(
-        written=True,
-        path=done.path,
-        first_line=done.first_line,
-        last_line=done.last_line,
-        citation=done.citation,
-        entry=done.entry,
-        known=known,
-        redacted=() if done.kept else done.secrets,
-        kept=done.secrets if done.kept else (),
-        notes=notes,
-    )
+        notes = (f"{done_with}: {', '.join(secrets)}", *notes)
+    return replace(done, known=known, notes=notes)
 
 
 def _known_already(path: str, known: tuple[KnownAlready, ...], notes: tuple[str, ...]) -> Remembered:

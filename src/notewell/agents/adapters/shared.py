@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from notewell.errors import NoteNotFoundError, NotewellError
@@ -34,18 +33,10 @@ def needs_extra(extra: str) -> Iterator[None]:
         ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A retrieved text, ready to become a document of any framework."""
-
-    text: str
-    citation: str
-    score: float
-    metadata: dict[str, Any]
-
-
-def passages_for(memory: Memory, query: str, *, whole: bool, fenced: bool, options: SearchOptions) -> list[Passage]:
-    """Return the passages that a search finds, best first; notes are logged as warnings.
+def passages_for(
+    memory: Memory, query: str, *, whole: bool, fenced: bool, options: SearchOptions
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the passages that a search finds, best first, with their metadata; notes are logged as warnings.
 
     `whole` returns full passages instead of snippets; `fenced` marks them as recalled data.
     """
@@ -65,7 +56,7 @@ def passages_for(memory: Memory, query: str, *, whole: bool, fenced: bool, optio
             "found_by": hit.found_by,
             "mode": answer.mode,
         }
-        found.append(Passage(fence(text, hit.citation) if fenced else text, hit.citation, hit.score, metadata))
+        found.append((fence(text, hit.citation) if fenced else text, metadata))
     return found
 
 
