@@ -1,4 +1,4 @@
-"""Answers searches from the index or with QMD, and adds notes on what an answer may miss."""
+"""Answers searches from the index or with QMD, and notes what answers and index runs may miss."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ from notewell.search.replaced import Replacements
 from notewell.search.searcher import Found, find
 from notewell.store.sqlite.connection import lock_wait_limit
 from notewell.text.entries import find_entries
-from notewell.types import Fallback, IndexReport, IndexState, SearchAnswer
+from notewell.types import Fallback, IndexReport, IndexState, Problem, SearchAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from notewell.embedding.selection import Selection
+    from notewell.indexing.plan import SyncPolicy
     from notewell.memory.components import Components
     from notewell.protocols import Embedder, Vector
     from notewell.search.options import SearchRequest
+    from notewell.search.qmd import Qmd
     from notewell.text.entries import Entry
     from notewell.types import Counts, SearchMode, SourceName
 
@@ -40,6 +42,7 @@ ANSWER_AGAIN_S = 10.0  # a database that restarts or fails over is back within o
 PAUSE_S = 0.1
 LOCK_SHARE = 0.75  # of a search's budget is spent waiting for a locked database before it is only read
 SEARCH_COUNT_S = 0.2  # time limit for counting files that are not indexed, in an answer without hits
+INDEX_COUNT_S = 0.5  # in an index run
 COUNTED_AGAIN_S = 60.0
 LONGEST_ECHO = 400  # characters of a query that an answer repeats
 NOT_INDEXED = "nothing is indexed yet: run `notewell index`"
@@ -210,6 +213,43 @@ def _exists(parts: Components, source: SourceName, path: str) -> bool:
 
 
 # --- notes for the reader ------------------------------------------------------------------------
+
+
+def with_notes(parts: Components, report: IndexReport, policy: SyncPolicy) -> IndexReport:
+    """Return the report of an index run with notes on what a search will miss, after updating QMD's index."""
+    with parts.index.use() as store:
+        notes = list(store.notes) if store else []
+    found = report.added or report.changed or report.renamed or report.unchanged
+    everything = policy.paths is None and policy.source is None
+    if everything and not found and not any(source.list().files for source in parts.sources):
+        notes = [NO_NOTES.format(workspace=parts.workspace), *notes]
+    if policy.paths:
+        missing = [path for path in policy.paths if not any(each.exists(path) for each in parts.sources)]
+        notes += [f"there is no note {path}" for path in missing if len(missing) > report.removed]
+    if everything:
+        notes += parts.uncovered_note(INDEX_COUNT_S)
+        notes += parts.unsearched_conversations()
+    selection = parts.embedders.selection
+    named = parts.settings.provider not in {"auto", "none"} and parts.settings.store.vector.enabled
+    if named and selection.embedder is None:
+        problem = Problem("embedder", f"{selection.reason}; {selection.hint}".rstrip("; "))
+        report = replace(report, complete=False, problems=(*report.problems, problem))
+    else:
+        notes += embedder_notes(parts)
+    if parts.qmd and policy.source != "sessions":
+        notes += _update_qmd(parts.qmd)
+    return replace(report, notes=(*report.notes, *notes))
+
+
+def _update_qmd(qmd: Qmd) -> list[str]:
+    """Update QMD's index; return notes on problems."""
+    try:
+        if not qmd.update():
+            return ["another process is updating QMD's index"]
+    except BackendError as error:
+        return [f"QMD's index could not be updated: {error.full_message}"]
+    embedding = qmd.state().embedding
+    return [f"QMD could not embed the notes: {embedding.reason}"] if embedding else []
 
 
 def embedder_notes(parts: Components) -> list[str]:

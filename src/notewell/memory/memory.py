@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from notewell.errors import (
-    BackendError,
     MemoryDisabledError,
     NotewellError,
     PathRefusedError,
@@ -22,7 +21,7 @@ from notewell.errors import (
 )
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import BACKGROUND
-from notewell.memory.answering import NO_NOTES, embedder_notes, search
+from notewell.memory.answering import search, with_notes
 from notewell.memory.components import open_components, sweep_conversations
 from notewell.search.options import TIMELINE_LIMIT, build_request, no_source, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
@@ -30,7 +29,7 @@ from notewell.settings.arguments import checked_calls
 from notewell.settings.workspace import checked_workspace, create_workspace, expanded, is_workspace
 from notewell.sources.privacy import Audience, Chat, audience_of
 from notewell.text.entries import Entry
-from notewell.types import Citation, Problem
+from notewell.types import Citation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
         Verification,
     )
     from notewell.search.options import SearchOptions
-    from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.sessions import ConversationStore, Flushed
     from notewell.types import (
@@ -66,7 +64,6 @@ if TYPE_CHECKING:
         Uncovered,
     )
 
-INDEX_COUNT_S = 0.5  # time limit for counting files that are not indexed
 LOOK_INTO_TRASH_S = 3600.0  # between two checks for items that are older than 30 days
 
 
@@ -175,38 +172,16 @@ class Memory:
         self._check_source(source)
         self._empty_trash()
         paths = _files_of(paths)
-        report = self._components.sync.run(
-            SyncPolicy(
-                paths=paths,
-                source=source,
-                force=force,
-                check=check or paths is not None,
-                batch=batch,
-                wait=wait,
-                progress=progress,
-            )
+        policy = SyncPolicy(
+            paths=paths,
+            source=source,
+            force=force,
+            check=check or paths is not None,
+            batch=batch,
+            wait=wait,
+            progress=progress,
         )
-        with self._components.index.use() as store:
-            notes = list(store.notes) if store else []
-        found = report.added or report.changed or report.renamed or report.unchanged
-        if paths is None and source is None and not found and not self.files():
-            notes = [NO_NOTES.format(workspace=self.workspace), *notes]
-        if paths:
-            missing = [path for path in paths if not any(each.exists(path) for each in self._components.sources)]
-            notes += [f"there is no note {path}" for path in missing if len(missing) > report.removed]
-        if paths is None and source is None:
-            notes += self._components.uncovered_note(INDEX_COUNT_S)
-            notes += self._components.unsearched_conversations()
-        selection = self._components.embedders.selection
-        named = self.settings.provider not in {"auto", "none"} and self.settings.store.vector.enabled
-        if named and selection.embedder is None:
-            problem = Problem("embedder", f"{selection.reason}; {selection.hint}".rstrip("; "))
-            report = replace(report, complete=False, problems=(*report.problems, problem))
-        else:
-            notes += embedder_notes(self._components)
-        if self._components.qmd and source != "sessions":
-            notes += _update_notes(self._components.qmd)
-        return replace(report, notes=(*report.notes, *notes))
+        return with_notes(self._components, self._components.sync.run(policy), policy)
 
     def uncovered(self) -> Uncovered:
         """Count the Markdown files of the workspace that are not indexed; 0 if `include` is set.
@@ -635,14 +610,3 @@ class Memory:
 def _files_of(paths: Collection[str] | None) -> Collection[str] | None:
     """Return the files that paths or citations name."""
     return None if paths is None else [Citation.parse(path).path for path in paths]
-
-
-def _update_notes(qmd: Qmd) -> list[str]:
-    """Update QMD's index; return what went wrong."""
-    try:
-        if not qmd.update():
-            return ["another process is updating QMD's index"]
-    except BackendError as error:
-        return [f"QMD's index could not be updated: {error.full_message}"]
-    embedding = qmd.state().embedding
-    return [f"QMD could not embed the notes: {embedding.reason}"] if embedding else []
