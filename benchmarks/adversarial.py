@@ -279,7 +279,15 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
     from notewell.sessions.session_file import MESSAGES, salvage, text_of
     from notewell.sessions.session_folder import SessionFolder, owner_of_archive
     from notewell.sources.transcripts import id_of_group, names_of, session_at
-    from notewell.sources.transcripts.json5 import container_at, parse_json5, set_members, with_appended
+    from notewell.sources.transcripts.json5 import (
+        after_blanks,
+        container_at,
+        error_at,
+        parse_json5,
+        set_members,
+        unquoted,
+        with_appended,
+    )
     from notewell.sources.transcripts.messages import Message, message_from_json, parse_record, record_in, spoken
     from notewell.sources.transcripts.session_files import read_messages
 
@@ -325,6 +333,9 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
         "salvage": lambda text: salvage(file, encoded(f"{{\n{text}"), {}),
         "salvage, a field": lambda text: salvage(file, encoded(f"{{\n  title: {text}"), {}),
         "owner_of_archive": owner_of_archive,
+        "after_blanks": lambda text: after_blanks(text, 0),
+        "unquoted": lambda text: unquoted(text, 0, f'"{text}"'),
+        "error_at": lambda text: error_at(text, len(text), "broken"),
         "session_at": session_at,
         "id_of_group": id_of_group,
         "names_of": names_of,
@@ -332,24 +343,16 @@ def _of_conversations() -> dict[str, Callable[[str], Any]]:
 
 
 def _of_surfaces() -> dict[str, Callable[[str], Any]]:
-    from notewell.agents.install.editing import (
-        parse_json,
-        values_of,
-        with_member,
-        with_table,
-        without_member,
-        without_table,
-    )
+    from notewell.agents.editing import values_of, with_member, with_table, without_member, without_table
     from notewell.agents.rendering import cell_width, fitting, wrapped
     from notewell.agents.tools.calling import without_commands
     from notewell.settings.load import line_numbers
     from notewell.settings.masking import masked_text
 
     return {
-        "parse_json": parse_json,
-        "parse_json in a list": lambda text: parse_json(f"[{text}]"),
         "values_of": values_of,
         "values_of, a list": lambda text: values_of(f'{{"a": [{text}]}}'),
+        "values_of, a string": lambda text: values_of(f'{{"a": "{text}"}}'),
         "with_member": lambda text: with_member(f'{{"a": [{text}]}}', ("mcp", "notewell"), {"a": 1}),
         "without_member": lambda text: without_member(f'{{"a": [{text}], "b": 1}}', ("b",)),
         "with_table": lambda text: with_table(text, ("mcp", "notewell"), {"a": 1}),

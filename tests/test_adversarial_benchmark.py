@@ -8,7 +8,14 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 ROOMS = (
     *("text", "chunking", "sources", "search", "sessions/import_export.py"),
-    *("memory/note_lines.py", "memory/statements.py", "agents/rendering.py", "agents/install", "openclaw/functions.py"),
+    *(
+        "memory/note_lines.py",
+        "memory/statements.py",
+        "agents/rendering.py",
+        "agents/install.py",
+        "agents/editing.py",
+        "openclaw/functions.py",
+    ),
     *("settings/edit.py", "settings/masking.py"),
 )
 TEXTS = {"str", "bytes", "Iterable[str]"}  # a parameter that is one of these
@@ -37,6 +44,7 @@ SHORT_FUNCTIONS = {
     *("read_time", "keyword_query", "hit_of", "plain"),  # time_reading, query_terms, parse_results
     *("note_date", "date_in_name", "is_session_file", "shown_of"),
     *("decode_json5", "parse_object", "write_name", "whole_elements", "message_text"),  # parse_json5, read_messages
+    *("read_container", "tokens_of"),  # container_at, values_of
     *("open_code_block", "weigh", "redact"),  # closed_text, chunk_document; the Redactor
     "audience_of",  # the name of a chat
     "encoding_of",  # decode_note

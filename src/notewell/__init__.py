@@ -193,7 +193,7 @@ __all__ = [
 ]
 
 
-_HOMES = {
+_HOMES = {  # the rest is in notewell.reports
     "AsyncMemory": "notewell.memory.async_memory",
     "ConversationStore": "notewell.sessions",
     "LanceEntry": "notewell.store.lancedb",
@@ -203,43 +203,19 @@ _HOMES = {
     "SearchOptions": "notewell.search.options",
     "Settings": "notewell.settings",
     "close_shared_memories": "notewell.memory.shared",
-    "shared_memory": "notewell.memory.shared",
-    "migrate_index": "notewell.memory.migration",
     "download_model": "notewell.embedding.local.download",
-    **dict.fromkeys(
-        (
-            "BatchState",
-            "CacheState",
-            "ContextFile",
-            "ForgetReport",
-            "Forgotten",
-            "ForgottenLine",
-            "FtsState",
-            "IndexPreview",
-            "KnownAlready",
-            "Listed",
-            "MemoryList",
-            "Migration",
-            "Remembered",
-            "SessionContext",
-            "Status",
-            "Trashed",
-            "UndoReport",
-            "VectorState",
-            "Verification",
-        ),
-        "notewell.reports",
-    ),
+    "migrate_index": "notewell.memory.migration",
+    "shared_memory": "notewell.memory.shared",
 }
 
 
 def __getattr__(name: str) -> object:
     """Import the working parts when they are first used: `import notewell` alone costs next to nothing."""
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'notewell' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_HOMES.get(name, "notewell.reports")), name)
 
 
 def __dir__() -> list[str]:

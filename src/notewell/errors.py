@@ -1,13 +1,13 @@
-"""Every error notewell raises on purpose, in one tree.
+"""All errors that notewell raises on purpose.
 
     NotewellError                  exit 1
-    ├── SettingsError               exit 1   a settings file, variable or flag holds something wrong
+    ├── SettingsError               exit 1   a settings file, variable or flag is invalid
     ├── MemoryDisabledError         exit 1   the settings turn memory off
     ├── WorkspaceError              exit 1   the workspace is missing, not a folder, unreadable
     │   └── WorkspaceNotFoundError
     ├── PathRefusedError            exit 1   a path that is not part of the memory
-    ├── NoteNotFoundError           exit 1   a path that could be a note, but there is none
-    ├── EntryNotFoundError          exit 1   an id or a citation of no remembered entry, or of several
+    ├── NoteNotFoundError           exit 1   a path that could be a note, but does not exist
+    ├── EntryNotFoundError          exit 1   an id or citation that matches no remembered entry, or several
     ├── NoteUnreadableError         exit 1   a note that cannot be read
     ├── NotesBusyError              exit 1   another process kept writing notes for too long
     ├── TrashError                  exit 1   the trash cannot be written, or holds nothing to restore
@@ -35,7 +35,7 @@
         ├── TenantClaimedError      exit 1
         ├── IndexReadOnlyError      exit 1
         ├── IndexBusyError          exit 1
-        ├── StoreUnavailableError   exit 1   the database cannot be reached, or gave up; trying again may help
+        ├── StoreUnavailableError   exit 1   the database cannot be reached or gave up; trying again may help
         └── DiskFullError           exit 1
 
 Each error says what happened, and `hint` says what to do next.
@@ -49,7 +49,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
-LONGEST_MESSAGE = 2_000  # characters; a longer one repeats what somebody sent
+LONGEST_MESSAGE = 2_000  # characters; longer ones repeat user input
 
 
 def _shortened(text: str) -> str:
@@ -58,7 +58,7 @@ def _shortened(text: str) -> str:
 
 
 class NotewellError(Exception):
-    """Base of every error a user of notewell may see."""
+    """Base class of all errors that users may see."""
 
     exit_code: ClassVar[int] = 1
 
@@ -70,7 +70,7 @@ class NotewellError(Exception):
 
     @property
     def full_message(self) -> str:
-        """The message, with what to do next."""
+        """The message and the hint."""
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
     @property
@@ -81,7 +81,7 @@ class NotewellError(Exception):
 
 
 class SettingsError(NotewellError):
-    """A settings file, environment variable or flag holds something wrong."""
+    """A settings file, environment variable or flag is invalid."""
 
 
 class MemoryDisabledError(NotewellError):
@@ -92,15 +92,15 @@ class MemoryDisabledError(NotewellError):
 
 
 class WorkspaceError(NotewellError):
-    """The workspace cannot be used as it is."""
+    """The workspace cannot be used."""
 
 
 class WorkspaceNotFoundError(WorkspaceError):
-    """No workspace was named and none was found upwards of the current folder."""
+    """No workspace was named, and none was found in the current folder or above."""
 
 
 class PathRefusedError(NotewellError):
-    """The path is not part of the memory; the message is the same whatever the trick was."""
+    """The path is not part of the memory; the message does not say why."""
 
     def __init__(self, path: str, *, similar: tuple[str, ...] = ()) -> None:
         hint = "use a path that a search shows, such as MEMORY.md or memory/topic.md"
@@ -120,7 +120,7 @@ def _did_you_mean(similar: tuple[str, ...]) -> str:
 
 
 class EntryNotFoundError(NotewellError):
-    """There is no remembered entry of this id or at this citation, or several."""
+    """No remembered entry has this id or citation, or several do."""
 
     def __init__(self, reference: str, *, count: int = 0) -> None:
         self.count = count
@@ -143,14 +143,14 @@ class NoteUnreadableError(NotewellError):
 
 
 class NotesBusyError(NotewellError):
-    """Another process writes notes of this workspace, or a note changed whenever it was about to be written."""
+    """Another process keeps writing notes of this workspace, or a note keeps changing."""
 
     def __init__(self, where: str) -> None:
         super().__init__(f"another process is writing notes: {where}", hint="try again when it has finished")
 
 
 class TrashError(NotewellError):
-    """The trash cannot be written, or holds nothing that could be restored."""
+    """The trash cannot be written, or holds nothing to restore."""
 
 
 class RememberError(NotewellError):
@@ -190,7 +190,7 @@ class BadVectorError(EmbedderError):
 
 
 class CostLimitError(NotewellError):
-    """Embedding would cost more than the spending limit, and nobody is there to confirm it."""
+    """Embedding would cost more than the spending limit, and there is no terminal to confirm it."""
 
 
 class BackendError(NotewellError):
@@ -206,21 +206,21 @@ class ConversationError(NotewellError):
 
 
 class SessionNotFoundError(ConversationError):
-    """There is no session of this id."""
+    """There is no session with this id."""
 
-    def __init__(self, session_id: str, *, hint: str = "`notewell sessions list` shows those there are") -> None:
+    def __init__(self, session_id: str, *, hint: str = "`notewell sessions list` lists all sessions") -> None:
         super().__init__(f"no such session: {session_id!r}", hint=hint)
 
 
 class SessionExistsError(ConversationError):
-    """A session of this id is there already."""
+    """There is already a session with this id."""
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"there is a session {session_id!r} already", hint="append to it, or choose another id")
+        super().__init__(f"session {session_id!r} already exists", hint="append to it, or choose another id")
 
 
 class SessionBusyError(ConversationError):
-    """Another process held the session for too long."""
+    """Another process holds the session's lock."""
 
 
 class SessionDamagedError(ConversationError):
@@ -236,7 +236,7 @@ class SessionTooNewError(ConversationError):
 
 
 class SessionInputError(ConversationError):
-    """An id, a message or a field that the session store cannot keep."""
+    """An id, a message or a field that the session store cannot store."""
 
 
 class StoreError(NotewellError):
@@ -249,7 +249,7 @@ REBUILD_HINT = "run `notewell index --force` to rebuild it from the notes; nothi
 
 
 class IndexCorruptError(StoreError):
-    """An index file is corrupt or is not an index; `path` is that file, where it is known."""
+    """An index file is corrupt or is not an index; `path` is that file, if known."""
 
     def __init__(self, message: str, *, hint: str = REBUILD_HINT, path: Path | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -303,15 +303,15 @@ class IndexReadOnlyError(StoreError):
 
 
 class IndexBusyError(StoreError):
-    """Another process held the index for too long."""
+    """Another process holds the index's lock."""
 
     exit_code = 1
 
 
 class StoreUnavailableError(StoreError):
-    """The database cannot be reached, cut the connection or gave up on a statement; the same may work again.
+    """The database cannot be reached, closed the connection or gave up on a statement; trying again may help.
 
-    `unreached` says that it was tried for some time already.
+    `unreached` says that it was already tried for some time.
     """
 
     exit_code = 1
@@ -322,19 +322,19 @@ class StoreUnavailableError(StoreError):
 
 
 class DiskFullError(StoreError):
-    """There is no room left where the index is kept; what was committed before is intact."""
+    """The disk of the index is full; what was committed is intact."""
 
     exit_code = 1
 
 
 # --- errors of the operating system -------------------------------------------------------------
 
-NO_SPACE = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # Windows has no quota error
+NO_SPACE = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # Windows has no EDQUOT
 _NOT_PERMITTED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 def system_error(error: OSError, path: Path | None = None) -> NotewellError:
-    """Return an error of the operating system as ours, with a next step; `path` is told where the system tells none."""
+    """Return an OSError as a NotewellError with a hint; `path` is named if the error names none."""
     where = error.filename or path
     message = f"{where}: {error.strerror or error}" if where else error.strerror or str(error)
     if error.errno in NO_SPACE:
@@ -343,7 +343,7 @@ def system_error(error: OSError, path: Path | None = None) -> NotewellError:
 
 
 def store_error(error: OSError, path: Path) -> StoreError:
-    """Return the error for a file operation that failed at or below `path`, where an index is kept."""
+    """Return the StoreError for a failed file operation at or below `path`, where an index is stored."""
     translated = system_error(error, path)
     if isinstance(translated, DiskFullError):
         return translated
@@ -354,7 +354,7 @@ def store_error(error: OSError, path: Path) -> StoreError:
 
 @contextmanager
 def as_store_errors(path: Path) -> Iterator[None]:
-    """Raise failed file operations as store errors; failed connections to a provider pass through."""
+    """Raise OSErrors as StoreErrors, except failed connections to a provider."""
     try:
         yield
     except (ConnectionError, TimeoutError):

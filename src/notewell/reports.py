@@ -1,6 +1,6 @@
-"""What single commands answer: lists, previews, states, and what was remembered or forgotten.
+"""The results of single commands: lists, previews, status, and what was remembered or forgotten.
 
-Values that every search and every sync needs are in `types`: a search does not import this module.
+Values that every search and sync needs are in `types`: a search does not import this module.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class MemoryList:
-    """What a memory holds, the newest first."""
+    """The contents of a memory, newest first."""
 
     items: tuple[Listed, ...]
-    total: int  # how many there are without the limit
+    total: int  # count without the limit
     problems: tuple[Problem, ...] = ()  # what could not be read
 
 
 @dataclass(frozen=True, slots=True)
 class ContextFile:
-    """A file that belongs into the context of a session, and how much of it is there."""
+    """A file of a session's context, and how much of it is included."""
 
     path: str  # relative to the workspace
-    missing: bool  # also what the audience may not see
+    missing: bool  # or hidden from the audience
     raw_chars: int
     injected_chars: int
 
@@ -79,17 +79,17 @@ class ContextFile:
 class SessionContext:
     """What an agent should know at the start of a session."""
 
-    text: str  # for the system prompt, fenced as data; empty when there is nothing to know
+    text: str  # for the system prompt, fenced as data; may be empty
     files: tuple[ContextFile, ...]
     workspace: str
     generated_at_ms: int  # since 1970
     notes: tuple[str, ...] = ()
 
     def report(self, prompt: str = "", *, provider: str | None = None, model: str | None = None) -> dict[str, Any]:
-        """Return the report that OpenClaw keeps with a session, as `system_prompt_report`.
+        """Return the report that OpenClaw stores with a session as `system_prompt_report`.
 
-        `prompt` is the system prompt that was sent, the text of this context in it; `provider` and `model` are those
-        that it was sent to. Without a prompt the report is an estimate.
+        `prompt` is the system prompt that was sent, including the text of this context, to `provider` and `model`.
+        Without a prompt the report is an estimate.
         """
         injected = len(self.text) if not prompt or self.text in prompt else 0
         chars = len(prompt) or injected
@@ -131,17 +131,17 @@ class IndexPreview:
     unchanged: int
     chunks: int  # in the added and changed files
     tokens: int  # about, in those chunks
-    known: int  # of those chunks, how many have their vector already
+    known: int  # of those chunks, how many already have a vector
     pending: int  # chunks indexed earlier that have no vector yet
-    rebuild_reason: str = ""  # why the index would be rebuilt; empty when it would not
+    rebuild_reason: str = ""  # why the index would be rebuilt; empty if it would not
     problems: tuple[Problem, ...] = ()
-    to_embed: int = 0  # different texts without a vector, those of earlier runs included
+    to_embed: int = 0  # distinct texts without a vector, including those of earlier runs
     cost: CostEstimate | None = None  # of embedding them; None without an embedder
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """How the index compares with the files and with a fresh index of them."""
+    """The comparison of the index with the files and with a fresh index."""
 
     findings: tuple[str, ...]  # how they differ
     files: int  # as indexed
@@ -158,12 +158,12 @@ class Verification:
 class Migration:
     """What was copied from one storage engine into another."""
 
-    source: str  # where it was and is, for messages
+    source: str  # for messages
     target: str
     files: int
     chunks: int
-    vectors: int  # none was embedded again
-    pending: int  # chunks that had no vector and have none now
+    vectors: int  # copied; nothing is embedded
+    pending: int  # chunks without a vector
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
 
@@ -192,7 +192,7 @@ class VectorState:
     """Vector search."""
 
     enabled: bool
-    available: bool | None  # None before an index was opened that needs an extension
+    available: bool | None  # None before an index that needs an extension was opened
     driver: str
     extension_path: str = ""  # of the settings
     load_error: str = ""
@@ -201,11 +201,11 @@ class VectorState:
 
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """The settings for batch jobs, and how the last run with any went."""
+    """The settings for batch jobs, and the failures of the last run that had any."""
 
     enabled: bool
     failures: int
-    limit: int  # of failures: then the run goes on without jobs
+    limit: int  # of failures, after which a run continues without jobs
     wait: bool
     concurrency: int
     poll_interval_ms: int
@@ -216,7 +216,7 @@ class BatchState:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Where the memory is, what it holds and how it would answer."""
+    """The state of a memory: where it is, what is indexed and how a search would answer."""
 
     workspace: str
     agent: str
@@ -229,7 +229,7 @@ class Status:
     embedder_reason: str  # why this one, or why none
     index_embedder: str | None  # the identity the stored vectors belong to
     sources: Sequence[SourceName]
-    index_bytes: int  # in a database an estimate, by a few rows
+    index_bytes: int  # an estimate in a database
     cache: CacheState
     vector: VectorState
     fts: FtsState
@@ -238,8 +238,8 @@ class Status:
     stale: bool
     checks: tuple[Check, ...] = ()  # with deep=True
     notes: tuple[str, ...] = ()
-    backend: Backend = "builtin"  # which answers searches now
-    fallback: Fallback | None = None  # the backend or the embedding provider that the settings ask for cannot be used
+    backend: Backend = "builtin"  # in use
+    fallback: Fallback | None = None  # if the backend or embedding provider in the settings cannot be used
     jobs: tuple[BatchJob, ...] = ()  # in progress at a provider
     provider: str = "none"  # of the embedder in use
     model: str = ""  # of the embedder in use
@@ -254,29 +254,29 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class KnownAlready:
-    """A statement of a note that is similar to a text to be remembered."""
+    """A statement in a note that is similar to a text to be remembered."""
 
     citation: str  # path#L5
     text: str
     likeness: float  # share of words in common, 0 to 1
-    same: bool  # states the same, so the text was not written again
-    differs: bool = False  # gives the same subject another value, as far as words tell
+    same: bool  # says the same, so the text was not written
+    differs: bool = False  # states another value of the same subject, judging by the words
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
     """The outcome of remembering a text."""
 
-    written: bool  # False: it is known already
-    path: str  # the note it was put into, or would have been
+    written: bool  # False: already known
+    path: str  # of the note
     first_line: int | None = None  # of the new entry, 1-based; None when nothing was written
     last_line: int | None = None
     citation: str = ""  # path#L5-L7 of the new entry's text, or where it was known
-    entry: str = ""  # the short id of the new entry; empty when nothing was written
-    replaced: EntryPlace | None = None  # the older entry that is marked as replaced by it
+    entry: str = ""  # id of the new entry; empty if nothing was written
+    replaced: EntryPlace | None = None  # the older entry, now marked as replaced
     known: tuple[KnownAlready, ...] = ()  # the same or similar statements, the most similar first
     redacted: tuple[str, ...] = ()  # kinds of secrets that were redacted
-    kept: tuple[str, ...] = ()  # kinds of secrets that were written as they are, because it was asked for
+    kept: tuple[str, ...] = ()  # kinds of secrets that were written on request
     notes: tuple[str, ...] = ()
 
 
@@ -290,14 +290,14 @@ class ForgottenLine:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """One note or conversation that lost something, or would."""
+    """A note or conversation from which something was removed, or would be."""
 
     path: str  # as stored and cited
     source: SourceName
-    whole: bool  # the file itself goes
+    whole: bool  # the whole file
     count: int  # lines of a note, or messages of a conversation
-    lines: tuple[ForgottenLine, ...] = ()  # what goes; of a conversation the passages that contain the text
-    in_trash: bool = False  # it was forgotten before, and is erased now
+    lines: tuple[ForgottenLine, ...] = ()  # what is removed; excerpts for conversations
+    in_trash: bool = False  # forgotten earlier, and now erased
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,12 +306,12 @@ class ForgetReport:
 
     dry_run: bool
     forgotten: tuple[Forgotten, ...] = ()
-    chunks: int = 0  # that are no longer in the index; counted where it is for good
-    vectors: int = 0  # that are no longer in the embedding cache
+    chunks: int = 0  # removed from the index, with `for_good`
+    vectors: int = 0  # removed from the embedding cache, with `for_good`
     problems: tuple[Problem, ...] = ()  # what could not be forgotten, and why
     notes: tuple[str, ...] = ()
-    for_good: bool = False  # erased; otherwise it is in the trash
-    undo: str = ""  # the id by which `undo` restores it
+    for_good: bool = False  # erased instead of moved to the trash
+    undo: str = ""  # the id for `undo`
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +320,7 @@ class Trashed:
 
     id: str  # for `undo`
     forgotten_at: datetime
-    kept_until: datetime  # then it is erased
+    kept_until: datetime  # erased after that
     forgotten: tuple[Forgotten, ...]
 
 

@@ -137,7 +137,7 @@ NOWHERE = Path.cwd().anchor
         pytest.param("session-end", {"cwd": "@", "transcript_path": "/nowhere.jsonl"}, [], "nowhere.jsonl", id="gone"),
         pytest.param("session-end", {"cwd": "@", "transcript_path": "@"}, [], "rror", id="a folder as transcript"),
         pytest.param(
-            "session-end", {"cwd": "@", "transcript_path": "@/MEMORY.md"}, [], "no message in it", id="no messages"
+            "session-end", {"cwd": "@", "transcript_path": "@/MEMORY.md"}, [], "no message to import", id="no messages"
         ),
         pytest.param("session-end", {"cwd": "@", "transcript_path": "\0"}, [], "null", id="a path that cannot be"),
     ],

@@ -85,7 +85,7 @@ def test_import_says_what_was_left_out_and_goes_on_after_a_failure(sessions, tmp
         }
     ]
     assert [each["file"] for each in done.document["failed"]] == [str(bad), str(tmp_path / "none.jsonl")]
-    assert "no message in it" in done.err
+    assert "no message to import" in done.err
     again = sessions("import", good, "--json")
     assert (again.code, again.document["imported"][0]["messages"], again.document["imported"][0]["added"]) == (0, 1, 0)
     assert sessions("import", good, bad, "--id", "x").code == 1

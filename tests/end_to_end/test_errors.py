@@ -288,7 +288,7 @@ PROVOCATIONS = {
     errors.ConversationError: Provocation(conversation_error, 1, "a file is in the way", "move that file away"),
     errors.SessionNotFoundError: Provocation(session_not_found, 1, "no such session: 'nobody'", "sessions list"),
     errors.SessionExistsError: Provocation(
-        session_exists, 1, "there is a session 'chat-1' already", "append to it, or choose another id"
+        session_exists, 1, "session 'chat-1' already exists", "append to it, or choose another id"
     ),
     errors.SessionBusyError: Provocation(session_busy, 1, "another process has been writing session", "try again"),
     errors.SessionDamagedError: Provocation(

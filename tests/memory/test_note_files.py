@@ -129,7 +129,7 @@ def test_secrets_recalled_text_and_odd_characters_are_not_written(folder):
     assert b"old memory" not in written
     assert b"\0" not in written
     assert b"kept" in written
-    assert done.secrets == ("github-token",)
+    assert done.redacted == ("github-token",)
 
 
 @pytest.mark.parametrize(

@@ -256,7 +256,7 @@ def test_a_file_that_nobody_knows_is_named_if_it_holds_the_text(tmp_path):
         memory.conversations.create("chat")
         (memory.conversations.folder / "backup.txt").write_text("canary-4472")
         report = memory.forget(match="canary-4472", for_good=True)
-    assert [(problem.path, "no file of notewell" in problem.reason) for problem in report.problems] == [
+    assert [(problem.path, "not a file of notewell" in problem.reason) for problem in report.problems] == [
         ("sessions/backup.txt", True)
     ]
 

@@ -198,7 +198,7 @@ def test_plain_messages_and_bad_lines():
 
 
 def test_a_file_without_messages_is_refused():
-    with pytest.raises(SessionInputError, match="no message in it") as raised:
+    with pytest.raises(SessionInputError, match="no message to import") as raised:
         import_lines(['{"type": "session", "id": "a"}'])
     assert "Claude Code" in raised.value.hint
 
@@ -294,7 +294,7 @@ def test_a_file_of_a_group_is_found_by_the_group_s_id(store, tmp_path, group_id)
     ("text", "said"),
     [
         pytest.param("{ messages: [", "line 1: not valid JSON5", id="torn"),
-        pytest.param("{}", "no message in it", id="empty"),
+        pytest.param("{}", "no message to import", id="empty"),
         pytest.param("[1]", "not an object", id="a list"),
         pytest.param("{messages: 7}", "messages is not a list", id="no list"),
         pytest.param("{messages: [{content: 'x'}]}", "message 1: a message needs a role", id="no role"),

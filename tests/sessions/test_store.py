@@ -178,7 +178,7 @@ def test_a_group_is_found_again_by_its_own_id(store):
 
 
 def test_the_same_id_cannot_be_a_chat_and_a_group(store, chat):
-    with pytest.raises(SessionExistsError, match="there is a session 'chat-1' already"):
+    with pytest.raises(SessionExistsError, match="session 'chat-1' already exists"):
         store.create(chat, kind="group")
 
 
@@ -258,7 +258,7 @@ def test_compaction_with_nothing_to_do_changes_nothing(store, chat):
     for wrong in ({"keep_last": -1}, {"through": -1}):
         with pytest.raises(SessionInputError, match="cannot be negative"):
             store.compact(chat, "x", **wrong)
-    with pytest.raises(SessionInputError, match="a summary is needed"):
+    with pytest.raises(SessionInputError, match="a summary of the messages is needed"):
         store.compact(chat, "  ", keep_last=0)
 
 

@@ -196,7 +196,7 @@ def test_a_failed_append_is_as_if_it_had_never_been(store, chat):
     before = store.path_of(chat).read_bytes()
     with (
         faults.failing("session.fsync", errno.ENOSPC),
-        pytest.raises(DiskFullError, match="no room left to write") as raised,
+        pytest.raises(DiskFullError, match="the disk is full: cannot write") as raised,
     ):
         store.append(chat, {"role": "user", "content": "lost"})
     assert "free some space" in raised.value.hint

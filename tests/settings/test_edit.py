@@ -87,6 +87,6 @@ def test_a_file_without_secrets_keeps_its_permissions(file):
 
 def test_what_is_no_file_stays_what_it_is(monkeypatch):
     monkeypatch.setenv("NOTEWELL_CONFIG", os.devnull)
-    with pytest.raises(SettingsError, match="is no settings file"):
+    with pytest.raises(SettingsError, match="is not a settings file"):
         switch_store(URL)
     assert not Path(os.devnull).is_file()

@@ -1,29 +1,18 @@
-"""JSON documents of everything the surfaces show; their keys are part of the public interface."""
+"""Builds the JSON that the command, the tools and the MCP server return; its keys are part of the public interface."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from notewell.errors import NotewellError
-    from notewell.reports import (
-        ForgetReport,
-        IndexPreview,
-        Listed,
-        MemoryList,
-        Migration,
-        Remembered,
-        SessionContext,
-        Status,
-        Trashed,
-        UndoReport,
-        Verification,
-    )
+    from notewell.reports import Listed, MemoryList, Remembered, Status
     from notewell.sessions import Flushed, Imported, Message, Session, SessionEntry
-    from notewell.types import Check, Fallback, Hit, IndexReport, NoteText, SearchAnswer
+    from notewell.types import Fallback, Hit, IndexReport, NoteText, SearchAnswer
 
 Json = dict[str, Any]
 
@@ -34,7 +23,7 @@ def search_document(answer: SearchAnswer) -> Json:
         "query": answer.query,
         "mode": answer.mode,
         "hits": [hit_document(hit) for hit in answer.hits],
-        "index": asdict(answer.index),
+        "index": document_of(answer.index),
         "notes": list(answer.notes),
         "backend": answer.backend,
         "fallback": fallback_document(answer.fallback),
@@ -51,7 +40,7 @@ def timeline_document(answer: SearchAnswer) -> Json:
 
 
 def fallback_document(fallback: Fallback | None) -> Json | None:
-    """Return what was to be used and why it was not; None when nothing fell back."""
+    """Return what could not be used and why; None if nothing fell back."""
     return {"from": fallback.instead_of, "reason": fallback.reason} if fallback else None
 
 
@@ -74,9 +63,9 @@ def hit_document(hit: Hit) -> Json:
     if hit.entry is not None:
         document |= {"entry": hit.entry, "category": hit.category, "importance": hit.importance}
     if hit.replaces:
-        document["replaces"] = [asdict(place) for place in hit.replaces]
+        document["replaces"] = document_of(hit.replaces)
     if hit.replaced_by:
-        document["replacedBy"] = asdict(hit.replaced_by)
+        document["replacedBy"] = document_of(hit.replaced_by)
     return document if hit.explanation is None else document | {"explanation": dict(hit.explanation)}
 
 
@@ -93,114 +82,38 @@ def note_document(note: NoteText) -> Json:
 
 
 def listed_document(item: Listed) -> Json:
-    """Return an entry, a note or a conversation of a list; what only entries have is left out of the others."""
-    document = {
-        "kind": item.kind,
-        "path": item.path,
-        "citation": item.citation,
-        "text": item.text,
-        "when": item.when.isoformat(timespec="seconds"),
-        "source": item.source,
-    }
-    if item.kind != "entry":
-        return document
-    return document | {
-        "startLine": item.first_line,
-        "endLine": item.last_line,
-        "entry": item.entry,
-        "author": item.author,
-        "origin": item.origin,
-        "category": item.category,
-        "importance": item.importance,
-        "replaces": list(item.replaces),
-        "replacedBy": item.replaced_by,
-        "replacedAt": item.replaced_at.isoformat(timespec="seconds") if item.replaced_at else None,
-    }
+    """Return an entry, a note or a conversation of a list; fields of entries are only in entries."""
+    document = document_of(item)
+    names = document.keys() - {"chat"} if item.kind == "entry" else _OF_EVERY_ITEM
+    return {name: value for name, value in document.items() if name in names}
+
+
+_OF_EVERY_ITEM = {"kind", "path", "citation", "text", "when", "source"}
 
 
 def list_document(found: MemoryList) -> Json:
-    """Return what a memory holds."""
+    """Return a list."""
     return {
         "items": [listed_document(item) for item in found.items],
         "total": found.total,
-        "problems": [asdict(problem) for problem in found.problems],
+        "problems": document_of(found.problems),
     }
-
-
-def context_files(context: SessionContext) -> list[Json]:
-    """Return the files of a session's context, without where the workspace is."""
-    return [camel_case(asdict(file)) | {"truncated": file.truncated} for file in context.files]
 
 
 def remembered_document(done: Remembered) -> Json:
     """Return where a text was written, or where it is already known."""
-    return {
-        "written": done.written,
-        "path": done.path,
-        "startLine": done.first_line,
-        "endLine": done.last_line,
-        "citation": done.citation,
-        "entry": done.entry or None,
-        "replaced": asdict(done.replaced) if done.replaced else None,
-        "known": [asdict(known) for known in done.known],
-        "redacted": list(done.redacted),
-        "kept": list(done.kept),
-        "notes": list(done.notes),
-    }
+    return {**document_of(done), "entry": done.entry or None}
 
 
 def report_document(report: IndexReport) -> Json:
     """Return what an indexing run did."""
-    return camel_case(asdict(report)) | {"seconds": round(report.seconds, 3)}
-
-
-def preview_document(preview: IndexPreview) -> Json:
-    """Return what an indexing run would do."""
-    return camel_case(asdict(preview)) | {"cost": camel_case(asdict(preview.cost)) if preview.cost else None}
+    return {**document_of(report), "seconds": round(report.seconds, 3)}
 
 
 def status_document(status: Status) -> Json:
-    """Return the state of the memory; `dirty` and `workspaceDir` are OpenClaw's names of `stale` and `workspace`."""
-    document = camel_case(asdict(status))
-    parts = {name: camel_case(document[name]) for name in ("cache", "fts", "vector", "batch")}
+    """Return the status; `dirty` and `workspaceDir` are OpenClaw's names for `stale` and `workspace`."""
     openclaw = {"dirty": status.stale, "workspaceDir": status.workspace}
-    return document | parts | openclaw | {"fallback": fallback_document(status.fallback)}
-
-
-def checks_document(checks: Iterable[Check]) -> Json:
-    """Return the checks of `doctor`."""
-    listed = [asdict(check) for check in checks]
-    return {"ok": all(check["ok"] for check in listed), "checks": listed}
-
-
-def verification_document(found: Verification) -> Json:
-    """Return whether the index matches the files, and how they differ."""
-    return {"equal": found.equal, **camel_case(asdict(found))}
-
-
-def migration_document(found: Migration) -> Json:
-    """Return what was copied into another storage engine."""
-    return camel_case(asdict(found))
-
-
-def forget_document(report: ForgetReport) -> Json:
-    """Return what was forgotten, or would be."""
-    return camel_case(asdict(report)) | {"forgotten": [camel_case(asdict(each)) for each in report.forgotten]}
-
-
-def trashed_document(batch: Trashed) -> Json:
-    """Return what one call of `forget` moved to the trash."""
-    return {
-        "id": batch.id,
-        "forgottenAt": batch.forgotten_at.isoformat(timespec="seconds"),
-        "keptUntil": batch.kept_until.isoformat(timespec="seconds"),
-        "forgotten": [camel_case(asdict(each)) for each in batch.forgotten],
-    }
-
-
-def undo_document(report: UndoReport) -> Json:
-    """Return what was restored from the trash."""
-    return camel_case(asdict(report)) | {"restored": [camel_case(asdict(each)) for each in report.restored]}
+    return {**document_of(status), **openclaw, "fallback": fallback_document(status.fallback)}
 
 
 def error_document(error: NotewellError) -> Json:
@@ -209,7 +122,7 @@ def error_document(error: NotewellError) -> Json:
 
 
 def entry_document(entry: SessionEntry) -> Json:
-    """Return what is known of a session besides its messages."""
+    """Return a session without its messages."""
     from notewell.sessions.model import RUNNING, camel, entry_to_json
 
     running = {camel(name): getattr(entry, name) for name in RUNNING if getattr(entry, name) is not None}
@@ -250,11 +163,19 @@ def last_messages(session: Session, count: int | None) -> Sequence[Message]:
     return session.messages if count is None else session.messages[max(0, len(session.messages) - count) :]
 
 
-def camel_case(document: Json) -> Json:
-    """Return the document with `camelCase` keys."""
-    return {_camel(key): value for key, value in document.items()}
+def document_of(value: Any) -> Any:
+    """Return any report as plain data: dataclasses as objects with camelCase keys, times in ISO 8601."""
+    if is_dataclass(value):
+        names = (each.name for each in fields(value))
+        return {_OPENCLAW_NAMES.get(name) or _camel(name): document_of(getattr(value, name)) for name in names}
+    if isinstance(value, list | tuple):
+        return [document_of(each) for each in value]
+    return value.isoformat(timespec="seconds") if isinstance(value, datetime) else value
 
 
-def _camel(key: str) -> str:
-    first, *rest = key.split("_")
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
+
+
+_OPENCLAW_NAMES = {"first_line": "startLine", "last_line": "endLine"}

@@ -1,4 +1,4 @@
-"""Lines of text for people, shared by every surface."""
+"""Renders results as lines of text for people."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     Style = Callable[[str], str]
 
 SHORT_WIDTH = 120  # columns of a hit in one line, where there is no terminal
-LEAST_TEXT = 20  # columns that text gets, however narrow the terminal and deep the indent
-TAB = 4  # columns: notes are indented by it, and programs in them
+LEAST_TEXT = 20  # columns for text, however narrow the terminal
+TAB = 4  # columns
 _LEAD = re.compile(r"\s*(?:(?:[-*+>]|\d{1,3}[.)])\s+)*")
-# Between words, and in scripts without blanks between characters, but not before what closes or after what opens.
+# Between words and, in scripts without spaces, between characters, except before closing and after opening marks.
 _BREAK = re.compile(
     r"\s+|(?<=[\u3000-\u9fff\uac00-\ud7af\uff00-\uffef])(?<![「『（［｛〈《【〔〖])"
     r"(?=[^\s、。，．：；！？・ー」』）］｝〉》】〕〗”’…—,.:;!?)\]}])"
@@ -47,8 +47,8 @@ _BREAK = re.compile(
 _MORE_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){2,}")
 
 MAX_FIRST_LINE = 90  # characters of an entry in a list
-MAX_LINES_OF_A_FILE = 10  # that is forgotten whole: enough to recognize it
-MAX_TITLE = 48  # characters in a list of sessions, whose lines also show an id, a time and a count
+MAX_LINES_OF_A_FILE = 10  # shown of a forgotten file: enough to recognize it
+MAX_TITLE = 48  # characters in a list of sessions
 
 
 def _plain(text: str) -> str:
@@ -57,12 +57,12 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How lines look: in the styles of a terminal, or plain."""
+    """How lines look: styled for a terminal, or plain."""
 
     strong: Style = _plain
     faint: Style = _plain
     marked: Style | None = None  # words of the query
-    width: int | None = None  # of the terminal, where long lines continue below their indent
+    width: int | None = None  # of the terminal; long lines wrap below their indent
 
 
 PLAIN = Look()
@@ -86,9 +86,9 @@ def search_lines(answer: SearchAnswer, look: Look = PLAIN, *, short: bool = Fals
 
 
 def _about(hit: Hit) -> Iterator[str]:
-    """Yield what is known of a hit besides its text."""
+    """Yield facts about a hit."""
     yield f"{_score(hit)} {hit.found_by}"
-    if hit.source == "sessions" and hit.dated:  # a note says it in its path
+    if hit.source == "sessions" and hit.dated:  # a note's path says it
         yield hit.dated.isoformat()
     if hit.category and (hit.category, hit.importance) != (CATEGORY, IMPORTANCE):
         yield f"{hit.category}, importance {hit.importance}"
@@ -108,7 +108,7 @@ def timeline_lines(answer: SearchAnswer, look: Look = PLAIN) -> Iterator[str]:
 
 
 def _one_line(hit: Hit, query: str, look: Look, width: int | None) -> str:
-    """Return a hit in one line: where it is, and the line of it that has the most words of the query."""
+    """Return a hit as one line: its citation, and its line with the most words of the query."""
     from notewell.search.snippets import ELLIPSIS, matched_spans
 
     lines = [line.strip() for line in hit.snippet.split("\n") if line.strip() not in {"", ELLIPSIS}]
@@ -116,7 +116,7 @@ def _one_line(hit: Hit, query: str, look: Look, width: int | None) -> str:
     lead = f"{hit.citation}  {hit.score:.2f}  "
     room = _room_beside(lead, width or SHORT_WIDTH)
     spans = matched_spans(best, query)
-    if spans and cell_width(best[: spans[0][1]]) > room:  # what matches is to be seen
+    if spans and cell_width(best[: spans[0][1]]) > room:  # show the match
         best = ELLIPSIS + best[max(0, spans[0][0] - room // 3) :]
     best = _shortened(best.expandtabs(TAB), room)
     text = "".join(_marked_lines(best, query, look.marked, None))
@@ -124,7 +124,7 @@ def _one_line(hit: Hit, query: str, look: Look, width: int | None) -> str:
 
 
 def _marked_lines(line: str, query: str, marked: Style | None, width: int | None) -> Iterator[str]:
-    """Yield a line in pieces that fit, the later ones below its indent, with the words of the query marked."""
+    """Yield a line wrapped below its indent, with the words of the query marked."""
     line = line.expandtabs(TAB) if width else line
     spans: Sequence[tuple[int, int]] = ()
     if marked:
@@ -143,7 +143,7 @@ def _marked_lines(line: str, query: str, marked: Style | None, width: int | None
 
 
 def _room_beside(lead: str, width: int) -> int:
-    """Return how many columns a text gets behind what leads it: of the next row, too, where that leaves too few."""
+    """Return the columns left for a text after `lead`, including the next row if these are too few."""
     room = width - cell_width(lead)
     while room < LEAST_TEXT:
         room += width
@@ -154,9 +154,9 @@ def _room_beside(lead: str, width: int) -> int:
 
 
 def wrapped(line: str, width: int, indent: int) -> Iterator[tuple[int, int]]:
-    """Yield the pieces of a line that fit into a width, as half-open spans; those after the first are indented.
+    """Yield the half-open spans of a wrapped line; those after the first are indented.
 
-    Lines break at blanks, between characters of scripts that have none, and elsewhere only where nothing else fits.
+    Lines break at blanks, between characters of scripts without spaces, and elsewhere only if nothing else fits.
     """
     start, room = 0, width
     while (most := start + fitting(line, room, start)) < len(line):
@@ -173,9 +173,9 @@ def wrapped(line: str, width: int, indent: int) -> Iterator[tuple[int, int]]:
 
 
 def cell_width(text: str) -> int:
-    """Return how many columns of a terminal a text takes: wide characters take two, marks above others none.
+    """Return the width of a text on a terminal: two columns for wide characters, none for combining marks.
 
-    Control characters take four: they are shown as escapes.
+    Control characters take four, since they are shown as escapes.
     """
     if text.isascii() and text.isprintable():
         return len(text)
@@ -189,7 +189,7 @@ def _cells(char: str) -> int:
 
 
 def fitting(text: str, width: int, start: int = 0) -> int:
-    """Return how many characters of a text, from `start` on, fit into a width."""
+    """Return the number of characters from `start` on that fit into a width."""
     used = 0
     for place in range(start, len(text)):
         used += cell_width(text[place])
@@ -199,13 +199,13 @@ def fitting(text: str, width: int, start: int = 0) -> int:
 
 
 def _hanging(line: str) -> int:
-    """Return the column in which the text of a line begins: behind its indent and the mark of a list."""
+    """Return the column in which the text of a line begins, after indent and list marker."""
     found = _LEAD.match(line)
     return len(found[0]) if found else 0
 
 
 def list_lines(found: MemoryList, look: Look = PLAIN) -> Iterator[str]:
-    """Yield one line per entry, note or conversation: its day, its citation and how it begins."""
+    """Yield one line per entry, note or conversation: its date, its citation and its beginning."""
     if not found.items:
         yield "nothing found"
     for item in found.items:
@@ -219,7 +219,7 @@ def list_lines(found: MemoryList, look: Look = PLAIN) -> Iterator[str]:
 
 
 def history_lines(entries: Iterable[Listed], look: Look = PLAIN) -> Iterator[str]:
-    """Yield every entry whole, with its author, its time and what became of it."""
+    """Yield whole entries with author, time and what replaced them."""
     for number, item in enumerate(entries):
         if number:
             yield ""
@@ -237,7 +237,7 @@ def _standing(item: Listed) -> str:
 
 
 def _shortened(text: str, most: int) -> str:
-    """Return a text cut to fit into a number of columns."""
+    """Return a text, cut to a number of columns."""
     return text if cell_width(text) <= most else f"{text[: fitting(text, most - 1)].rstrip()}…"
 
 
@@ -332,7 +332,7 @@ def _place(status: Status) -> str:
 
 
 def _estimated(status: Status) -> str:
-    """Return what comes before the size of the index where it is an estimate."""
+    """Return the word before the size of the index if that is an estimate."""
     return "about " if "://" in _place(status) else ""
 
 
@@ -345,7 +345,7 @@ def check_lines(checks: Iterable[Check], *, good: Style = _plain, bad: Style = _
 
 
 def _score(hit: Hit) -> str:
-    """Return the score; where age counts also its parts, since a bare 0.00 tells nothing."""
+    """Return the score, with its parts if age counts."""
     if not hit.relevance:
         return f"{hit.score:.2f}"
     return f"{hit.relevance:.2f} x {hit.score / hit.relevance:.2g} for age"

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from notewell.text.entries import Entry
     from notewell.types import EntryLabel
 
-QUARTERS = 4  # of a token a character: English prose averages about four characters a token
+QUARTERS = 4  # of a token in a character: English prose averages about four characters a token
 
-# Scripts written without blanks, where a character is about a word part, plus full-width forms:
+# Scripts without spaces, where a character is about a token, and full-width forms:
 # jamo, radicals to unified ideographs (kana, bopomofo and hangul letters between them), jamo extended A, syllables and
 # extended B, compatibility ideographs, vertical forms, half- and full-width forms, kana supplements, planes 2 and 3.
 _WIDE_RUN = re.compile(
@@ -64,7 +64,7 @@ def chunk_message(message: SpokenLine, *, tokens: int = 400) -> list[Chunk]:
         speaker, _, said = message.text.partition(": ")
         lead = f"{speaker}: "
         room = limit - weigh(lead)
-        if room < QUARTERS:  # the limit is too small for a name: cut the text alone
+        if room < QUARTERS:  # the limit is too small for the speaker
             said, lead, room = message.text, "", limit
         cut = (said[start:end].strip() for start, end in cut_line(said, limit=room, overlap=0))
         pieces = [lead + piece for piece in cut if piece]
@@ -72,7 +72,7 @@ def chunk_message(message: SpokenLine, *, tokens: int = 400) -> list[Chunk]:
 
 
 def chunk_dialogue(document: Document, *, tokens: int = 400) -> list[Chunk]:
-    """Return the chunks of a whole conversation, one message a line; blank lines stand for what was left out."""
+    """Return the chunks of a whole conversation with one message a line; blank lines are messages left out."""
     spoken = ((number, line) for number, line in enumerate(document.text.split("\n"), start=1) if line)
     messages = (SpokenLine(number, line, turn) for turn, (number, line) in enumerate(spoken, start=1))
     return [chunk for message in messages for chunk in chunk_message(message, tokens=tokens)]
@@ -184,7 +184,7 @@ def cut_at_or_after(text: str, place: int, ceiling: int, floor: int) -> int:
 
 
 def may_cut(text: str, place: int, floor: int = 0) -> bool:
-    """Say whether a cut at `place` breaks no character as a reader sees it; flags are counted from `floor`."""
+    """Return whether a cut at `place` breaks no character as a reader sees it; flags are counted from `floor`."""
     if not 0 < place < len(text):
         return True
     before, after = text[place - 1], text[place]

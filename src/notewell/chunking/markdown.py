@@ -145,7 +145,7 @@ def _best_stop(note: Outline, sections: Sequence[int], *, start: int, fresh: int
 
 
 def _only_headings_fit(note: Outline, start: int, stop: int, limit: int) -> bool:
-    """Say whether a chunk would be nothing but headings because the line below them is too long to join them."""
+    """Return whether a chunk would be nothing but headings because the line below them is too long to join them."""
     if stop >= len(note.lines) or stop in note.heading_lines or start not in note.heading_lines:
         return False
     lead = note.weight_above[stop] - note.weight_above[start]
@@ -170,7 +170,7 @@ def _cut_runs(note: Outline, start: int, line: int, limit: int, overlap: int) ->
 
 
 class _Trail:
-    """The headings that stand over a line; asked for lines in rising order."""
+    """The headings above a line; lines must be queried in ascending order."""
 
     def __init__(self, headings: Sequence[Heading], title: str) -> None:
         self._headings = headings
@@ -179,7 +179,7 @@ class _Trail:
         self._open: list[Heading] = []
 
     def above(self, line: int) -> str:
-        """Return "Title > Heading > Heading" for a line, without a heading that is the line itself."""
+        """Return "Title > Heading > Heading" for a line, without the line itself."""
         while self._next < len(self._headings) and self._headings[self._next].line < line:
             self._enter(self._headings[self._next])
             self._next += 1
@@ -252,7 +252,7 @@ _KIND = re.compile(
 )
 
 _ANY_MARKUP = re.compile(r"[<{\[`*~_]")  # what every pattern below begins with
-LONGEST_HEADING = 300  # characters looked at; no context has room for more, and unclosed links are slow to give up
+LONGEST_HEADING = 300  # characters; a context has no room for more, and unclosed links are slow to match
 _MARKUP = (
     (re.compile(r"<!--.*?-->|\{#[^}]*\}[ \t]*$"), ""),
     (re.compile(r"!?\[\[(?:[^\]|]*\|)?([^\]]*)\]\]"), r"\1"),
@@ -402,7 +402,7 @@ class _Reader:
         self.heading_lines.update(range(number, self._held))
 
     def _is_underlined(self, number: int) -> bool:
-        """Say whether the line above is a paragraph of its own; longer paragraphs are rarely meant as headings."""
+        """Return whether the line above is a paragraph of its own; longer paragraphs are rarely meant as headings."""
         above = number - 1
         return (
             above >= self.first

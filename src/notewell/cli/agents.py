@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from notewell import NotewellError, SessionInputError, WorkspaceNotFoundError
-from notewell.agents.install.clients import CLIENTS, apply_change, plan_change, server_for
+from notewell.agents.install import CLIENTS, apply_change, plan_change, server_for
 from notewell.cli.options import Chosen, common_options
 from notewell.cli.terminal import print_json, print_notes
 
 if TYPE_CHECKING:
-    from notewell.agents.install.clients import Change
+    from notewell.agents.install import Change
     from notewell.agents.tools.prompt import Citations, PromptMode
     from notewell.sources.privacy import Chat
 
 DEFAULT_PORT = 8765
-MAX_EVENT_BYTES = 4_000_000  # an event names files, it does not contain them
+MAX_EVENT_BYTES = 4_000_000  # an event only names files
 
 _chat_option = click.option(
     "--chat", type=click.Choice(["direct", "group"]), default="direct", help="Audience of the agent."
@@ -103,12 +103,12 @@ def install(
     if project is not None and not chosen_client.project_file:
         raise NotewellError(f"{chosen_client.title} has no trusted project settings", hint="use --scope user")
     file = project / chosen_client.project_file if project else chosen_client.user_file(os.environ)
-    server, offered = None, []
+    entry, offered = None, []
     if not uninstall:
         folder = chosen.folder()
-        server = server_for(chosen_client, folder, project=project, agent=chosen.agent, read_only=read_only)
+        entry = server_for(chosen_client, folder, project=project, agent=chosen.agent, read_only=read_only)
         offered = _offered(read_only=read_only or chosen.resolved(folder).settings.tools.read_only)
-    change = plan_change(chosen_client, file, name=name, server=server)
+    change = plan_change(chosen_client, file, name=name, entry=entry)
     backup = None if dry_run else apply_change(change)
     document = {
         "client": change.client.name,
@@ -207,10 +207,10 @@ def session_end(*, event_file: str | None, chosen: Chosen) -> None:
 
 
 def _start_session(chosen: Chosen, event: Mapping[str, Any]) -> None:
-    """Print what a new session should know, after a line on the state of the memory; nothing where that is nothing."""
+    """Print the context for a new session after a line on the state of the memory, if there is any."""
     from notewell.agents.tools.prompt import state_line
 
-    if event.get("source") == "resume":  # the conversation contains what was recalled when it started
+    if event.get("source") == "resume":  # the conversation already contains the context
         return
     with chosen.memory(_folder_of(event)) as memory:
         context = memory.session_context()
@@ -220,7 +220,7 @@ def _start_session(chosen: Chosen, event: Mapping[str, Any]) -> None:
 
 
 def _end_session(chosen: Chosen, event: Mapping[str, Any]) -> None:
-    """Store the transcript that the event names; of a session that was resumed only the new messages."""
+    """Store the transcript of the event; only the new messages of a resumed session."""
     from notewell.cli.sessions import make_searchable
     from notewell.sessions import import_lines, merge
 
@@ -240,7 +240,7 @@ def _end_session(chosen: Chosen, event: Mapping[str, Any]) -> None:
 
 
 def _folder_of(event: Mapping[str, Any]) -> Path | None:
-    """Return the folder that the session runs in."""
+    """Return the session's folder."""
     folder = event.get("cwd")
     return Path(folder) if isinstance(folder, str) and folder else None
 
@@ -249,7 +249,7 @@ def _without_failing(event_file: str | None, work: Callable[[Mapping[str, Any]],
     try:
         work(_event(event_file))
     except WorkspaceNotFoundError:
-        return  # a project without a memory: there is nothing to do, and nothing to complain about
+        return  # a project without a memory: nothing to do
     except NotewellError as error:
         print_notes([f"notewell: {error.message}" + (f"; {error.hint}" if error.hint else "")])
     except Exception as error:  # noqa: BLE001 - a hook must never stop the session

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from notewell import CostLimitError, NotewellError, StoreError
-from notewell.agents.documents import (
-    checks_document,
-    migration_document,
-    preview_document,
-    report_document,
-    verification_document,
-)
+from notewell.agents.documents import document_of, report_document
 from notewell.agents.rendering import check_lines, cost_line, dollars, preview_lines, report_lines
 from notewell.cli.options import Chosen, common_options, path_in
 from notewell.cli.terminal import confirm, print_json, print_lines, print_notes, print_problems, shown_progress
@@ -26,7 +20,7 @@ if TYPE_CHECKING:
     from notewell import IndexReport, Memory
 
 UNUSABLE = StoreError.exit_code
-WAKE_S = 0.2  # Windows delivers Ctrl-C only between two waits
+WAKE_S = 0.2  # Windows delivers Ctrl-C only between waits
 
 
 @click.command("index", epilog="Example: notewell index --dry-run")
@@ -57,7 +51,7 @@ def index(
         named = tuple(path_in(memory, path) for path in paths) or None
         if dry_run:
             preview = memory.preview(paths=named, force=force, check=check)
-            chosen.print(preview_document(preview), preview_lines(preview), problems=preview.problems)
+            chosen.print(document_of(preview), preview_lines(preview), problems=preview.problems)
             return 0
         if not yes:
             confirm_cost(memory, named, force=force, check=check, batch=batch)
@@ -79,9 +73,9 @@ def print_report(chosen: Chosen, report: IndexReport) -> int:
 def confirm_cost(
     memory: Memory, paths: tuple[str, ...] | None, *, force: bool = False, check: bool = False, batch: bool | None
 ) -> None:
-    """Ask before embedding costs more than the spending limit; raise CostLimitError where there is no terminal.
+    """Ask for confirmation above the spending limit; raises CostLimitError without a terminal.
 
-    Nothing is estimated where embedding is free or has no known price.
+    Nothing is estimated if embedding is free or the price unknown.
     """
     price = memory.price
     if price is None or not price.usd_per_million:
@@ -114,7 +108,7 @@ def watch(*, seconds: float | None, chosen: Chosen) -> int:
     with chosen.memory() as memory:
         log = _RunLog(quiet=chosen.as_json)
         stopped = threading.Event()
-        with suppress(ValueError):  # signals can be set in the main thread only
+        with suppress(ValueError):  # only possible in the main thread
             signal.signal(signal.SIGTERM, lambda *_: stopped.set())
         watching = memory.watch(on_sync=log.add)
         if watching.mode == "polling":
@@ -139,7 +133,7 @@ def _wait(stopped: threading.Event, seconds: float | None) -> None:
 
 
 class _RunLog:
-    """Prints the outcome of each run, and counts."""
+    """Prints and counts the outcomes of runs."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -173,7 +167,8 @@ def verify(*, chosen: Chosen) -> int:
         found = memory.verify()
     equal = f"equal: {found.files:,} notes, {found.chunks:,} chunks"
     notes = [] if found.equal else ["`notewell index` indexes what changed; `notewell doctor --fix` repairs the rest"]
-    chosen.print(verification_document(found), [equal] if found.equal else found.findings, notes=notes)
+    document = {"equal": found.equal, **document_of(found)}
+    chosen.print(document, [equal] if found.equal else found.findings, notes=notes)
     return 0 if found.equal else 1
 
 
@@ -190,15 +185,14 @@ def doctor(*, fix: bool, chosen: Chosen) -> int:
 
     with chosen.memory() as memory:
         if fix:
-            with suppress(StoreError):  # the cost of repairing a corrupt index is unknown; its vectors are cached
+            with suppress(StoreError):  # the cost for a corrupt index is unknown; its vectors are cached
                 confirm_cost(memory, None, batch=False)
         checks = memory.doctor(fix=fix)
     green, red = (lambda text: click.style(text, fg="green")), (lambda text: click.style(text, fg="red"))
-    chosen.print(checks_document(checks), check_lines(checks, good=green, bad=red))
+    ok = all(check.ok for check in checks)
+    chosen.print({"ok": ok, "checks": document_of(checks)}, check_lines(checks, good=green, bad=red))
     print_notes(ignored_settings(memory.workspace))
-    if any(check.unusable for check in checks):
-        return UNUSABLE
-    return 0 if all(check.ok for check in checks) else 1
+    return 0 if ok else UNUSABLE if any(check.unusable for check in checks) else 1
 
 
 @click.command("migrate", epilog="Example: notewell migrate --to sqlite --no-switch")
@@ -233,5 +227,5 @@ def migrate(*, to: str, no_switch: bool, chosen: Chosen) -> None:
     what = f"{found.chunks:,} chunks, {found.vectors:,} vectors, none embedded"
     lines = [f"Copied {found.files:,} files to {found.target}: {what} ({found.seconds:.1f} s)"]
     lines += [f"Switched: store.url in {switched}"] if switched else []
-    document = {**migration_document(found), "settingsFile": switched or None, "notes": notes}
+    document = {**document_of(found), "settingsFile": switched or None, "notes": notes}
     chosen.print(document, lines, notes=notes)

@@ -1,4 +1,4 @@
-"""The `notewell` command: runs a sub-command and turns its outcome into output and an exit code."""
+"""Runs the `notewell` command and turns the outcome into output and an exit code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from notewell.cli.terminal import INTERRUPTED, print_error, print_json
 from notewell.embedding import silence_retries
 from notewell.errors import system_error
 
-COMMANDS = {  # name -> function below notewell.cli; its module is imported only when the command is used
+COMMANDS = {  # name -> module and function; imported only when used
     "init": "writing:init",
     "index": "indexing:index",
     "search": "reading:search",
@@ -46,7 +46,7 @@ COMMANDS = {  # name -> function below notewell.cli; its module is imported only
 
 
 class LazyGroup(click.Group):
-    """Imports the module of a command when it is used, so that no command pays for the others."""
+    """Imports the module of a command when it is used, to keep start-up fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -59,7 +59,7 @@ class LazyGroup(click.Group):
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Let `notewell`, `notewell help` and `notewell help COMMAND` ask for help."""
+        """Make `notewell`, `notewell help` and `notewell help COMMAND` print help."""
         if not args or args[0] == "help":
             args = [*args[1:], "--help"]
         return super().parse_args(ctx, args)
@@ -81,8 +81,8 @@ class LazyGroup(click.Group):
             raise ReaderGone from error
 
 
-class ReaderGone(Exception):  # noqa: N818 - no failure, and not one that click may end the process for
-    """The reader of our output, such as `head`, has closed the pipe."""
+class ReaderGone(Exception):  # noqa: N818 - not a failure, and click must not handle it
+    """The reader of the output, such as `head`, closed the pipe."""
 
 
 @click.group(
@@ -97,8 +97,8 @@ def cli() -> None:
 
 def main(args: list[str] | None = None) -> None:
     """Run the command and exit: 0 success, 1 the user can fix it, 2 usage, 3 the index is unusable."""
-    # A single query is too small for several NumPy threads: on a busy machine they wait for each other, and a search of
-    # 20 ms takes 300. onnxruntime, which embeds the notes, has threads of its own.
+    # A query is too small for several NumPy threads: on a busy machine they wait for each other, and a search takes
+    # 300 ms instead of 20. onnxruntime, which embeds the notes, has its own threads.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     silence_retries()  # stdout is for data
     words = sys.argv[1:] if args is None else args
@@ -138,12 +138,12 @@ class StoppedError(NotewellError):
 
 
 def _options(words: list[str]) -> list[str]:
-    """Return the words before a bare `--`, which may be options."""
+    """Return the words before `--`."""
     return words[: words.index("--")] if "--" in words else words
 
 
 def _failure(error: BaseException) -> tuple[NotewellError, int]:
-    """Return the error as the user sees it, and the exit code."""
+    """Return the error for the user, and the exit code."""
     if isinstance(error, NotewellError):
         return error, error.exit_code
     if isinstance(error, click.ClickException):
@@ -159,7 +159,7 @@ def _failure(error: BaseException) -> tuple[NotewellError, int]:
 
 
 def _write_any_character() -> None:
-    """Escape what stdout and stderr cannot encode, such as on an old Windows console, instead of failing."""
+    """Escape characters that stdout and stderr cannot encode, such as on an old Windows console."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the memory that they choose."""
+"""Options that commands share, and the memory they select."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The options that every command takes, as given."""
+    """The common options, as given."""
 
     workspace: str | None
     agent: str
@@ -36,14 +36,14 @@ class Chosen:
         return find_workspace(self.workspace, environ=os.environ, start=start)
 
     def folder_if_any(self) -> Path | None:
-        """Return the workspace; None where none is named and none is found."""
+        """Return the workspace; None if there is none."""
         try:
             return self.folder()
         except WorkspaceNotFoundError:
             return None
 
     def resolved(self, workspace: Path | None) -> Resolved:
-        """Return the settings of the agent in a workspace, or outside of one, with where they come from."""
+        """Return the agent's settings and their origins, in a workspace or outside."""
         return load_settings(workspace, agent=self.agent, flags=self.flags)
 
     def memory(self, start: Path | None = None) -> Memory:
@@ -54,7 +54,7 @@ class Chosen:
     def print(
         self, document: Json, lines: Iterable[str], *, notes: Iterable[str] = (), problems: Iterable[Problem] = ()
     ) -> None:
-        """Print the result: the document with `--json`, else the lines, with what there is to say about them."""
+        """Print the document with `--json`, else the lines, notes and problems."""
         if self.as_json:
             print_json(document)
             return
@@ -64,7 +64,7 @@ class Chosen:
 
 
 def path_in(memory: Memory, given: str) -> str:
-    """Return a path or citation as the memory knows it; a shell completes paths from the current folder."""
+    """Return a path or citation relative to the workspace, if it is a file relative to the current folder."""
     path = Citation.parse(given).path
     place = Path(os.path.abspath(Path(path).expanduser()))  # noqa: PTH100 - links are not followed
     try:
@@ -72,13 +72,13 @@ def path_in(memory: Memory, given: str) -> str:
             return given
         if not place.is_file() or not place.is_relative_to(memory.workspace):
             return given
-    except OSError:  # a name that is too long, say; the memory refuses it with a better message
+    except OSError:  # such as a name that is too long; the memory has a better message
         return given
     return place.relative_to(memory.workspace).as_posix() + given[len(path) :]
 
 
 def common_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that all have, as one argument `chosen`."""
+    """Add the common options to a command, as one argument `chosen`."""
 
     @click.option(
         "--workspace",
@@ -105,7 +105,7 @@ def common_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def search_options(function: Callable[..., Any], *names: str, own: str = "") -> Callable[..., Any]:
-    """Give a command the search options, or only those of these names; `own` is one that it declares itself."""
+    """Add the search options to a command, or only those named; `own` is one that it declares itself."""
     from notewell.search.options import declared_options  # most commands do not need it
 
     declared = declared_options()
@@ -126,7 +126,7 @@ def search_options(function: Callable[..., Any], *names: str, own: str = "") -> 
 
 
 def listener_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say who reads the output."""
+    """Add the options for the audience to a command."""
     return search_options(function, "chat", "session")
 
 

@@ -1,4 +1,4 @@
-"""`notewell sessions`: the commands for an agent's conversations."""
+"""The commands of `notewell sessions`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KINDS = click.Choice(["direct", "group"])
 
 
 class _IdCommand(click.Command):
-    """A command whose ID may be a negative number, such as a Telegram group's, and not an option."""
+    """A command whose ID may be a negative number, such as a Telegram group's."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -117,9 +117,9 @@ def import_(
 
 
 def make_searchable(chosen: Chosen, start: Path | None = None, *, ask: bool) -> list[str]:
-    """Turn on the search of conversations, if the user wants it, and return what to tell about it.
+    """Include conversations in search if the user wants it, and return notes about that.
 
-    On a terminal the user is asked; elsewhere it is turned on unless somebody has set `sources`.
+    On a terminal the user is asked; elsewhere they are included unless `sources` is set.
     """
     from notewell.settings.edit import search_conversations
 
@@ -169,7 +169,7 @@ def enable(folders: tuple[Path, ...], *, chosen: Chosen) -> int:
 
 
 def _expanded(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the files that the names and patterns match, also where the shell does not expand them; folders whole."""
+    """Return the files that names and patterns match, for shells that do not expand them, and all files of folders."""
     from notewell.sessions import files_to_import
 
     found: list[str] = []

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from notewell.types import ProgressCallback
 
 INTERRUPTED = 130  # the exit code that shells expect after Ctrl-C
-QUIET_S = 1.0  # work that takes less shows no progress
+QUIET_S = 1.0  # shorter work shows no progress
 LINE_EVERY_S = 5.0
 
-# Control characters but tab, newline and the styles that commands print.
+# Control characters except tab, newline and the styles that commands print.
 _CONTROLS = re.compile(r"\x1b(?!\[(?:0|1|2|31|32)m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
 
 LABELS = {
@@ -46,19 +46,19 @@ def print_json(document: Json) -> None:
 
 
 def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
-    """Print lines of data, or to stderr what a question is about."""
+    """Print lines to stdout, or to stderr."""
     for line in lines:
         click.echo(_harmless(line, sys.stderr if err else sys.stdout), err=err)
 
 
 def _harmless(text: str, stream: TextIO) -> str:
-    """Return a text as it may be shown on a terminal: notes and conversations are not to control it."""
+    """Return a text with control characters escaped if it goes to a terminal."""
     return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text) if stream.isatty() else text
 
 
 def terminal_look() -> Look:
-    """Return how lines look: styled and as wide as the terminal, if stdout is one; matches as `grep` shows them."""
-    from notewell.agents.rendering import PLAIN, Look  # not every command prints such lines
+    """Return styles and width for stdout: those of the terminal, with matches colored like `grep`, or plain."""
+    from notewell.agents.rendering import PLAIN, Look  # many commands do not need it
 
     if not sys.stdout.isatty():
         return PLAIN
@@ -70,17 +70,17 @@ def terminal_look() -> Look:
 
 
 def print_notes(notes: Iterable[str]) -> None:
-    """Print remarks on the data to stderr."""
+    """Print notes to stderr."""
     print_lines((f"note: {note}" for note in notes), err=True)
 
 
 def print_problems(problems: Iterable[Problem]) -> None:
-    """Print what could not be read or indexed to stderr."""
+    """Print problems to stderr."""
     print_notes(f"{problem.path or 'a chunk'}: {problem.reason}" for problem in problems)
 
 
 def print_error(error: NotewellError) -> None:
-    """Print to stderr what went wrong and what to do next."""
+    """Print an error and its hint to stderr."""
     if isinstance(error, DeclinedError):
         print_notes([error.message])
         return
@@ -91,7 +91,7 @@ def print_error(error: NotewellError) -> None:
 
 
 class DeclinedError(NotewellError):
-    """The user did not say yes."""
+    """The user declined."""
 
 
 class DeclinedByKeyError(DeclinedError):
@@ -105,12 +105,12 @@ def yes_or_no(question: str, *, default: bool) -> bool:
     try:
         return click.confirm(question, default=default, err=True)
     except click.Abort:
-        click.echo(err=True)  # the cursor is still behind the question
+        click.echo(err=True)  # the cursor is still after the question
         raise
 
 
 def confirm(question: str, otherwise: str) -> None:
-    """Ask before something is done; without a yes, raise an error that says what was not done."""
+    """Ask for confirmation; raise DeclinedError with the message `otherwise` if declined."""
     try:
         agreed = yes_or_no(question, default=False)
     except click.Abort:
@@ -121,7 +121,7 @@ def confirm(question: str, otherwise: str) -> None:
 
 @contextmanager
 def shown_progress() -> Iterator[ProgressCallback]:
-    """Yield a callback that shows progress: as a bar on a terminal, as a line now and then elsewhere."""
+    """Yield a callback that shows progress: a bar on a terminal, else an occasional line."""
     with _bar() if sys.stderr.isatty() else _lines() as callback:
         yield callback
 
@@ -129,7 +129,7 @@ def shown_progress() -> Iterator[ProgressCallback]:
 @contextmanager
 def _lines() -> Iterator[ProgressCallback]:
     shown_at = time.monotonic() + QUIET_S - LINE_EVERY_S
-    begun: dict[str, tuple[float, int]] = {}  # when each stage was first heard of, and how much was done then
+    begun: dict[str, tuple[float, int]] = {}  # time and progress at the start of each stage
     latest: dict[str, int] = {}
 
     def show(progress: Progress) -> None:
@@ -148,7 +148,7 @@ def _lines() -> Iterator[ProgressCallback]:
 
 
 def _pace(done: int, seconds: float, left: int) -> str:
-    """Return how fast it goes and how long it will take, once that can be told."""
+    """Return the rate and the time left, if known."""
     if done < 1 or seconds < QUIET_S / 2:
         return ""
     rate = done / seconds

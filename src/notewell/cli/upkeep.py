@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 import click
 
 from notewell import NotewellError, QueryError
+from notewell.agents.documents import document_of
 from notewell.cli.options import Chosen, common_options
 from notewell.cli.terminal import print_lines, print_notes, shown_progress
 from notewell.settings import OPTIONS, WORKSPACE_FILE, flatten, user_file_of
 from notewell.settings.openclaw_import import ignored_settings, translate_file, write_settings
+from notewell.types import CacheStats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from notewell.agents.documents import Json
     from notewell.evaluation.test_sets import Half
     from notewell.protocols import ManagedCache
-    from notewell.types import CacheStats
 
 _DAYS = re.compile(r"(\d{1,6})\s*d?(?:ays?)?")
 
@@ -43,20 +44,9 @@ def stats(*, chosen: Chosen) -> None:
     """Show the size and the hit rate of the cache."""
     with _open_cache(chosen) as opened:
         found = opened.stats() if opened else None
-    chosen.print(_stats_document(found), _stats_lines(found))
-
-
-def _stats_document(found: CacheStats | None) -> Json:
-    return {
-        "enabled": found is not None,
-        "entries": found.entries if found else 0,
-        "bytes": found.bytes if found else 0,
-        "maxEntries": found.max_entries if found else 0,
-        "hits": found.hits if found else 0,
-        "misses": found.misses if found else 0,
-        "hitRate": found.hit_rate if found else None,
-        "oldestUse": found.oldest_use.isoformat() if found and found.oldest_use else None,
-    }
+    counts = document_of(found or CacheStats(0, 0, 0, None, 0, 0))
+    document = {"enabled": found is not None, **counts, "hitRate": found.hit_rate if found else None}
+    chosen.print(document, _stats_lines(found))
 
 
 def _stats_lines(found: CacheStats | None) -> Iterator[str]:
@@ -131,10 +121,7 @@ def show(*, chosen: Chosen) -> None:
     notes = [*resolved.notes, *ignored_settings(workspace)]
     width = max(len(key) for key in OPTIONS)
     chosen.print(
-        {
-            "settings": {key: {"value": value, "from": origins[key]} for key, value in values.items()},
-            "notes": notes,
-        },
+        {"settings": {key: {"value": value, "from": origins[key]} for key, value in values.items()}, "notes": notes},
         (
             f"{key:{width}}  {value!r}" + ("" if origins[key] == "default" else f"  ({origins[key]})")
             for key, value in values.items()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from notewell import Memory, QueryError
-from notewell.agents.documents import forget_document, remembered_document, trashed_document, undo_document
+from notewell.agents.documents import document_of, remembered_document
 from notewell.agents.rendering import forget_lines, remembered_lines, trash_lines, undo_lines
 from notewell.cli.options import Chosen, common_options, path_in
 from notewell.cli.terminal import confirm, print_json, print_lines, print_notes, print_problems, yes_or_no
@@ -68,7 +68,7 @@ def init(path: Path, *, answer: bool | None, as_json: bool) -> None:
                 "found": uncovered.count,
                 "include": None if include is None else list(include),
                 "notes": notes,
-                "problems": [{"path": each.path, "reason": each.reason} for each in uncovered.problems],
+                "problems": document_of(uncovered.problems),
             }
         )
         return
@@ -78,7 +78,7 @@ def init(path: Path, *, answer: bool | None, as_json: bool) -> None:
 
 
 def _next_steps(folder: Path, *, found: bool, include: Sequence[str] | None) -> Iterator[str]:
-    """Yield what to do in a new workspace; -w is needed only elsewhere."""
+    """Yield the next steps in a new workspace; `-w` is only needed elsewhere."""
     place = "" if folder == Path.cwd() else shlex.quote(str(folder))
     chosen = f" -w {place}" if place else ""
     if include:
@@ -171,7 +171,7 @@ def forget(
         if not report or not dry_run:
             report = wanted(confirmed=report if shown else None)
     lines = forget_lines(report, with_text=not shown)
-    chosen.print(forget_document(report), lines, notes=report.notes, problems=report.problems)
+    chosen.print(document_of(report), lines, notes=report.notes, problems=report.problems)
     return 1 if report.problems else 0
 
 
@@ -188,8 +188,8 @@ def undo(trash_id: str | None, *, only_list: bool, chosen: Chosen) -> int:
     with chosen.memory() as memory:
         if only_list:
             trash = memory.trash()
-            chosen.print({"trash": [trashed_document(batch) for batch in trash]}, trash_lines(trash))
+            chosen.print({"trash": document_of(trash)}, trash_lines(trash))
             return 0
         report = memory.undo(trash_id)
-    chosen.print(undo_document(report), undo_lines(report), notes=report.notes, problems=report.problems)
+    chosen.print(document_of(report), undo_lines(report), notes=report.notes, problems=report.problems)
     return 1 if report.problems else 0

@@ -1,4 +1,4 @@
-"""The MCP server of a memory: its tools, resources, prompts and instructions, with the permissions of the chat."""
+"""Implements the MCP server: tools, resources, prompts and instructions, limited to what the chat may see."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
@@ -17,7 +18,7 @@ from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 
 from notewell import Citation, NotewellError, PathRefusedError, QueryError, __version__
-from notewell.agents.documents import context_files
+from notewell.agents.documents import document_of
 from notewell.agents.tools.prompt import fence
 from notewell.agents.tools.schemas import GET, SEARCH
 from notewell.errors import system_error
@@ -81,8 +82,10 @@ class MemoryServer:
     def __init__(self, tools: MemoryTools) -> None:
         self.tools = tools
         self._started_at: float | None = None  # on the monotonic clock
-        self._sync_started = threading.Event()  # set as well when the background sync could not start
-        self._threads: anyio.CapacityLimiter | None = None
+        self._sync_started = threading.Event()  # also set if the background sync could not start
+        self._in_thread = partial(
+            anyio.to_thread.run_sync, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(THREADS)
+        )
         self.protocol: Server[Any] = Server(
             "notewell",
             version=__version__,
@@ -99,7 +102,7 @@ class MemoryServer:
         self.protocol.middleware.append(self._live_instructions)
 
     def instructions(self) -> str:
-        """Return what a client tells its model about this server, made from the current state of the memory."""
+        """Return the instructions for the client's model, based on the current state of the memory."""
         try:
             return self.tools.prompt()
         except OSError as error:
@@ -112,11 +115,11 @@ class MemoryServer:
         result = await call_next(ctx)
         if ctx.method in {"initialize", "server/discover"} and isinstance(result, dict):
             return result | {"instructions": await self._in_thread(self.instructions)}
-        self._start_sync()  # not before the first response: a client that starts up waits for that
+        self._start_sync()  # after the first response, which a starting client waits for
         return result
 
     def _start_sync(self) -> float:
-        """Start the background sync unless it is running; return when it was started."""
+        """Start the background sync, once; return when it was started."""
         if self._started_at is None:
             self._started_at = time.monotonic()
             threading.Thread(target=keep_synced, args=(self.tools.memory, self._sync_started), daemon=True).start()
@@ -140,7 +143,7 @@ class MemoryServer:
         """Report indexing progress to the client while the first searches wait for the background sync."""
         memory, shown = self.tools.memory, -1
         left_s = memory.settings.sync.search_budget_ms / 1000 - (time.monotonic() - self._start_sync())
-        with anyio.move_on_after(left_s), suppress(NotewellError):  # the search reports what is wrong with the index
+        with anyio.move_on_after(left_s), suppress(NotewellError):  # the search reports it
             await self._in_thread(self._sync_started.wait, left_s)
             while not await self._in_thread(memory.wait_until_synced, PROGRESS_EVERY_S):
                 done, total, message = await self._in_thread(_progress, memory)
@@ -172,7 +175,8 @@ class MemoryServer:
         about: dict[str, Any] = {}
         if params.name == START["name"]:
             context = await self._or_error(self.tools.session_context)
-            text, about = start_message(context), {"_meta": {"notewell/files": context_files(context)}}
+            files = [document_of(file) | {"truncated": file.truncated} for file in context.files]
+            text, about = start_message(context), {"_meta": {"notewell/files": files}}
         else:
             await self._show_indexing(ctx)
             text = await self._or_error(recall_text, self.tools, params.arguments or {})
@@ -182,7 +186,7 @@ class MemoryServer:
     # --- threads ---------------------------------------------------------------------------------
 
     async def _or_error(self, work: Callable[..., Any], *args: Any, code: int = INVALID_PARAMS) -> Any:
-        """Do the work in a thread; a notewell error becomes an MCP error that says what to do next."""
+        """Do the work in a thread; a notewell error becomes an MCP error with its hint."""
         try:
             return await self._in_thread(work, *args)
         except OSError as error:
@@ -190,11 +194,6 @@ class MemoryServer:
         except NotewellError as error:
             failure = error
         raise MCPError(code, f"{failure.message}; {failure.hint}", {"kind": failure.kind, "hint": failure.hint})
-
-    async def _in_thread(self, work: Callable[..., Any], *args: Any) -> Any:
-        if self._threads is None:
-            self._threads = anyio.CapacityLimiter(THREADS)
-        return await anyio.to_thread.run_sync(work, *args, abandon_on_cancel=True, limiter=self._threads)
 
 
 def idle_protocol() -> Server[Any]:
@@ -220,14 +219,14 @@ def keep_synced(memory: Memory, started: threading.Event) -> None:
         started.set()
         if memory.settings.enabled and memory.settings.sync.watch:
             memory.watch()
-    except (NotewellError, OSError) as error:  # every search meets it again and reports it to the client
+    except (NotewellError, OSError) as error:  # every search reports it to the client
         _log.warning("the index is not kept up to date: %s", error)
     finally:
         started.set()
 
 
 def _progress(memory: Memory) -> tuple[int, int | None, str]:
-    """Return how many chunks are ready, of how many, and that as a message."""
+    """Return the number of chunks ready, the total, and a message."""
     status = memory.status()
     if not status.chunks:
         return 0, None, "indexing started"
@@ -241,7 +240,7 @@ def _progress(memory: Memory) -> tuple[int, int | None, str]:
 
 
 def memory_resources(tools: MemoryTools) -> list[dict[str, Any]]:
-    """Return the status, and every memory file that this chat may see."""
+    """Return the status and the memory files that this chat may see."""
     return [STATUS, *({"uri": uri_of(path), "name": path, "mimeType": MIME_TYPE} for path in tools.memory.files())]
 
 
@@ -273,7 +272,7 @@ def uri_of(path: str) -> str:
 
 
 def recall_text(tools: MemoryTools, arguments: Mapping[str, str]) -> str:
-    """Return the message of the prompt `recall`: the question, and what the memory holds about it."""
+    """Return the message of the prompt `recall`: the question, and what a search finds."""
     question = arguments.get("question", "").strip()
     if not question:
         raise QueryError("recall needs a question", hint="give the argument `question`")

@@ -276,7 +276,7 @@ async def _refuse(send: Send, status: int, reason: str) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether only this machine can reach what listens at `host`."""
+    """Return whether only this machine can reach what listens at `host`."""
     address = _ip_address(host)
     return address.is_loopback if address else host.lower() == "localhost"
 

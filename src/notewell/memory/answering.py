@@ -1,4 +1,4 @@
-"""Answers searches with QMD or the builtin index, and notes what the reader should know about the answer."""
+"""Answers searches from the index or with QMD, and notes what answers and index runs may miss."""
 
 from __future__ import annotations
 
@@ -23,35 +23,38 @@ from notewell.search.replaced import Replacements
 from notewell.search.searcher import Found, find
 from notewell.store.sqlite.connection import lock_wait_limit
 from notewell.text.entries import find_entries
-from notewell.types import Fallback, IndexReport, IndexState, SearchAnswer
+from notewell.types import Fallback, IndexReport, IndexState, Problem, SearchAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from notewell.embedding.selection import Selection
+    from notewell.indexing.plan import SyncPolicy
     from notewell.memory.components import Components
     from notewell.protocols import Embedder, Vector
     from notewell.search.options import SearchRequest
+    from notewell.search.qmd import Qmd
     from notewell.text.entries import Entry
     from notewell.types import Counts, SearchMode, SourceName
 
 NO_NOTES = "no notes yet: write MEMORY.md or memory/<topic>.md in {workspace}"
-ANSWER_AGAIN_S = 10.0  # a database that restarts or fails over is back after one to four seconds
+ANSWER_AGAIN_S = 10.0  # a database that restarts or fails over is back within one to four seconds
 PAUSE_S = 0.1
-LOCK_SHARE = 0.75  # of the budget of a search may pass before a database that others lock is given up for writing
-SEARCH_COUNT_S = 0.2  # that an answer without hits may take to count files that are no notes
+LOCK_SHARE = 0.75  # of a search's budget is spent waiting for a locked database before it is only read
+SEARCH_COUNT_S = 0.2  # time limit for counting files that are not indexed, in an answer without hits
+INDEX_COUNT_S = 0.5  # in an index run
 COUNTED_AGAIN_S = 60.0
 LONGEST_ECHO = 400  # characters of a query that an answer repeats
 NOT_INDEXED = "nothing is indexed yet: run `notewell index`"
 
 
 class BetweenSearches:
-    """What searches keep for those after them: vectors of the latest queries, and what there is besides notes."""
+    """State that searches share: the vectors of recent queries, and the count of files that are not indexed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._queries: QueryEmbedding | None = None
-        self._uncovered: tuple[float, tuple[str, ...]] | None = None  # when that was last counted, and what to tell
+        self._uncovered: tuple[float, tuple[str, ...]] | None = None  # when counted, and the note
 
     def queries(self, embedder: Embedder, more_languages: Callable[[], str]) -> QueryEmbedding:
         """Return what embeds queries with this embedder."""
@@ -61,7 +64,7 @@ class BetweenSearches:
             return self._queries
 
     def uncovered_note(self, parts: Components) -> tuple[str, ...]:
-        """Return what to tell about files that are no notes; a server may answer many searches without hits."""
+        """Return the note on files that are not indexed, counted once a minute."""
         known = self._uncovered
         if known is None or time.monotonic() - known[0] > COUNTED_AGAIN_S:
             known = self._uncovered = time.monotonic(), parts.uncovered_note(SEARCH_COUNT_S)
@@ -74,44 +77,16 @@ class BetweenSearches:
 
 
 def search(parts: Components, request: SearchRequest, *, sync: bool | None = None) -> SearchAnswer:
-    """Answer a request; `sync` says whether what is new is indexed first, None leaves it to the settings.
+    """Answer a request, with QMD where the settings choose it and else from the builtin index.
 
-    QMD answers while it can, where the settings choose it; the builtin index answers the calls that QMD cannot.
+    What is new is indexed first, within its budget; `sync` says whether, None leaves it to the settings. An index that
+    turns out to be corrupt is replaced. Where the database was lost on the way, it is asked again: a snapshot cannot go
+    on elsewhere.
     """
-    sources = request.scope.sources
+    sources, settings = request.scope.sources, parts.settings.sync
     outside = (sources is not None and "memory" not in sources) or request.scope.category is not None
-    if parts.searched_qmd is None or not request.query.strip() or outside:  # it knows no conversations and categories
-        return _search_index(parts, request, sync=sync)
-    try:
-        answer = parts.searched_qmd.search(request)
-    except BackendError as error:
-        answer = _search_index(parts, request, sync=sync)
-        note = f"QMD did not answer: {error.message}; the builtin index did"
-        return replace(answer, notes=(note, *answer.notes), fallback=Fallback("qmd", error.message))
-    if parts.transcripts is None or (sources is not None and "sessions" not in sources):
-        return answer
-    return _with_conversations(parts, answer, request, sync=sync)
-
-
-def _with_conversations(
-    parts: Components, answer: SearchAnswer, request: SearchRequest, *, sync: bool | None
-) -> SearchAnswer:
-    """Add what was said in conversations, which QMD does not index, by rank: the scores do not compare."""
-    scope = replace(request.scope, sources=frozenset({"sessions"}))
-    also = _search_index(parts, replace(request, scope=scope), sync=sync)
-    ranked = chain.from_iterable(zip_longest(answer.hits, also.hits))
-    hits = tuple(hit for hit in ranked if hit is not None)[: request.limit]
-    note = "conversations were searched by the builtin index"
-    return replace(answer, hits=hits, notes=(*answer.notes, note, *also.notes))
-
-
-def _search_index(parts: Components, request: SearchRequest, *, sync: bool | None) -> SearchAnswer:
-    """Sync the builtin index, within its budget, and search it.
-
-    An index that turns out to be corrupt is replaced. Where the database was lost on the way, it is asked again: a
-    snapshot cannot go on elsewhere.
-    """
-    settings = parts.settings.sync
+    if parts.search_qmd and request.query.strip() and not outside:  # it knows no conversations and categories
+        return _ask_qmd(parts, parts.search_qmd, request, sync=sync)
     budget_s, embed = settings.search_budget_ms / 1000, request.mode != "keyword"
     wanted = settings.on_search if sync is None else sync
     with lock_wait_limit(budget_s * LOCK_SHARE):
@@ -132,8 +107,33 @@ def _search_index(parts: Components, request: SearchRequest, *, sync: bool | Non
     return replace(answer, notes=(*answer.notes, problem)) if problem else answer
 
 
+def _ask_qmd(
+    parts: Components, ask: Callable[[SearchRequest], SearchAnswer], request: SearchRequest, *, sync: bool | None
+) -> SearchAnswer:
+    """Answer with QMD, and from the builtin index what QMD cannot answer.
+
+    That is a call that fails, and what was said in conversations, which QMD does not index: it is added by rank,
+    because the scores do not compare.
+    """
+    builtin, sources = replace(parts, search_qmd=None), request.scope.sources
+    try:
+        answer = ask(request)
+    except BackendError as error:
+        answer = search(builtin, request, sync=sync)
+        note = f"QMD did not answer: {error.message}; the builtin index did"
+        return replace(answer, notes=(note, *answer.notes), fallback=Fallback("qmd", error.message))
+    if parts.transcripts is None or (sources is not None and "sessions" not in sources):
+        return answer
+    scope = replace(request.scope, sources=frozenset({"sessions"}))
+    also = search(builtin, replace(request, scope=scope), sync=sync)
+    ranked = chain.from_iterable(zip_longest(answer.hits, also.hits))
+    hits = tuple(hit for hit in ranked if hit is not None)[: request.limit]
+    note = "conversations were searched by the builtin index"
+    return replace(answer, hits=hits, notes=(*answer.notes, note, *also.notes))
+
+
 def _synced(parts: Components, budget_s: float, *, embed: bool) -> IndexReport:
-    """Sync what is new; where a replica can answer, a database that cannot be written is no error."""
+    """Index what is new. If a replica can answer, a database that cannot be written to is not an error."""
     try:
         return parts.sync.before_search(budget_s, embed=embed)
     except StoreUnavailableError as error:
@@ -213,6 +213,43 @@ def _exists(parts: Components, source: SourceName, path: str) -> bool:
 
 
 # --- notes for the reader ------------------------------------------------------------------------
+
+
+def with_notes(parts: Components, report: IndexReport, policy: SyncPolicy) -> IndexReport:
+    """Return the report of an index run with notes on what a search will miss, after updating QMD's index."""
+    with parts.index.use() as store:
+        notes = list(store.notes) if store else []
+    found = report.added or report.changed or report.renamed or report.unchanged
+    everything = policy.paths is None and policy.source is None
+    if everything and not found and not any(source.list().files for source in parts.sources):
+        notes = [NO_NOTES.format(workspace=parts.workspace), *notes]
+    if policy.paths:
+        missing = [path for path in policy.paths if not any(each.exists(path) for each in parts.sources)]
+        notes += [f"there is no note {path}" for path in missing if len(missing) > report.removed]
+    if everything:
+        notes += parts.uncovered_note(INDEX_COUNT_S)
+        notes += parts.unsearched_conversations()
+    selection = parts.embedders.selection
+    named = parts.settings.provider not in {"auto", "none"} and parts.settings.store.vector.enabled
+    if named and selection.embedder is None:
+        problem = Problem("embedder", f"{selection.reason}; {selection.hint}".rstrip("; "))
+        report = replace(report, complete=False, problems=(*report.problems, problem))
+    else:
+        notes += embedder_notes(parts)
+    if parts.qmd and policy.source != "sessions":
+        notes += _update_qmd(parts.qmd)
+    return replace(report, notes=(*report.notes, *notes))
+
+
+def _update_qmd(qmd: Qmd) -> list[str]:
+    """Update QMD's index; return notes on problems."""
+    try:
+        if not qmd.update():
+            return ["another process is updating QMD's index"]
+    except BackendError as error:
+        return [f"QMD's index could not be updated: {error.full_message}"]
+    embedding = qmd.state().embedding
+    return [f"QMD could not embed the notes: {embedding.reason}"] if embedding else []
 
 
 def embedder_notes(parts: Components) -> list[str]:

@@ -1,10 +1,11 @@
-"""Opens the parts of a memory from its workspace and settings, and those that a group may see."""
+"""Opens the parts of a memory, and narrows them to what a group may see."""
 
 from __future__ import annotations
 
 import os
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,15 +27,18 @@ from notewell.store.state_folder import TOP_FOLDER, StateFolder
 from notewell.types import Scope, Uncovered
 
 if TYPE_CHECKING:
-    from notewell.memory.group_view import GroupQmd, GroupSync
+    from collections.abc import Callable
+
+    from notewell.memory.group_view import GroupSync
     from notewell.memory.note_files import NoteFiles
     from notewell.memory.storage import Notes, Transcripts
     from notewell.protocols import Embedder, Generations, ManagedCache, ReadAccess, Source, StoreAccess
+    from notewell.search.options import SearchRequest
     from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.sessions import ConversationStore
     from notewell.settings import Settings
-    from notewell.types import EmbedderIdentity
+    from notewell.types import EmbedderIdentity, SearchAnswer
 
 TRASH_FOLDER = ".trash"  # in the state folders of the workspace and of the agent; no agent can be called so
 MOVED_FILE = "moved.json"
@@ -43,9 +47,9 @@ SESSIONS_FOLDER = "sessions"  # in the agent's state folder: the session store's
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """What the services of a memory work with. Each part is opened when first needed, and safe for several threads.
+    """The parts that the services of a memory work with, opened when first used and safe for several threads.
 
-    What the audience may not see is in none of them: a service needs no check of its own.
+    None of them holds what the audience may not see, so services need no checks of their own.
     """
 
     workspace: Path
@@ -62,15 +66,15 @@ class Components:
     sync: Sync | GroupSync
     qmd: Qmd | None  # None where the settings choose the builtin index
     searched: ReadAccess  # `index`, but a search looks only at what it found for notes that became private
-    searched_qmd: Qmd | GroupQmd | None
+    search_qmd: Callable[[SearchRequest], SearchAnswer] | None  # where the settings choose QMD
     between: BetweenSearches
     tuning: Tuning
     audience: Audience = DIRECT
-    behind: Components | None = None  # of a group's: all of the memory, for upkeep that shows nothing of it
+    behind: Components | None = None  # of a group's parts: those of the whole memory, for upkeep
 
     @property
     def whole(self) -> Components:
-        """All of the memory, whoever the audience is: for deleting and closing, never for reading."""
+        """The whole memory, whatever the audience: for deleting and closing, never for reading."""
         return self.behind or self
 
     @property
@@ -89,17 +93,17 @@ class Components:
 
     @property
     def moved_file(self) -> Path:
-        """Where it is kept which notes have lines that moved since they were shown."""
+        """The file that lists notes whose lines have moved since they were shown."""
         return self.workspace / TOP_FOLDER / MOVED_FILE
 
     @property
     def trash_folders(self) -> tuple[Path, Path]:
-        """Where forgotten notes of the workspace and conversations of the agent are kept for a while."""
+        """The trash of the workspace's notes and that of the agent's conversations."""
         return self.workspace / TOP_FOLDER / TRASH_FOLDER, self.folder.path / TRASH_FOLDER
 
     @property
     def note_files(self) -> NoteFiles:
-        """The notes of the workspace as files, for whoever may change them."""
+        """The notes of the workspace as files that can be changed."""
         from notewell.memory.note_files import NoteFiles  # costs as much as a keyword search
 
         return NoteFiles(self.workspace, self.settings.extra_paths, self.settings.include)
@@ -110,7 +114,7 @@ class Components:
 
         self.folder.check_owner()
         if not self.folder.is_inside and self.folder.writable():
-            self.folder.ensure()  # another workspace must not take it for its own
+            self.folder.ensure()  # so that another workspace does not use it
         own = frozenset(names_of(self.audience.session) if self.audience.session else ())
         return ConversationStore(
             self.sessions_folder, group_only=own if self.audience.is_group else None, workspace=self.workspace
@@ -122,12 +126,12 @@ class Components:
         return None if self.audience.is_group else self.folder.path
 
     def seen_by(self, audience: Audience) -> Components:
-        """Return the parts as an audience sees them; this is the only place where that is decided."""
+        """Return the parts as an audience sees them; this is decided only here."""
         if audience == self.audience:
             return self
         if not audience.is_group:
             return replace(self, audience=audience)
-        from notewell.memory.group_view import GroupIndex, GroupQmd, GroupSync
+        from notewell.memory.group_view import GroupIndex, GroupSync, search_qmd_for_group
 
         whole = self.whole
         assert isinstance(whole.sync, Sync)
@@ -148,7 +152,7 @@ class Components:
             sync=GroupSync(whole.sync, index, sources),
             qmd=None,  # its state is that of all notes
             searched=searched,
-            searched_qmd=GroupQmd(whole.qmd, notes) if whole.qmd else None,
+            search_qmd=partial(search_qmd_for_group, whole.qmd, notes) if whole.qmd else None,
             between=BetweenSearches(),
             audience=audience,
             behind=whole,
@@ -161,10 +165,7 @@ class Components:
         return tuple(unsearched_conversations(self.settings, self.agent, self.sessions_folder, self.workspace, own=own))
 
     def uncovered(self, limit_s: float | None = None) -> Uncovered:
-        """Count the Markdown files of the workspace that are no notes; none for a group, which sees only what is one.
-
-        Where the settings say what to include, all is as it should be.
-        """
+        """Count the Markdown files of the workspace that are not notes; 0 for groups, and if `include` is set."""
         if self.settings.include is not None or self.audience.is_group or "memory" not in self.settings.sources:
             return Uncovered(0)
         if not isinstance(self.notes, NotesSource):  # the files are on another machine
@@ -174,7 +175,7 @@ class Components:
         )
 
     def uncovered_note(self, limit_s: float) -> tuple[str, ...]:
-        """Return what to tell about Markdown files that are no notes; nothing where there are none."""
+        """Return a note on Markdown files that are not indexed, if there are any."""
         uncovered = self.uncovered(limit_s)
         if not uncovered.count:
             return ()
@@ -196,7 +197,7 @@ class Components:
 
 
 def sweep_conversations(folder: Path) -> None:
-    """Settle what killed processes left in the session store; where there is nothing, it costs a look at names."""
+    """Clean up after killed processes in the session store; if there is nothing to do, only file names are read."""
     places = ("", CHATS, GROUPS, f"{ARCHIVE}/{CHATS}", f"{ARCHIVE}/{GROUPS}", COMPACTED, CORRUPT)
     if any(_has_debris(folder / place) for place in places):
         from notewell.sessions import ConversationStore
@@ -214,7 +215,7 @@ def _has_debris(folder: Path) -> bool:
 def open_components(
     workspace: Path, settings: Settings, agent: str, *, embedder: Embedder | None = None, tuning: Tuning | None = None
 ) -> Components:
-    """Return the parts of one agent's memory; an `embedder` takes the place of the configured one."""
+    """Return the parts of one agent's memory; an `embedder` replaces the configured one."""
     folder = StateFolder(
         state_folder(settings, workspace, agent), workspace, lambda: _holds_same_notes(folder, workspace, settings)
     )
@@ -256,7 +257,7 @@ def open_components(
         sync=sync,
         qmd=qmd,
         searched=storage.answering,
-        searched_qmd=qmd,
+        search_qmd=qmd.search if qmd else None,
         between=BetweenSearches(),
         tuning=tuning or TUNING,
     )
@@ -287,7 +288,7 @@ def _open_notes(workspace: Path, settings: Settings, audience: Audience) -> Note
 def _open_sources(
     workspace: Path, settings: Settings, folder: StateFolder, audience: Audience, followed: ReadAccess | None
 ) -> tuple[Notes, Transcripts | None, tuple[Source, ...]]:
-    """Return where notes and conversations come from, files or the database that is followed, and which are indexed."""
+    """Return the sources of notes and conversations (a followed database in place of files), and those indexed."""
     notes: Notes = FollowedSource(followed, "memory") if followed else _open_notes(workspace, settings, audience)
     transcripts: Transcripts | None = None
     if "sessions" in settings.sources and followed:
@@ -301,7 +302,7 @@ def _open_sources(
 
 
 def open_qmd(settings: Settings, workspace: Path, folder: StateFolder, notes: NotesSource) -> Qmd:
-    """Return QMD's index of an agent's notes, which may be there although the builtin one answers now."""
+    """Return QMD's index of an agent's notes, which may exist even if the builtin one answers."""
     from notewell.search.qmd import Qmd  # few use it
 
     return Qmd(settings, workspace, folder, notes)

@@ -1,11 +1,12 @@
-"""Forgets: moves entries, lines, notes and conversations to the trash, or erases them with every trace."""
+"""Moves entries, lines, notes and conversations to the trash, or erases them with every trace."""
 
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import BACKGROUND, LOCK_WAIT_S, Sync
 from notewell.memory.components import open_components, open_qmd
 from notewell.memory.forget_targets import CHANGED, Query, Target, TargetSearch, confirmed_lines
-from notewell.memory.note_files import MovedLines, notes_lock
+from notewell.memory.note_files import lines_move, notes_lock
 from notewell.memory.note_lines import cut_lines
 from notewell.memory.trash import Kind, TrashItem, hash_of, open_trash
 from notewell.reports import ForgetReport, Forgotten, ForgottenLine
@@ -49,8 +50,8 @@ def forget(
 ) -> ForgetReport:
     """Forget entries by id or citation, a conversation, a file, or every line and message containing a text.
 
-    Files come first: if the process dies on the way, the same command does the rest. Where it is for good, traces are
-    erased also when nothing is found, because then only they may be left.
+    Files come first: if the process dies, running the same command again does the rest. With `for_good`, traces are
+    erased even if nothing is found, because they may be all that is left.
     """
     erase_expired(parts)
     conversations = parts.conversations() if parts.sessions_folder.is_dir() else None
@@ -105,18 +106,12 @@ class _Work:
         if any(each.source == "memory" for each in done):
             elsewhere = erase_for_other_agents(self.parts.whole)
             problems += () if self.parts.audience.is_group else elsewhere  # of agents that a group has no part in
-        return ForgetReport(
-            dry_run=False,
-            forgotten=tuple(done),
-            chunks=erased.chunks,
-            vectors=erased.vectors,
-            problems=(*problems, *erased.problems),
-            notes=tuple(filter(None, (*notes, self.parts.indexes.leftovers))),
-            for_good=True,
-        )
+        notes = tuple(filter(None, (*notes, self.parts.indexes.leftovers)))
+        problems += erased.problems
+        return replace(erased, forgotten=tuple(done), problems=tuple(problems), notes=notes, for_good=True)
 
     def remove_drafts(self) -> None:
-        """Remove what killed processes left of notes and conversations: a draft may hold what is to be forgotten."""
+        """Remove drafts that killed processes left behind: one may contain what is to be forgotten."""
         self.parts.note_files.remove_drafts()
         if self.conversations is not None:
             self.conversations.sweep(wait=True)
@@ -125,7 +120,7 @@ class _Work:
                 self.trash.remove_debris()
 
     def rebuild_registry(self) -> None:
-        """Bring the registry up to date: a process that was killed may have left an entry as it was."""
+        """Rebuild the registry of sessions: a killed process may have left outdated entries."""
         if self.conversations is not None:
             self.conversations.rebuild_registry(drop_copies=True)
 
@@ -185,7 +180,7 @@ class _Work:
         return forgotten
 
     def _has_seen(self, path: str, raw: bytes) -> bool:
-        """Say whether a person has seen all of a note that was shown."""
+        """Return whether every line of a note was shown to the person who confirmed."""
         shown = self.confirmed.get(path) if self.confirmed else None
         lines = raw.decode("utf-8", "replace").splitlines()
         return not shown or {line.strip() for line in lines} <= {line.strip() for line in shown}
@@ -194,7 +189,6 @@ class _Work:
         forgotten, choose = target.forgotten, target.choose
         assert choose is not None
         taken: list[tuple[int, str]] = []
-        moved = MovedLines(self.parts)
 
         def change(raw: bytes, stored: str) -> bytes | None:
             text = decode_note(raw)
@@ -204,7 +198,7 @@ class _Work:
             if not numbers:
                 return None
             content, cuts = cut_lines(raw, stored, numbers)
-            moved.add(stored, numbers[0])
+            lines_move(self.parts, stored, numbers[0])
             if not self.query.for_good:
                 item = replace(self._item("lines", forgotten, target.dated), count=len(numbers), cuts=cuts)
                 self.batch.put(replace(item, before=hash_of(raw), after=hash_of(content)))
@@ -221,7 +215,7 @@ class _Work:
     # --- the trash ---------------------------------------------------------------------------------
 
     def _erase_item(self, item: TrashItem) -> None:
-        """Erase an item, or the matching lines of it."""
+        """Erase an item, or only its matching lines."""
         trash, query = self.trash, self.query
         if query.match is None or query.is_in(item.path) or item.source == "sessions":
             trash.remove(item)
@@ -250,44 +244,36 @@ class _Work:
 def erase_expired(parts: Components) -> None:
     """Erase what has been in the trash for 30 days, with its traces.
 
-    The files go last: whatever happens on the way, the next call does it again. While another process indexes, it is
+    The files go last, so that the next call repeats whatever was interrupted. While another process is indexing, it is
     left to a later call.
     """
-    trash = open_trash(parts.whole)
-    if not trash.has_expired():
+    expired = open_trash(parts.whole).expired()
+    if not expired:
         return
     try:
         erase_traces(parts.whole)
         erase_for_other_agents(parts.whole)
     except IndexBusyError:
         return
-    trash.erase_expired()
+    for folder in expired:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Erased:
-    """How much of what was derived is gone."""
+def erase_traces(parts: Components) -> ForgetReport:
+    """Sync the index, then erase what it, the cache, batch jobs and old files still hold; return the figures.
 
-    chunks: int = 0
-    vectors: int = 0
-    problems: tuple[Problem, ...] = ()
-
-
-def erase_traces(parts: Components) -> Erased:
-    """Bring the index up to date and erase what it, the cache, batch jobs and older files still hold.
-
-    The cache keeps only vectors of texts that are still in the memory: an earlier wording of a note may have contained
-    what is to be forgotten, and its vector has no name by which it could be found.
+    The cache keeps only vectors of texts that are still in the memory: an earlier version of a note may have contained
+    what is to be forgotten, and its vector cannot be told from others.
     """
     if parts.audience.is_group:
         erase_traces(parts.whole)
-        return Erased()  # the figures are those of hidden notes as well
+        return ForgetReport(dry_run=False)  # the figures are those of hidden notes as well
     folder, indexes, sync = parts.folder, parts.indexes, parts.sync
     if indexes.current() is None and not folder.path.exists():
-        return Erased()
+        return ForgetReport(dry_run=False)
     with parts.index.use() as store:
         before = store.embedded_hashes() if store else set()
-    # Another process at work has the lock: a run that embeds the text right now ends before anything is erased.
+    # Takes the lock: a run that is embedding the text ends before anything is erased.
     sync.run(SyncPolicy(embed=False))
     with indexes.write_lock(LOCK_WAIT_S):
         assert isinstance(sync, Sync)
@@ -306,11 +292,11 @@ def erase_traces(parts: Components) -> Erased:
     assert isinstance(parts.notes, NotesSource)
     if (qmd := parts.qmd or open_qmd(parts.settings, parts.workspace, folder, parts.notes)).folder.exists():
         qmd.erase()
-    return Erased(len(before - kept), vectors, problems)
+    return ForgetReport(dry_run=False, chunks=len(before - kept), vectors=vectors, problems=problems)
 
 
 def _remove_leftovers(folder: Path, in_use: Collection[str]) -> Iterator[Problem]:
-    """Delete databases that are no longer used: unfinished, replaced or set aside as corrupt, with their logs."""
+    """Delete databases that are unfinished, replaced or set aside as corrupt, with their logs."""
     for path in sorted(folder.glob("*.sqlite*")):
         owner = path.name
         for suffix in ("-wal", "-shm", ".in-use"):
@@ -330,10 +316,7 @@ def erase_for_other_agents(parts: Components) -> list[Problem]:
 
 
 def take_from_index(parts: Components, paths: Collection[str]) -> tuple[str, ...]:
-    """Index files that lost something, for this agent and the others, and return what to tell about it.
-
-    What they lost is found by nobody then; its traces are erased with what the trash holds of it.
-    """
+    """Index the changed files for all agents, so that no search finds what was forgotten; return notes on failures."""
 
     def sync(its: Components) -> tuple[Problem, ...]:
         if its.indexes.current() is not None:
@@ -349,11 +332,11 @@ def take_from_index(parts: Components, paths: Collection[str]) -> tuple[str, ...
         problems.append(Problem("index", error.full_message))
     theirs = _for_other_agents(parts.whole, sync)
     problems += () if parts.audience.is_group else theirs
-    return tuple(f"it is forgotten, but not yet out of the {each.path}: {each.reason}" for each in problems)
+    return tuple(f"forgotten, but not yet removed from the {each.path}: {each.reason}" for each in problems)
 
 
 def _for_other_agents(parts: Components, work: Callable[[Components], Iterable[Problem]]) -> list[Problem]:
-    """Do some work for every other agent that has an index of this workspace."""
+    """Run `work` for every other agent that has an index of this workspace."""
     problems: list[Problem] = []
     for other in sorted({*parts.indexes.agents(), *parts.folder.agents()} - {parts.agent}):
         try:

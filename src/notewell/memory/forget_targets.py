@@ -1,4 +1,4 @@
-"""Finds what is to be forgotten: entries, lines, notes and conversations, also in the trash; writes nothing."""
+"""Finds what to forget: entries, lines, notes and conversations, also in the trash. Writes nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from notewell.types import Document
 
 LONGEST_PHRASE = 2_000  # characters to be matched
-LONGEST_PASSAGE = 200  # characters of a message that are shown around the text
+LONGEST_PASSAGE = 200  # characters shown of a message
 CHANGED = "it has changed since it was shown, so it was left as it is: look again"
 
 _BULLET = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+")
@@ -47,7 +47,7 @@ _BULLET = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is to be forgotten: exactly one of the first four, all of it or what is of some day or later."""
+    """What to forget: exactly one of the first four, optionally only from some day on."""
 
     entries: tuple[str, ...] = ()
     session: str | None = None
@@ -57,7 +57,7 @@ class Query:
     for_good: bool = False
 
     def covers(self, day: date | None) -> bool:
-        """Return whether a day is covered; what has no day is covered only without `since`."""
+        """Return whether a day is covered; undated text is covered only without `since`."""
         return self.since is None or (day is not None and day >= self.since)
 
     def covers_message(self, text: str, time_ms: int) -> bool:
@@ -65,12 +65,12 @@ class Query:
         return self.covers(day) and (self.match is None or self.is_in(text))
 
     def is_in(self, text: str) -> bool:
-        """Say whether a text contains what is to be matched, as it is or as JSON writes it."""
+        """Return whether a text contains the phrase, plain or escaped as in JSON."""
         assert self.match is not None
         return self.match.is_in(text) or ("\\" in text and self.match.is_in(_unescaped(text)))
 
     def lines_in(self, note: str) -> tuple[int, ...]:
-        """Return the matching lines of a note; the comments of entries count only where it is for good."""
+        """Return the matching lines of a note; the comments of entries count only with `for_good`."""
         assert self.match is not None
         return self.match.lines_in(note if self.for_good else without_comments(note))
 
@@ -96,7 +96,7 @@ def checked_query(
     whole_words: bool,
     for_good: bool,
 ) -> Query:
-    """Return what is to be forgotten; raises QueryError where that is nothing, or two things."""
+    """Return the query; raises QueryError if it names nothing, or two things."""
     if path is not None and Citation.parse(path).first_line is not None:
         entries, path = (*entries, path), None
     if bool(entries) + sum(value is not None for value in (session, path, match)) != 1:
@@ -125,7 +125,7 @@ def _first_day(since: str | date | None, entries: Sequence[str]) -> date | None:
 
 
 def confirmed_lines(confirmed: ForgetReport | None) -> Mapping[str, frozenset[str]] | None:
-    """Return the lines that a person has seen, by note."""
+    """Return the lines that were shown for confirmation, by note."""
     if confirmed is None:
         return None
     return {each.path: frozenset(line.text for line in each.lines) for each in confirmed.forgotten}
@@ -133,17 +133,17 @@ def confirmed_lines(confirmed: ForgetReport | None) -> Mapping[str, frozenset[st
 
 @dataclass(frozen=True, slots=True)
 class TargetSearch:
-    """Finds what a query covers, as one audience sees it."""
+    """Finds what a query covers, for one audience."""
 
     parts: Components
     query: Query
     conversations: ConversationStore | None
-    one_entry: bool = False  # a citation of more than that is refused
-    dry_run: bool = False  # what is found is shown before anything is done to it
+    one_entry: bool = False  # refuse a citation of more than one entry
+    dry_run: bool = False  # only show what is found
     confirmed: Mapping[str, frozenset[str]] | None = None  # lines that a person has seen, by note
 
     def run(self) -> tuple[list[Target], list[Problem]]:
-        """Return the targets, and what could not be read or is not ours to change; writes nothing."""
+        """Return the targets, and what cannot be read or is not ours to change."""
         problems: list[Problem] = []
         in_trash = list(self._in_trash(problems)) if self.query.for_good else []
         try:
@@ -183,7 +183,7 @@ class TargetSearch:
             raise
         document = self.parts.notes.read(self.parts.notes.stamp_of(listed.path), as_written=True)
         entry = next((each for each in find_entries(document.text).entries if each.id == entry_id), None)
-        if entry is None:  # gone this very moment
+        if entry is None:  # gone in the meantime
             raise EntryNotFoundError(entry_id)
         path, dated = document.stamp.path, document.dated
         check_author(self.parts.audience, entry.chat, str(Citation(path, entry.first_line, entry.last_line)))
@@ -237,7 +237,7 @@ class TargetSearch:
         return self.parts.notes.read(self.parts.notes.stamp_of(path), as_written=True)
 
     def _own(self, text: str, numbers: Collection[int]) -> set[int]:
-        """Return those lines of a note that the audience may forget: a group only the entries that it wrote."""
+        """Return the lines that the audience may forget: for a group, only those of entries that it wrote."""
         if not self.parts.audience.is_group:
             return set(numbers)
         own = (each for each in find_entries(text).entries if each.chat == self.parts.audience.label)
@@ -262,7 +262,7 @@ class TargetSearch:
         stored = [path for path in files if path.suffix == ".json5" and path.parent.name in {"chats", "groups"}]
         shown = f"sessions/{(stored or files)[0].relative_to(self.conversations.folder).as_posix()}"
         count = 0
-        with suppress(NotewellError):  # corrupt or half deleted: it goes all the same
+        with suppress(NotewellError):  # corrupt or half deleted: it is deleted anyway
             count = self.conversations.entry(session_id).message_count
         yield Target(Forgotten(shown, "sessions", whole=True, count=count), session=session_id)
 
@@ -290,7 +290,7 @@ class TargetSearch:
             )
 
     def _passage(self, text: str) -> str:
-        """Return what is shown of a message: the line with the text in it, or the beginning."""
+        """Return an excerpt of a message: the line that contains the text, or the beginning."""
         span = next(self.query.match.spans(text), None) if self.query.match else None
         start, end = span or (0, 0)
         line_start, line_end = text.rfind("\n", 0, start) + 1, text.find("\n", end)
@@ -318,7 +318,7 @@ class TargetSearch:
         yield Target(replace(found, whole=True), dated=document.dated)
 
     def _other_names(self, path: str) -> Iterator[Problem]:
-        """Yield that the file has other names: what is forgotten under one stays under the others."""
+        """Yield a problem if the file has other names, under which the text stays."""
         if self.parts.notes.resolve(path).stat().st_nlink > 1:
             yield Problem(path, "has another name (a hard link), which keeps the text: delete that file, too")
 
@@ -328,9 +328,9 @@ class TargetSearch:
         yield from self._matching_notes(problems)
         if self.conversations is not None:
             for session_id in self.conversations.ids():
-                with suppress(SessionNotFoundError):  # deleted this very moment
+                with suppress(SessionNotFoundError):  # deleted in the meantime
                     yield from self._part_of_session(self.conversations, session_id, problems)
-            if not self.parts.audience.is_group:  # a group has no part in the rest of the folder
+            if not self.parts.audience.is_group:  # a group may not see the rest of the folder
                 problems += self._unknown_files(self.conversations)
         if self.parts.transcripts is not None:
             problems += self._matching_transcripts(self.parts.transcripts)
@@ -347,7 +347,7 @@ class TargetSearch:
                     content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
                     if self.query.is_in(content.decode("utf-8", "replace")):
                         shown = path.relative_to(self.parts.folder.path).as_posix()
-                        yield Problem(shown, "contains the text and is no file of notewell: delete it yourself")
+                        yield Problem(shown, "contains the text, but is not a file of notewell: delete it yourself")
 
     def _matching_transcripts(self, transcripts: Transcripts) -> Iterator[Problem]:
         """Yield the transcripts of other programs that contain the text; they are not ours to edit."""
@@ -447,7 +447,7 @@ def _check_one(path: str, numbers: range, listed: Sequence[str], entries: Sequen
 
 
 def _choose_same(numbers: range, expected: Sequence[str]) -> Callable[[str], Collection[int]]:
-    """Return what finds the same lines in a note that another process may have changed: there, or where they moved."""
+    """Return a function that finds the same lines in a note that may have changed: in place, or where they moved."""
 
     wanted = "\n".join(["", *expected, ""])
 

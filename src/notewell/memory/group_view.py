@@ -1,8 +1,7 @@
-"""What a group may see of a memory: its parts with everything private left out, so that nothing above can name it.
+"""Narrows the parts of a memory to what a group may see, so that no code above can reveal the rest.
 
-Notes and conversations that are hidden are not in the sources, and their chunks not in the index, not even in counts.
-The index itself is one for all: a sync that a group's memory starts covers the private notes, too, and is reported
-without them.
+Hidden notes and conversations are not in the sources, and their chunks not in the index, not even in counts. There is
+one index for everyone: a sync started by a group also covers private notes, and its report leaves them out.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from notewell.search.qmd import Qmd
     from notewell.types import PendingChunk, Scope, SearchAnswer, SourceName, StoredDocument
 
-TOLD = frozenset({IN_PROGRESS, BUSY, READ_ONLY, REBUILDING})  # notes that say nothing of what is indexed
+TOLD = frozenset({IN_PROGRESS, BUSY, READ_ONLY, REBUILDING})  # notes that reveal nothing about what is indexed
 FAILED = ("new notes are not indexed", "indexing in the background failed")
 NOT_TOLD = "some changes are not indexed; the owner sees why with `notewell status`"
 INCONSISTENT = "the index is inconsistent"
@@ -40,10 +39,10 @@ EMBEDDER_FAILED = "embedding failed; the owner sees why with `notewell index`"
 
 
 class GroupIndex:
-    """Lends the index for reading, without what is hidden.
+    """Opens the index for reading without what is hidden.
 
-    `hides` says of a note whether it became private since it was indexed. That takes a look at every note, so a search
-    does without: it looks at the notes that it found.
+    `hides` tells whether a note became private after it was indexed. That check reads every note, so a search skips it
+    and checks only the notes that it found.
     """
 
     def __init__(self, live: StoreAccess, scope: Scope, hides: Callable[[str], bool] | None = None) -> None:
@@ -70,7 +69,7 @@ class GroupIndex:
 
 
 class GroupStore:
-    """Reads a store within a scope. Figures that cannot be had for a part of it are left out."""
+    """Reads a store within a scope. Figures that exist only for the whole store are left out."""
 
     def __init__(self, store: Store, scope: Scope) -> None:
         self._store = store
@@ -89,7 +88,7 @@ class GroupStore:
         return self._store.reading_within(self._scope)
 
     def pending(self, limit: int, *, after: int = 0) -> Sequence[PendingChunk]:
-        """Return chunks without a vector; hidden ones are passed over."""
+        """Return chunks without a vector, except hidden ones."""
         while found := self._store.pending(limit, after=after):
             with self.reading() as snapshot:
                 seen = snapshot.places([chunk.id for chunk in found])
@@ -99,20 +98,20 @@ class GroupStore:
         return []
 
     def embedded_hashes(self) -> set[str]:
-        """Return none: a hash would tell that a text is somewhere."""
+        """Return none: a hash would reveal that a text exists."""
         return set()
 
     def verify(self) -> Sequence[str]:
-        """Say whether something is wrong, and not what: findings may name hidden notes."""
+        """Return that something is wrong, but not what: findings may name hidden notes."""
         return (INCONSISTENT,) if self._store.verify() else ()
 
     def size_bytes(self) -> int:
-        """Return 0: the size of the file is that of hidden notes as well."""
+        """Return 0: the size of the file includes hidden notes."""
         return 0
 
 
 class GroupSync:
-    """Syncs the whole index, and reports what became of the part that may be seen."""
+    """Syncs the whole index, and reports only on the part that the group may see."""
 
     def __init__(self, whole: Sync, index: ReadAccess, sources: Sequence[Source]) -> None:
         self._whole = whole
@@ -129,7 +128,7 @@ class GroupSync:
         return self._whole.background
 
     def run(self, policy: SyncPolicy = EVERYTHING) -> IndexReport:
-        """Bring the index up to date; progress is not shown, because it counts hidden chunks."""
+        """Sync the index; progress is not reported, because it counts hidden chunks."""
         before, _ = self._look()
         return self._shown(self._whole.run(replace(policy, progress=None)), before, policy.paths)
 
@@ -144,7 +143,7 @@ class GroupSync:
         return IndexReport(complete=done.complete, notes=_told(done.notes))
 
     def shown_to(self, on_sync: Callable[[IndexReport | Exception], None] | None) -> Callable[..., None] | None:
-        """Return a listener that hears of a sync only whether it ended well."""
+        """Return a listener that learns only whether a sync succeeded."""
         if on_sync is None:
             return None
 
@@ -166,7 +165,7 @@ class GroupSync:
     def _shown(
         self, done: IndexReport, before: Mapping[tuple[SourceName, str], StoredDocument], paths: Collection[str] | None
     ) -> IndexReport:
-        """Return the report of a run as it is for the documents that may be seen, before it and now."""
+        """Return the report of a run for the documents that the group could see before it and can see now."""
         after, counts = self._look()
         asked = None if paths is None else set(paths)
         common = [key for key in before.keys() & after.keys() if asked is None or key[1] in asked]
@@ -194,7 +193,7 @@ class GroupSync:
 
 
 class GroupFollower:
-    """Announces only conversations that may be seen."""
+    """Announces only conversations that the group may see."""
 
     def __init__(self, whole: Follower, sources: Sequence[Source]) -> None:
         self._whole = whole
@@ -205,7 +204,7 @@ class GroupFollower:
         return NOT_FOLLOWED if self._whole.problem else ""
 
     def announce(self, path: str) -> None:
-        """Say that a transcript has grown."""
+        """Announce that a transcript has grown."""
         if any(source.name == "sessions" and source.exists(path) for source in self._sources):
             self._whole.announce(path)
 
@@ -214,22 +213,15 @@ class GroupFollower:
         self._whole.stop()
 
 
-class GroupQmd:
-    """Searches with QMD, whose index is one for all: hidden notes are taken out of its answer, and its figures."""
-
-    def __init__(self, qmd: Qmd, notes: Source) -> None:
-        self._qmd = qmd
-        self._notes = notes
-
-    def search(self, request: SearchRequest) -> SearchAnswer:
-        """Answer a request of a group; its scope hides what is private."""
-        answer = self._qmd.search(request)
-        hits = tuple(hit for hit in answer.hits if self._notes.exists(hit.path))
-        index = IndexState(len(self._notes.list().files), 0, 0, stale=answer.index.stale)
-        return replace(answer, hits=hits, index=index, notes=())
+def search_qmd_for_group(qmd: Qmd, notes: Source, request: SearchRequest) -> SearchAnswer:
+    """Search with QMD, whose index is shared, and remove hidden notes and its figures from the answer."""
+    answer = qmd.search(request)
+    hits = tuple(hit for hit in answer.hits if notes.exists(hit.path))
+    index = IndexState(len(notes.list().files), 0, 0, stale=answer.index.stale)
+    return replace(answer, hits=hits, index=index, notes=())
 
 
 def _told(notes: Sequence[str]) -> tuple[str, ...]:
-    """Return the notes of a sync that say nothing of what is hidden."""
+    """Return the notes of a sync that reveal nothing about what is hidden."""
     told = [NOT_TOLD if note.startswith(FAILED) else note for note in notes if note in TOLD or note.startswith(FAILED)]
     return tuple(dict.fromkeys(told))

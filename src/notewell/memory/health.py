@@ -1,4 +1,4 @@
-"""Reports the health of a memory, and restores it: `status`, `doctor` with its repairs, `verify`."""
+"""Implements `status`, `doctor` with its repairs, and `verify`."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from notewell.protocols import ReadableStore, Snapshot
     from notewell.types import CacheStats, EmbedderIdentity, Problem, SearchMode, SourceCounts
 
-DOCTOR_COUNT_S = 10.0  # that counting files that are no notes may take
-LOW_DISK_BYTES = 200 * 1024 * 1024  # an index of 10,000 chunks, its rebuild beside it and a cache fit into that
+DOCTOR_COUNT_S = 10.0  # time limit for counting files that are not indexed
+LOW_DISK_BYTES = 200 * 1024 * 1024  # fits an index of 10,000 chunks, its rebuild and a cache
 
 AS_FAR_AS = ", as far as sizes, times and inodes tell; `notewell index --check` reads every note"
 UNUSABLE = StoreError.exit_code
 
 
 def memory_status(parts: Components, *, deep: bool) -> Status:
-    """Return the figures; with `deep` also the checks."""
+    """Return the status; `deep` adds the checks."""
     selection = parts.embedders.selection
     counts, built_with, size, stale = Counts(0, 0, 0, 0), None, 0, True
     source_counts: Sequence[SourceCounts] = ()
@@ -138,7 +138,7 @@ def _batch_state(parts: Components) -> BatchState:
 
 
 def run_checks(parts: Components) -> Iterator[Check]:
-    """Yield one check after the other; a check that fails says what to do."""
+    """Run the checks one by one; one that fails says what to do."""
     yield from _check_notes(parts)
     yield from parts.indexes.checks()
     yield from _check_index(parts)
@@ -164,7 +164,7 @@ def _check_qmd(parts: Components) -> Iterator[Check]:
 
 
 def _cache_stats(parts: Components) -> tuple[CacheStats | None, list[str]]:
-    """Return the figures of the cache, or why there are none."""
+    """Return the statistics of the cache, or why there are none."""
     try:
         cache = parts.cache
         return (cache.stats() if cache else None), []
@@ -194,7 +194,7 @@ def _check_notes(parts: Components) -> Iterator[Check]:
     yield Check("notes", bool(files), f"{files} files in {parts.workspace}", "" if files else "write MEMORY.md first")
     for note in parts.uncovered_note(DOCTOR_COUNT_S):
         detail, _, hint = note.partition(": ")
-        # Most of a folder may be none of the memory's business; but a memory of one template forgot something.
+        # A folder may hold much that is not meant to be notes; a memory of a single file is probably a mistake.
         yield Check("include", files > 1, detail, hint)
     for listing in listings:
         for problem in listing.problems:
@@ -206,7 +206,7 @@ def _check_notes(parts: Components) -> Iterator[Check]:
 
 
 def _unreadable_conversations(parts: Components) -> list[Problem]:
-    """Return why indexed conversations cannot be read. Theirs are among the few stamps that are kept without a time."""
+    """Return why conversations cannot be read; their stamps are stored without a time."""
     if parts.transcripts is None:
         return []
     with parts.index.use() as store:
@@ -264,7 +264,7 @@ def _check_index(parts: Components) -> Iterator[Check]:
 
 
 def _switching(parts: Components, built_with: EmbedderIdentity, wanted: EmbedderIdentity) -> str:
-    """Say which model's vectors are stored, why, and what answers until the wanted ones are complete."""
+    """Describe which model's vectors are stored, why, and what answers until the wanted ones are complete."""
     maker, _ = parts.embedders.answering(built_with)
     answers = "they answer" if maker and maker.identity == built_with else "only keyword search answers"
     with parts.index.use() as store:
@@ -297,7 +297,7 @@ def _check_embedder(parts: Components) -> Check:
 
 
 def _check_vector_search(parts: Components) -> Iterator[Check]:
-    """Search for the nearest stored vector, which needs the vector index but no embedder."""
+    """Run a vector search without an embedder."""
     try:
         with parts.index.use() as store:
             if store is None:
@@ -349,9 +349,9 @@ def verify(parts: Components) -> Verification:
 
 
 def repair(parts: Components) -> tuple[Check, ...]:
-    """Repair an index that is corrupt, inconsistent or out of date, and return the checks as they are then.
+    """Repair an index that is corrupt, inconsistent or out of date, and return the checks afterwards.
 
-    What was done comes first, as checks that pass. The files are never touched.
+    Repairs come first, as checks that pass. The notes are never touched.
     """
     if not parts.indexes.writable():
         raise parts.indexes.read_only_error()
@@ -401,7 +401,7 @@ def _repaired_index(parts: Components) -> Iterator[str]:
             wrong = list(store.verify()) if store else []
     except StoreError as error:
         if error.exit_code != StoreError.exit_code:
-            raise  # a full or read-only disk is no reason to throw an index away
+            raise  # a full or read-only disk is no reason to discard an index
         wrong = [error.message]
     if not wrong:
         report = parts.sync.run()
@@ -414,7 +414,7 @@ def _repaired_index(parts: Components) -> Iterator[str]:
 
 
 def _repaired_cache(parts: Components) -> Iterator[str]:
-    """Reading the figures of the cache is enough: it sets a corrupt file aside by itself, and notes it."""
+    """Read the statistics of the cache: that alone sets a corrupt file aside, with a note."""
     try:
         cache = parts.cache
         if cache:

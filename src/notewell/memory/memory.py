@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from notewell.errors import (
-    BackendError,
     MemoryDisabledError,
     NotewellError,
     PathRefusedError,
@@ -22,7 +21,7 @@ from notewell.errors import (
 )
 from notewell.indexing.plan import SyncPolicy
 from notewell.indexing.sync import BACKGROUND
-from notewell.memory.answering import NO_NOTES, embedder_notes, search
+from notewell.memory.answering import search, with_notes
 from notewell.memory.components import open_components, sweep_conversations
 from notewell.search.options import TIMELINE_LIMIT, build_request, no_source, sessions_off
 from notewell.settings import Settings, checked_agent, load_settings
@@ -30,7 +29,7 @@ from notewell.settings.arguments import checked_calls
 from notewell.settings.workspace import checked_workspace, create_workspace, expanded, is_workspace
 from notewell.sources.privacy import Audience, Chat, audience_of
 from notewell.text.entries import Entry
-from notewell.types import Citation, Problem
+from notewell.types import Citation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
         Verification,
     )
     from notewell.search.options import SearchOptions
-    from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.sessions import ConversationStore, Flushed
     from notewell.types import (
@@ -66,8 +64,7 @@ if TYPE_CHECKING:
         Uncovered,
     )
 
-INDEX_COUNT_S = 0.5  # that `index` may take to count files that are no notes
-LOOK_INTO_TRASH_S = 3600.0  # what is in it is erased after 30 days: an hour more is no matter
+LOOK_INTO_TRASH_S = 3600.0  # between two checks for items that are older than 30 days
 
 
 @checked_calls(QueryError, remember=RememberError)
@@ -84,7 +81,7 @@ class Memory:
         chat: Chat | None = None,
         session: str | None = None,
         tuning: Tuning | None = None,
-        parts: Components | None = None,  # those of another memory, to be shared
+        parts: Components | None = None,  # shared with another memory
     ) -> None:
         self.workspace = workspace
         self.settings = settings
@@ -93,7 +90,7 @@ class Memory:
         if parts is None:
             parts = open_components(workspace, settings, self.agent, embedder=embedder, tuning=tuning)
         self._parts = parts.seen_by(self.audience)
-        self._narrowed: dict[Audience, Components] = {}  # what those see for whom single calls are
+        self._narrowed: dict[Audience, Components] = {}  # the parts that other audiences see
         self._lock = threading.Lock()
         self._conversations: ConversationStore | None = None
         self._watching: list[Watching] = []
@@ -112,12 +109,11 @@ class Memory:
         create: bool = False,
         **overrides: object,
     ) -> Self:
-        """Open the memory of a workspace; `create` makes the folder one if it is none yet, as `notewell init` does.
+        """Open the memory of a workspace; `create` turns the folder into one if needed, as `notewell init` does.
 
-        `chat="group"` shows neither `MEMORY.md` nor private notes, and of the conversations only that of `session`.
-
-        Without `settings` they are read from the usual layers; `overrides` come last: `provider="none"`, or
-        `query__max_results=10` for a nested key. An `embedder` of your own takes the place of the configured one.
+        `chat="group"` hides `MEMORY.md`, private notes and every conversation except that of `session`. Without
+        `settings` they are read from the usual layers, and `overrides` take precedence: `provider="none"`, or
+        `query__max_results=10` for a nested key. An `embedder` of your own replaces the configured one.
         """
         folder = expanded(Path(workspace))
         if create and not is_workspace(folder):
@@ -139,7 +135,7 @@ class Memory:
     def close(self) -> None:
         """Release the index, the cache and the embedder; the next call opens them again.
 
-        Watching ends, and so does the background sync, after the piece of work in progress.
+        Watching and the background sync end after the step in progress.
         """
         while self._watching:
             self._watching.pop().stop()
@@ -147,7 +143,7 @@ class Memory:
 
     @property
     def _components(self) -> Components:
-        """The parts, while the workspace is there: one that moved away is an error, not one without notes."""
+        """The parts; raises WorkspaceError if the workspace was moved away."""
         self._parts.place.require()
         return self._parts
 
@@ -164,63 +160,40 @@ class Memory:
         wait: bool | None = None,
         progress: ProgressCallback | None = None,
     ) -> IndexReport:
-        """Bring the index up to date with the notes; `force` rebuilds it beside the old one.
+        """Bring the index up to date with the notes; `force` rebuilds it.
 
-        A file whose size, times and inode are as remembered is not read, unless `check` is given. If you know what
-        changed, name those `paths`, as `search` gives them, or a `source`: only they are looked at, and named files are
-        always read.
+        Files with unchanged size, times and inode are not read, unless `check` is set. If you know what changed, name
+        those `paths`, as `search` returns them, or a `source`; named files are always read.
 
-        `batch` embeds through the provider's batch jobs, which is cheaper and takes longer; `wait=False` leaves the
-        vectors to a later call. Without them `remote.batch` decides.
+        `batch` embeds through the provider's batch jobs, which is cheaper and slower; `wait=False` leaves the vectors
+        to a later call. The default of both is `remote.batch`.
         """
         self._check_writes()
         self._check_source(source)
         self._empty_trash()
         paths = _files_of(paths)
-        report = self._components.sync.run(
-            SyncPolicy(
-                paths=paths,
-                source=source,
-                force=force,
-                check=check or paths is not None,
-                batch=batch,
-                wait=wait,
-                progress=progress,
-            )
+        policy = SyncPolicy(
+            paths=paths,
+            source=source,
+            force=force,
+            check=check or paths is not None,
+            batch=batch,
+            wait=wait,
+            progress=progress,
         )
-        with self._components.index.use() as store:
-            notes = list(store.notes) if store else []
-        found = report.added or report.changed or report.renamed or report.unchanged
-        if paths is None and source is None and not found and not self.files():
-            notes = [NO_NOTES.format(workspace=self.workspace), *notes]
-        if paths:
-            missing = [path for path in paths if not any(each.exists(path) for each in self._components.sources)]
-            notes += [f"there is no note {path}" for path in missing if len(missing) > report.removed]
-        if paths is None and source is None:
-            notes += self._components.uncovered_note(INDEX_COUNT_S)
-            notes += self._components.unsearched_conversations()
-        selection = self._components.embedders.selection
-        named = self.settings.provider not in {"auto", "none"} and self.settings.store.vector.enabled
-        if named and selection.embedder is None:
-            problem = Problem("embedder", f"{selection.reason}; {selection.hint}".rstrip("; "))
-            report = replace(report, complete=False, problems=(*report.problems, problem))
-        else:
-            notes += embedder_notes(self._components)
-        if self._components.qmd and source != "sessions":
-            notes += _update_notes(self._components.qmd)
-        return replace(report, notes=(*report.notes, *notes))
+        return with_notes(self._components, self._components.sync.run(policy), policy)
 
     def uncovered(self) -> Uncovered:
-        """Count the Markdown files of the workspace that are no notes of this memory, unless `include` is set.
+        """Count the Markdown files of the workspace that are not indexed; 0 if `include` is set.
 
-        Only names are looked at. `index`, `doctor` and a search without hits mention them.
+        Only file names are read. `index`, `doctor` and a search without hits report the count.
         """
         return self._components.uncovered()
 
     def unsearched_conversations(self) -> tuple[str, ...]:
-        """Return notes on conversations of this agent and of OpenClaw that the settings leave out of search.
+        """Return notes on conversations of this agent and of other programs that search leaves out.
 
-        Only names of files are looked at. `index`, `status` and a search without hits give the same notes.
+        Only file names are read. `index`, `status` and a search without hits return the same notes.
         """
         return self._components.unsearched_conversations()
 
@@ -249,12 +222,12 @@ class Memory:
     ) -> Remembered:
         """Append `text` to today's note, or to the note `to`, as an entry with an id, author, time and origin.
 
-        A category and an importance from 1 to 10 are kept with it, and `search(category=...)` finds it by the former.
-        What a note says already is pointed out and not written twice, unless `force` is given. Secrets are redacted,
-        unless `keep_secret` is given, recalled text is left out, and the next search finds the entry.
+        A category and an importance from 1 to 10 are stored with it; `search(category=...)` filters by the former. What
+        a note already says is not written again, unless `force` is set. Secrets are redacted, unless `keep_secret` is
+        set, and recalled text is left out. The next search finds the entry.
 
-        `replaces` is the id or a citation of an older entry: it stays in its note, marked as replaced, and a search
-        shows the new one first.
+        `replaces` is the id or a citation of an older entry, which stays in its note and is marked as replaced; a
+        search shows the new one first.
         """
         from notewell.memory.remember import remember
 
@@ -279,14 +252,14 @@ class Memory:
         """Move entries, a conversation, a memory file, or every line and message containing a text to the trash.
 
         Give `entries` by id or citation (`memory/a.md#L8-L10`), or exactly one of `session`, `path` and `match`;
-        `since` spares what is older. `match` finds whole words, unless `whole_words=False`. What is in the trash is
-        found no more; `undo` restores it within 30 days, and then it is erased. A citation of lines that have moved or
-        changed since they were shown is refused once, and the error says what they are now.
+        `since` keeps what is older. `match` finds whole words, unless `whole_words=False`. Searches no longer find what
+        is in the trash; `undo` restores it within 30 days, after which it is erased. A citation of lines that moved or
+        changed since they were shown is refused once, with the current lines in the error.
 
-        `for_good` erases it without a trace instead, also from the trash: the index, the caches and their logs are
-        wiped. `one_entry` refuses a citation of more than one entry, paragraph or list item. `dry_run` only reports
-        what would be forgotten; `confirmed=` that report leaves out what has changed or was added since. A group can
-        forget nothing of notes but the entries that it wrote.
+        `for_good` erases it without a trace, also from the trash, the index, the caches and their logs. `one_entry`
+        refuses a citation of more than one entry, paragraph or list item. `dry_run` only reports what would be
+        forgotten; passing that report as `confirmed` skips what has changed since. In notes a group can forget only the
+        entries that it wrote.
         """
         from notewell.memory.forget import forget
         from notewell.memory.forget_targets import checked_query
@@ -300,7 +273,7 @@ class Memory:
         return report
 
     def trash(self) -> tuple[Trashed, ...]:
-        """Return what `undo` can restore, the newest first; of a group only what it forgot itself."""
+        """Return what `undo` can restore, newest first; for a group, only what it forgot itself."""
         from notewell.memory.trash import trashed
 
         self._check_enabled()
@@ -309,8 +282,8 @@ class Memory:
     def undo(self, trash_id: str | None = None) -> UndoReport:
         """Restore what was forgotten last, or under the id that `forget` returned, within 30 days.
 
-        Nothing is overwritten: lines come back where they were, or at the end of a note that has changed too much, and
-        a note whose name is taken comes back under another one. Raises TrashError when there is nothing to restore.
+        Nothing is overwritten: lines return to their place, or to the end of a note that has changed too much, and a
+        note whose name is taken gets another name. Raises TrashError if there is nothing to restore.
         """
         from notewell.memory.trash import undo
 
@@ -318,10 +291,10 @@ class Memory:
         return undo(self._components, trash_id)
 
     def on_transcript_update(self, path: str | Path) -> bool:
-        """Say that a conversation has grown; it is indexed soon, once it is quiet and has grown enough.
+        """Announce that a conversation has grown; it is indexed when it is quiet and has grown enough.
 
-        `path` is the file, or its path as `search` gives it. Returns at once: False when conversations are not part of
-        this memory. The thresholds are `sync.sessions`; the next search reports what went wrong.
+        `path` is the file, or its path as `search` returns it. Returns immediately: False if conversations are not part
+        of this memory. The next search reports failures.
         """
         self._check_writes()
         transcripts = self._components.transcripts
@@ -338,7 +311,7 @@ class Memory:
     def conversations(self) -> ConversationStore:
         """The agent's session store; what is appended through it is indexed soon, see `on_transcript_update`.
 
-        Of a memory that was opened for a group it holds that group's conversation only.
+        In a memory opened for a group it holds only that group's conversation.
         """
         if self._components.storage.follows:
             raise self._components.indexes.read_only_error()
@@ -352,10 +325,10 @@ class Memory:
     def flush_session(
         self, session_id: str, *, summarize: Callable[[str], str] | None = None, keep_last: int = 20
     ) -> Flushed:
-        """Append what must outlive the compaction of a session to today's note; the same messages never twice.
+        """Append what should outlive the compaction of a session to today's note, each message once.
 
-        `summarize` is a model that answers a prompt; without one the messages are shortened. All but the `keep_last`
-        newest messages count; `through` of the answer is how many of them `conversations.compact` may remove.
+        `summarize` is a model that answers a prompt; without one the messages are shortened. The `keep_last` newest
+        messages are left alone; `through` of the result is how many messages `conversations.compact` may remove.
         """
         from notewell.memory.remember import flush_session
 
@@ -363,24 +336,21 @@ class Memory:
         return flush_session(self._components, self.conversations, session_id, summarize=summarize, keep_last=keep_last)
 
     def begin_session(self) -> None:
-        """Sync in the background, as when an agent starts to work, if `sync.on_session_start` allows it.
-
-        The next search reports what went wrong.
-        """
+        """Start a background sync, if `sync.on_session_start` is set; the next search reports failures."""
         if self.settings.enabled and self.settings.sync.on_session_start and self._components.indexes.writable():
             self._components.sync.background.request()
         if self.settings.enabled and self._components.qmd:
             self._components.qmd.start()
 
     def wait_until_synced(self, timeout_s: float | None = None) -> bool:
-        """Wait for the background sync; False when it takes longer."""
+        """Wait for the background sync; False if it takes longer."""
         return self._components.sync.background.wait(timeout_s)
 
     def watch(self, *, on_sync: Callable[[IndexReport | Exception], None] | None = None) -> Watching:
-        """Keep the index fresh from now on: when files change, and every `sync.interval_minutes`.
+        """Keep the index up to date: when files change, and every `sync.interval_minutes`.
 
-        A thread does it, until `stop()` of what is returned, the end of its `with` block, or `close()`. `on_sync` is
-        called in that thread with the report of each run, or with the error that ended it.
+        This happens in a thread until `stop()` of the returned handle, the end of its `with` block, or `close()`.
+        `on_sync` is called in that thread with the report of each run, or with the error that ended it.
         """
         self._check_writes()
         from notewell.indexing.watch import watch_workspace
@@ -420,11 +390,10 @@ class Memory:
         `mode` is "hybrid", "semantic" (vectors only) or "keyword" (words only; no model is loaded); without it
         `query.mode` decides. `keyword_only=True` is the same as `mode="keyword"`.
         `source` searches only notes ("memory") or conversations ("sessions"); None and "all" search both.
-        `since`, `until` and `on` (a date, "2026-03", "last week") keep only notes of those days. `rerank` reorders the
-        best hits with the configured reranker, or the one given. `chat` and `session` narrow the audience that the
-        memory was opened for.
+        `since`, `until` and `on` (a date, "2026-03", "last week") filter by date. `rerank` reorders the best hits with
+        the configured reranker, or the one given. `chat` and `session` narrow the audience of the memory.
 
-        What is new is indexed first, for `sync.search_budget_ms` at most; `sync=False` answers from the index as it is.
+        What is new is indexed first, until the deadline `sync.search_budget_ms`; `sync=False` skips that.
         """
         self._check_enabled()
         self._empty_trash()
@@ -435,10 +404,10 @@ class Memory:
         return answer
 
     def timeline(self, topic: str, **options: Unpack[SearchOptions]) -> SearchAnswer:
-        """Return what `search` finds about a topic, by date: the oldest first, hits without a date last.
+        """Return what `search` finds about a topic by date: oldest first, hits without a date last.
 
-        The date is that of a remembered entry, of the note, or of the nearest heading that has one. The options are
-        those of `search`; the limit is 20 unless given.
+        The date is that of a remembered entry, of the note, or of the nearest heading with one. The options are those
+        of `search`, with a limit of 20.
         """
         if options.get("limit") is None:
             options["limit"] = TIMELINE_LIMIT
@@ -447,7 +416,7 @@ class Memory:
         return replace(found, hits=tuple(by_date))
 
     def files(self, source: SourceName | None = None) -> tuple[str, ...]:
-        """Return the paths of the memory's files on disk now, as `search` cites them, or those of one source."""
+        """Return the paths of the memory's files on disk, or of one source's, as `search` cites them."""
         self._check_source(source)
         listed = (each.list().files for each in self._components.sources if source in {None, each.name})
         return tuple(stamp.path for files in listed for stamp in files)
@@ -461,10 +430,10 @@ class Memory:
         chat: Chat | None = None,
         session: str | None = None,
     ) -> NoteText:
-        """Return lines of one memory file, as it is on disk now; paths outside the memory are refused.
+        """Return lines of a memory file as it is on disk now; paths outside the memory are refused.
 
-        A citation such as `memory/a.md#L8-L10` is read as those lines, unless others are asked for. To a group, what it
-        may not see does not exist.
+        A citation such as `memory/a.md#L8-L10` returns those lines, unless others are given. For a group, what it may
+        not see does not exist.
         """
         from notewell.memory.reading import read_note, read_transcript
 
@@ -491,11 +460,11 @@ class Memory:
         chat: Chat | None = None,
         session: str | None = None,
     ) -> MemoryList:
-        """Return remembered entries, notes and conversations as the files are now, the newest first.
+        """Return remembered entries, notes and conversations as they are on disk now, newest first.
 
         `since` and `until` are days, as for `search`. `path` is a file, a folder, a pattern such as `memory/p*.md`, or
-        a citation. `by` is the author of entries; with `by` or `category` only entries are listed. A note counts by
-        its date, or by its last change where it has none.
+        a citation. `by` is the author of entries; with `by` or `category` only entries are listed. A note without a
+        date is listed by its last change.
         """
         from notewell.memory.reading import list_memory
 
@@ -514,7 +483,7 @@ class Memory:
         return found
 
     def history(self, entry: str, *, chat: Chat | None = None, session: str | None = None) -> tuple[Listed, ...]:
-        """Return a remembered entry, by id or citation, with what replaced it and all that was replaced, newest first.
+        """Return a remembered entry, by id or citation, and those that replaced it or were replaced, newest first.
 
         Raises EntryNotFoundError.
         """
@@ -535,8 +504,9 @@ class Memory:
     ) -> SessionContext:
         """Return what an agent should know at the start of a session: `MEMORY.md` and the notes of today and yesterday.
 
-        It is for the system prompt, fenced as data, and fits into `max_chars`, by default `tools.injected_chars`. To a
-        group, `MEMORY.md` and private notes do not exist. `report()` of the result says what became of each file.
+        The text is for the system prompt, fenced as data, and fits into `max_chars`, by default `tools.injected_chars`.
+        Groups get neither `MEMORY.md` nor private notes. `report()` of the result describes what was done with each
+        file.
         """
         from notewell.memory.reading import session_context
 
@@ -544,22 +514,22 @@ class Memory:
         return session_context(self._seen_by(chat, session), max_chars=max_chars, today=today)
 
     def status(self, *, deep: bool = False) -> Status:
-        """Say where the memory is, what it holds and how it would answer; `deep` also checks that it all works."""
+        """Return what is indexed, how fresh it is and how a search would answer; `deep` adds the checks of `doctor`."""
         from notewell.memory.health import memory_status
 
         return memory_status(self._components, deep=deep)
 
     def doctor(self, *, fix: bool = False) -> tuple[Check, ...]:
-        """Check every part and return what was found, with the next step where something is wrong.
+        """Check every part and return the results, with a hint where something is wrong.
 
-        `fix` first repairs what can be repaired: an index that is corrupt, inconsistent or out of date.
+        `fix` first repairs what it can: an index that is corrupt, inconsistent or out of date.
         """
         from notewell.memory.health import repair, run_checks
 
         return repair(self._components) if fix else tuple(run_checks(self._components))
 
     def verify(self) -> Verification:
-        """Compare the index with the files and with a fresh index of them, built in memory; writes nothing."""
+        """Compare the index with the files and with a fresh index built in memory; writes nothing."""
         from notewell.memory.health import verify
 
         return verify(self._components)
@@ -578,7 +548,7 @@ class Memory:
         return price_of(embedder, self.settings) if embedder else None
 
     def seen_by(self, *, chat: Chat, session: str | None = None) -> Memory:
-        """Return this memory as an audience sees it, such as a group; it shares everything that is open with this one.
+        """Return this memory as an audience such as a group sees it; both share everything that is open.
 
         Raises QueryError for an audience that would see more than this memory.
         """
@@ -602,14 +572,14 @@ class Memory:
         return self._narrowed[audience]
 
     def _shown(self, paths: Iterable[str]) -> None:
-        """Note that citations of these files have been given out as the files are now."""
+        """Record that citations of these files were shown in their current state."""
         if self._parts.moved_file.exists():
-            from notewell.memory.note_files import MovedLines
+            from notewell.memory.note_files import notes_shown
 
-            MovedLines(self._parts).shown(paths)
+            notes_shown(self._parts, paths)
 
     def _empty_trash(self) -> None:
-        """Erase what has been in the trash for 30 days; looks once an hour."""
+        """Erase what has been in the trash for 30 days; checks once an hour."""
         now = time.monotonic()
         if self._trash_emptied_at is not None and now - self._trash_emptied_at < LOOK_INTO_TRASH_S:
             return
@@ -617,7 +587,7 @@ class Memory:
         if any(map(os.path.isdir, self._parts.trash_folders)):
             from notewell.memory.forget import erase_expired
 
-            with suppress(NotewellError, OSError):  # a later call tries again; `forget` and `undo` say what is wrong
+            with suppress(NotewellError, OSError):  # a later call tries again; `forget` and `undo` report the problem
                 erase_expired(self._components)
 
     def _check_enabled(self) -> None:
@@ -625,7 +595,7 @@ class Memory:
             raise MemoryDisabledError
 
     def _check_writes(self) -> None:
-        """Raise where nothing may be written: memory is off, or the notes are on other machines."""
+        """Raise if nothing may be written: memory is off, or the notes are on other machines."""
         self._check_enabled()
         if self._components.storage.follows:
             raise self._components.indexes.read_only_error()
@@ -640,14 +610,3 @@ class Memory:
 def _files_of(paths: Collection[str] | None) -> Collection[str] | None:
     """Return the files that paths or citations name."""
     return None if paths is None else [Citation.parse(path).path for path in paths]
-
-
-def _update_notes(qmd: Qmd) -> list[str]:
-    """Update QMD's index; return what went wrong."""
-    try:
-        if not qmd.update():
-            return ["another process is updating QMD's index"]
-    except BackendError as error:
-        return [f"QMD's index could not be updated: {error.full_message}"]
-    embedding = qmd.state().embedding
-    return [f"QMD could not embed the notes: {embedding.reason}"] if embedding else []

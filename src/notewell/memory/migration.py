@@ -1,6 +1,6 @@
-"""Copies an index into another storage engine: the text from the files, the vectors from the index in use.
+"""Copies an index into another storage engine, with the text from the files and the vectors from the index in use.
 
-It is a rebuild beside what the other engine holds: it resumes after a kill, is verified, and then takes its place.
+The copy is built next to what the other engine holds, resumes after a kill, and is verified before the switch.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _migrated(source: Components, target: Components, progress: ProgressCallback
             )
         target.indexes.switch_to(current)
         target.storage.live.close()
-        with target.storage.live.use():  # lets go of an index that was replaced
+        with target.storage.live.use():  # releases the index that was replaced
             target.indexes.remove_superseded()
     return Migration(
         source=source.indexes.shown,
@@ -106,7 +106,7 @@ def _migrated(source: Components, target: Components, progress: ProgressCallback
 
 
 def _copy(source: Components, target: Components, older: Store, progress: ProgressCallback | None) -> Path:
-    """Fill an index beside the one that answers in the target, or go on with one that was interrupted."""
+    """Fill a new index next to the target's current one, or continue an interrupted copy."""
     with older.reading() as snapshot:
         identity, vectors = snapshot.embedder(), snapshot.counts().embedded
         quantization = cast("Literal['bits', 'int8']", snapshot.meta("quantization") or "bits")
@@ -129,7 +129,7 @@ def _copy(source: Components, target: Components, older: Store, progress: Progre
 
 
 def _skip_what_was_skipped(older: Store, store: Store) -> None:
-    """Leave chunks keyword-only that were so: without it they would wait for a vector."""
+    """Mark chunks as keyword-only if they are in the source, so that they do not count as pending."""
     waiting = {chunk.embedded_hash for page in pending_pages(older) for chunk in page}
     known = older.embedded_hashes()
     for page in pending_pages(store):
@@ -139,7 +139,7 @@ def _skip_what_was_skipped(older: Store, store: Store) -> None:
 
 
 def _compare(older: Store, store: Store, cache: EmbeddingCache | None) -> list[str]:
-    """Return what the copy lacks or has otherwise; on the way its vectors are put into the cache beside it."""
+    """Return how the copy differs, and put its vectors into the target's cache."""
     import numpy as np
 
     findings = list(store.verify())

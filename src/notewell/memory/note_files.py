@@ -1,7 +1,7 @@
-"""Changes the note files of a workspace, and keeps a citation from silently meaning another line after a change.
+"""Changes the note files of a workspace, and detects citations whose lines have moved since they were shown.
 
-A note is replaced as a whole, in one step, under a lock that all processes share and never through a link: it is never
-torn, and no entry is lost.
+A note is replaced atomically, under a lock that all processes share, and never through a link: no process sees half a
+note, and no entry is lost.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +32,7 @@ from notewell.files.faults import reach
 from notewell.files.no_follow import is_link, read_below
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.note_lines import written_in
+from notewell.reports import Remembered
 from notewell.settings.workspace import require_workspace
 from notewell.sources.included import INSTRUCTIONS
 from notewell.sources.notes import LARGEST_NOTE_BYTES, NotesSource
@@ -46,10 +47,10 @@ if TYPE_CHECKING:
     from notewell.memory.components import Components
     from notewell.types import Document
 
-LOCK_TIMEOUT_S = 10.0  # an append takes milliseconds; a longer wait is for something stuck
+LOCK_TIMEOUT_S = 10.0  # an append takes milliseconds; after this long, something is stuck
 LOCK_NAME = "notes.lock"
 MOST_TRIES = 5  # an editor may save the note between our reading and writing; each try reads it again
-MOST_FOLDERS = 8  # made for a note, the first one below the workspace included: nobody files notes deeper
+MOST_FOLDERS = 8  # created for a note, counted from the workspace; nobody nests notes deeper
 DRAFT_PREFIX = ".notewell-"  # hidden, so that no listing of notes shows a draft
 _NEW_MODE = 0o666  # what the user's umask leaves of it, as for any new file
 _BY_FOLDER = (
@@ -59,25 +60,9 @@ _BY_FOLDER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
-    """Where a text was put."""
-
-    path: str  # as stored and cited
-    first_line: int  # of the text, 1-based
-    last_line: int  # of the text: the comment of an entry is the line below
-    secrets: tuple[str, ...] = ()  # kinds that the text holds
-    kept: bool = False  # they were written as they are
-    entry: str = ""  # the id of the entry
-
-    @property
-    def citation(self) -> str:
-        return str(Citation(self.path, self.first_line, self.last_line))
-
-
 @contextmanager
 def notes_lock(workspace: Path, *, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
-    """Let no other process write notes of the workspace; raises NotesBusyError after `timeout_s`."""
+    """Keep other processes from writing notes of the workspace; raises NotesBusyError after `timeout_s`."""
     import filelock
 
     require_workspace(workspace)
@@ -97,7 +82,7 @@ def notes_lock(workspace: Path, *, timeout_s: float = LOCK_TIMEOUT_S) -> Iterato
 
 
 class NoteFiles:
-    """The note files of one workspace; those outside of it are read only."""
+    """The note files of one workspace; notes outside it are read-only."""
 
     def __init__(self, workspace: Path, extra_paths: Sequence[Path] = (), include: Sequence[str] | None = None) -> None:
         self._workspace = workspace
@@ -113,7 +98,7 @@ class NoteFiles:
         unless: Callable[[str], bool] | None = None,
         keep_secret: bool = False,
         locked: bool = False,
-    ) -> Appended | None:
+    ) -> Remembered | None:
         """Append a text or an entry to the note, creating it if need be; recalled text is left out.
 
         Secrets are redacted, unless `keep_secret` is given. An entry gets its id here, from the text that is written.
@@ -122,7 +107,7 @@ class NoteFiles:
         caller holds `notes_lock` already.
         """
         if path.rpartition("/")[2].casefold() in INSTRUCTIONS:
-            raise PathRefusedError(path)  # what is written there is obeyed, not remembered
+            raise PathRefusedError(path)  # agents obey what is written there
         cleaned = entry_text(text.text if isinstance(text, Entry) else text)
         redacted = redact(cleaned)
         written = cleaned if keep_secret else redacted.text
@@ -138,17 +123,21 @@ class NoteFiles:
             added, first_line = _added(old_text, entry.lines if entry else text_lines, _heading_of(stored))
             return old + added.replace("\n", newline).encode(encoding)
 
-        try:
-            stored = self._rewrite(path, appended, create=True, locked=locked)
-        except OSError as error:
-            if error.errno in {errno.ELOOP, errno.ENOTDIR}:
-                raise PathRefusedError(path) from error
-            raise system_error(error) from error
+        stored = self._rewrite(path, appended, create=True, locked=locked)
         if not first_line:
             return None
         kinds = tuple(dict.fromkeys(found.kind for found in redacted.found))
         last_line = first_line + len(text_lines) - 1
-        return Appended(stored, first_line, last_line, kinds, keep_secret, entry.id if entry else "")
+        return Remembered(
+            written=True,
+            path=stored,
+            first_line=first_line,
+            last_line=last_line,
+            citation=str(Citation(stored, first_line, last_line)),
+            entry=entry.id if entry else "",
+            redacted=() if keep_secret else kinds,
+            kept=kinds if keep_secret else (),
+        )
 
     def change(self, path: str, change: Callable[[bytes, str], bytes | None], *, locked: bool = False) -> str:
         """Replace the content of a note by what `change` makes of it and its stored path, which is returned.
@@ -157,24 +146,14 @@ class NoteFiles:
         leaves the note as it is. Raises NoteNotFoundError when there is no such note, NotesBusyError when it keeps
         changing. `locked` says that the caller holds `notes_lock` already.
         """
-        try:
-            return self._rewrite(path, change, create=False, locked=locked)
-        except FileNotFoundError as error:
-            raise NoteNotFoundError(path) from error
-        except OSError as error:
-            raise system_error(error) from error
+        return self._rewrite(path, change, create=False, locked=locked)
 
     def create(self, path: str, content: bytes) -> str:
-        """Write a note that is not there yet and return its stored path; raises FileExistsError when it is."""
-        try:
-            return self._rewrite(path, lambda _old, _stored: content, create=True, exist_ok=False)
-        except FileExistsError:
-            raise
-        except OSError as error:
-            raise system_error(error) from error
+        """Create a note and return its stored path; raises FileExistsError if it exists."""
+        return self._rewrite(path, lambda _old, _stored: content, create=True, exist_ok=False)
 
     def delete(self, path: str, keep: Callable[[bytes], None]) -> None:
-        """Delete a note; one that is gone already is no failure. `keep` gets its content: if it raises, it stays."""
+        """Delete a note, if it still exists. `keep` gets its content first: if it raises, the note stays."""
         base, parts, _ = self._notes.place_to_write(path)
         with notes_lock(self._workspace):
             try:
@@ -215,6 +194,7 @@ class NoteFiles:
         base, parts, stored = self._notes.place_to_write(path)
         name = parts[-1]
         with (
+            _note_errors(path, create=create),
             nullcontext() if locked else notes_lock(self._workspace),
             open_folder(base, parts[:-1], create=create) as folder,
         ):
@@ -232,6 +212,20 @@ class NoteFiles:
                     folder.replace(name, content, stat.S_IMODE(info.st_mode) if info else _NEW_MODE & ~_umask())
                     return stored
         raise NotesBusyError(stored)
+
+
+@contextmanager
+def _note_errors(path: str, *, create: bool) -> Iterator[None]:
+    """Raise errors of the system as ours; that a note exists is the caller's to handle."""
+    try:
+        yield
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if isinstance(error, FileNotFoundError) and not create:
+            raise NoteNotFoundError(path) from error
+        is_refused = error.errno in {errno.ELOOP, errno.ENOTDIR}  # a link or a file lies on the way
+        raise (PathRefusedError(path) if is_refused else system_error(error)) from error
 
 
 def daily_note(day: date | None = None) -> str:
@@ -276,20 +270,29 @@ def _added(old_text: str, lines: Sequence[str], heading: str) -> tuple[str, int]
     return text, (old_text + text).count("\n") - len(lines) + 1
 
 
+def index_notes(parts: Components, paths: Collection[str], done: str = "written") -> tuple[str, ...]:
+    """Index notes that were just changed, and return notes for the caller: the change is made, so nothing is raised."""
+    try:
+        report = parts.sync.run(replace(BACKGROUND, paths=paths))
+    except NotewellError as error:
+        return (f"it is {done}, but not indexed yet: {error.full_message}",)
+    return (*report.notes, *(f"{problem.path}: {problem.reason}" for problem in report.problems))
+
+
 def _heading_of(stored: str) -> str:
-    """Return the first line of a new note: its day, or its name with blanks."""
+    """Return the heading of a new note: its date, or its name as words."""
     name = stored.rsplit("/", 1)[-1].rsplit(".", 1)[0]
     is_dated = name[:4].isdigit() and name[4:5] == "-"
     return f"# {name}" if is_dated else f"# {name.replace('-', ' ').replace('_', ' ').strip().capitalize()}"
 
 
 def note_identity(info: os.stat_result | None) -> tuple[int, int, int] | None:
-    """Return what tells a file from another or a changed one."""
+    """Return what identifies a file and its state."""
     return None if info is None else (info.st_ino, info.st_size, info.st_mtime_ns)
 
 
 def _umask() -> int:
-    # The only portable way to learn it is to set it; a file of 0o666 that is created meanwhile is no harm to anybody.
+    # The only portable way to read the umask is to set it.
     mask = os.umask(0o022)
     os.umask(mask)
     return mask
@@ -299,26 +302,26 @@ def _umask() -> int:
 
 
 class NoteFolder:
-    """One folder that is held open, or checked where folders cannot be; names in it are plain file names."""
+    """A folder that is held open or, where that is not possible, was checked for links; takes plain file names."""
 
     def __init__(self, path: str, handle: int | None) -> None:
         self._path = path
         self._handle = handle
 
     def replace(self, name: str, content: bytes, mode: int) -> None:
-        """Give a file this content in one step: after a crash the old or the new content is there, whole."""
+        """Replace a file's content atomically: after a crash it is either the old or the new one."""
         write_atomically(
             self._at(name), content, mode=mode, folder_fd=self._handle, draft_prefix=DRAFT_PREFIX, faults="note"
         )
 
     def sync(self) -> None:
-        """Make what was done here outlive a power cut; Windows needs no such call."""
+        """Flush the folder to disk; Windows does not need it."""
         if self._handle is not None:
             reach("note.fsync_folder")
             os.fsync(self._handle)
 
     def stat(self, name: str) -> os.stat_result | None:
-        """Return what lstat says of a file, or None when it is not there."""
+        """Return the lstat result of a file; None if it does not exist."""
         try:
             return os.stat(self._at(name), dir_fd=self._handle, follow_symlinks=False)
         except FileNotFoundError:
@@ -334,7 +337,7 @@ class NoteFolder:
         os.rmdir(self._at(name), dir_fd=self._handle)
 
     def move(self, name: str, into: NoteFolder, new_name: str) -> None:
-        """Give a file or folder another name, here or in another folder; the caller sees that it is free."""
+        """Move a file or folder, here or into another folder; the caller makes sure that the name is free."""
         reach("note.rename")
         if self._handle is None or into._handle is None:
             os.rename(self._at(name), into._at(new_name))  # noqa: PTH104
@@ -344,7 +347,7 @@ class NoteFolder:
         self.sync()
 
     def remove_drafts(self) -> None:
-        """Delete drafts that killed processes left; the caller holds the lock, so nobody is writing one."""
+        """Delete drafts that killed processes left behind; the caller holds the lock, so none is in use."""
         for name in os.listdir(self._path if self._handle is None else self._handle):  # noqa: PTH208
             if _is_draft(name):
                 with suppress(OSError):
@@ -355,7 +358,7 @@ class NoteFolder:
 
 
 def _has_drafts(folder: str) -> bool:
-    """Say whether there is a draft in a folder, of a process that was killed or is at work."""
+    """Return whether a folder holds a draft."""
     try:
         return any(map(_is_draft, os.listdir(folder)))  # noqa: PTH208
     except OSError:
@@ -368,7 +371,7 @@ def _is_draft(name: str) -> bool:
 
 @contextmanager
 def open_folder(base: str, parts: tuple[str, ...], *, create: bool) -> Iterator[NoteFolder]:
-    """Yield the folder, made if need be; raises OSError when a link lies on the way or a file is in it."""
+    """Yield the folder, created if need be; raises OSError if a part of the path is a link or a file."""
     if not _BY_FOLDER:
         yield NoteFolder(_checked_path(base, parts, create=create), None)
         return
@@ -389,11 +392,11 @@ def open_folder(base: str, parts: tuple[str, ...], *, create: bool) -> Iterator[
 
 
 def _check_depth(depth: int, parts: tuple[str, ...], path: str) -> None:
-    """Raise RememberError where a folder would be made too deep; one that a person made may be used."""
+    """Raise RememberError if a folder would be created too deep; an existing one may be used."""
     if depth > MOST_FOLDERS and not os.path.lexists(path):
         raise RememberError(
-            f"{'/'.join(parts[:3])}/... is {len(parts)} folders deep; at most {MOST_FOLDERS} are made for a note",
-            hint="name a note with fewer folders, or make the folder first",
+            f"{'/'.join(parts[:3])}/... is {len(parts)} folders deep; at most {MOST_FOLDERS} are created for a note",
+            hint="name a note with fewer folders, or create the folder first",
         )
 
 
@@ -412,65 +415,57 @@ def _checked_path(base: str, parts: tuple[str, ...], *, create: bool) -> str:
 
 # --- lines that moved ----------------------------------------------------------------------------
 
-# Lines that are forgotten, restored or marked move the lines below them. Until a note is shown again, a citation of
-# those lines may be an old one: the first use of it is refused and says what the lines are now, and then it counts as
-# shown.
+# Forgetting, restoring or marking lines moves those below them. Until the note is shown again, a citation of those may
+# be outdated: its first use is refused with the current lines, which then count as shown.
 
 
-@dataclass(frozen=True, slots=True)
-class MovedLines:
-    """The notes of a workspace whose lines have moved since they were shown, and from which line on."""
+def lines_move(parts: Components, path: str, first_line: int) -> None:
+    """Note that lines of a note are about to move, from `first_line` on; the caller holds `notes_lock`."""
+    moved, name = _read_moved(parts), _name_of(path)
+    _write_moved(parts, {**moved, name: min(first_line, moved.get(name, first_line))})
 
-    parts: Components
 
-    def add(self, path: str, first_line: int) -> None:
-        """Say that lines of a note are about to move, from `first_line` on; the caller holds `notes_lock`."""
-        moved, name = self._read(), _name_of(path)
-        self._write({**moved, name: min(first_line, moved.get(name, first_line))})
+def notes_shown(parts: Components, paths: Iterable[str]) -> None:
+    """Note that notes were shown as they are now."""
+    with suppress(NotewellError, OSError), notes_lock(parts.workspace):  # the next showing tries again
+        moved, names = _read_moved(parts), set(map(_name_of, paths))
+        left = {name: line for name, line in moved.items() if name not in names}
+        if left != moved:
+            _write_moved(parts, left)
 
-    def shown(self, paths: Iterable[str]) -> None:
-        """Say that notes were shown as they are now."""
-        with suppress(NotewellError, OSError), notes_lock(self.parts.workspace):  # the next showing tries again
-            moved, names = self._read(), set(map(_name_of, paths))
-            left = {name: line for name, line in moved.items() if name not in names}
-            if left != moved:
-                self._write(left)
 
-    def concerns(self, cited: Citation) -> bool:
-        """Say whether a citation may name lines that have moved."""
-        first_moved = self._read().get(_name_of(cited.path))
-        return first_moved is not None and (cited.last_line or 0) >= first_moved
+def _read_moved(parts: Components) -> Mapping[str, int]:
+    """Return from which line on the lines of notes have moved."""
+    try:
+        found = json.loads(parts.moved_file.read_bytes())
+        return {str(name): int(line) for name, line in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError):  # not there, or not ours
+        return {}
 
-    def _read(self) -> Mapping[str, int]:
-        try:
-            found = json.loads(self.parts.moved_file.read_bytes())
-            return {str(name): int(line) for name, line in found.items()}
-        except (OSError, ValueError, TypeError, AttributeError):  # not there, or not ours
-            return {}
 
-    def _write(self, moved: Mapping[str, int]) -> None:
-        if moved:
-            write_atomically(self.parts.moved_file, json.dumps(moved), mode=0o600)
-        else:
-            self.parts.moved_file.unlink(missing_ok=True)
+def _write_moved(parts: Components, moved: Mapping[str, int]) -> None:
+    if moved:
+        write_atomically(parts.moved_file, json.dumps(moved), mode=0o600)
+    else:
+        parts.moved_file.unlink(missing_ok=True)
 
 
 def _name_of(path: str) -> str:
-    """Return by what a note is recognized: a path may hold what is to be forgotten without a trace."""
+    """Return a hash of a path: the path itself may contain what has to be forgotten without a trace."""
     return hash_text(path)[:16]
 
 
 def check_cited(parts: Components, document: Document, cited: Citation) -> None:
-    """Raise QueryError where cited lines may be others than those that somebody saw, and say what they are now.
+    """Raise QueryError with the current lines if they may differ from those that were shown.
 
-    They may be where lines of the note have moved, or where it was changed since it was indexed and they read
-    differently now: what a search shows is always what is indexed.
+    They may if lines of the note have moved, or if the note was changed after it was indexed: a search shows what is
+    indexed.
     """
     path, first, last = cited.path, cited.first_line or 1, cited.last_line or 1
     lines = document.text.split("\n")
-    moved = MovedLines(parts)
-    if moved.concerns(cited):
-        moved.shown([path])
+    first_moved = _read_moved(parts).get(_name_of(path))
+    if first_moved is not None and last >= first_moved:
+        notes_shown(parts, [path])
         why = "lines of this note have moved since it was last shown"
     elif _reads_differently(parts, document, range(first, last + 1)):
         with suppress(NotewellError):
@@ -481,7 +476,7 @@ def check_cited(parts: Components, document: Document, cited: Citation) -> None:
     said = "\n".join(f"L{number}  {lines[number - 1]}" for number in range(first, last + 1))
     raise QueryError(
         f"{cited}: {why}; it is now:\n{said}",
-        hint="if these are the lines you mean, do the same again; else search for their citation",
+        hint="if you mean these lines, do the same again; otherwise search for the right citation",
     )
 
 

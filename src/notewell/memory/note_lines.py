@@ -1,4 +1,4 @@
-"""Cuts lines out of the content of a note and puts them back; every other byte stays as it is."""
+"""Cuts lines out of a note, puts them back and marks entries as replaced, without changing any other byte."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from notewell.sources.notes import encoding_of
 from notewell.text.entries import Entry, changed_comments, find_entries
 from notewell.types import Citation
 
-CONTEXT_LINES = 3  # around lines that are cut, by which their place is found again
+CONTEXT_LINES = 3  # remembered above and below a cut, to find its place again
 
 ONE_STATEMENT = "cite all lines of one list item or paragraph, no heading, table or code"
 
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+")
 _NO_STATEMENT = re.compile(r"[ \t]*(?:#{1,6}(?:[ \t]|$)|\||>|```|~~~|<|-{3,}|={3,})|    |\t(?![ \t]*[-*+\d])")
-_BESIDE = re.compile(r"[ \t]*(?:$|#{1,6}[ \t]|<!--|-->)")  # what may be right above or below a paragraph
+_BESIDE = re.compile(r"[ \t]*(?:$|#{1,6}[ \t]|<!--|-->)")  # may be directly above or below a paragraph
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
 
 
 @dataclass(frozen=True, slots=True)
 class CutLines:
-    """Lines that followed one another in a note and were cut, with what is needed to put them back."""
+    """Consecutive lines that were cut from a note, with what is needed to put them back."""
 
     first_line: int  # of the first of them, 1-based
     lines: tuple[str, ...]  # with their line ends
-    instead: tuple[str, ...] = ()  # what took their place: the comment of an entry that kept some lines
+    instead: tuple[str, ...] = ()  # what replaced them: the comment of an entry that kept some of its lines
     above: tuple[str, ...] = ()  # marks of the lines around them, the nearest last
     below: tuple[str, ...] = ()  # the nearest first
 
 
 def cut_lines(raw: bytes, stored: str, lines: Collection[int]) -> tuple[bytes, tuple[CutLines, ...]]:
-    """Return a note's content without these lines, 1-based, and what was cut. All other bytes stay as they are.
+    """Return a note's content without these 1-based lines, and what was cut.
 
     An entry that loses all its text loses its comment, too.
     """
@@ -73,10 +73,10 @@ def cut_lines(raw: bytes, stored: str, lines: Collection[int]) -> tuple[bytes, t
 
 
 def put_lines_back(raw: bytes, stored: str, cuts: Sequence[CutLines], *, unchanged: bool) -> tuple[bytes, int]:
-    """Return a note's content with lines that were cut, and how many of these runs of lines are now at its end.
+    """Return a note's content with the cut lines put back, and how many of the cuts had to go to its end.
 
-    In a note that is `unchanged` since, every byte is as it was. Elsewhere lines are put where the lines around them
-    still are, and at the end of the note where these are gone.
+    A note that is `unchanged` since becomes what it was, byte for byte. Otherwise lines are put between those that
+    surrounded them, or at the end if these are gone.
     """
     text, encoding, errors = _decoded(raw, stored)
     listed = _lines_of(text)
@@ -93,7 +93,7 @@ def put_lines_back(raw: bytes, stored: str, cuts: Sequence[CutLines], *, unchang
 
 
 def _put_near(listed: Sequence[str], cuts: Sequence[CutLines], newline: str) -> tuple[list[str], list[CutLines]]:
-    """Return the lines with each cut where those around it are, and the cuts for which these are gone."""
+    """Return the lines with each cut put back between those that surrounded it, and the cuts whose place is gone."""
     runs = _Runs([_mark_of(line) for line in listed])
     placed: list[tuple[int, CutLines]] = []
     homeless: list[CutLines] = []
@@ -108,7 +108,7 @@ def _put_near(listed: Sequence[str], cuts: Sequence[CutLines], newline: str) -> 
 
 
 def _merged(listed: Sequence[str], placed: Sequence[tuple[int, CutLines]], newline: str | None) -> list[str]:
-    """Return the lines with each cut before the line at its place; with `newline` every line of them ends in that."""
+    """Return the lines with each cut inserted at its place; `newline` replaces the line endings of the cuts."""
     merged: list[str] = []
     done = 0
     for at, cut in sorted(placed, key=lambda each: each[0]):
@@ -134,7 +134,7 @@ def _lines_of(text: str) -> list[str]:
 
 
 def _places_after(cuts: Sequence[CutLines], *, first_line: int) -> list[int]:
-    """Return where in what is left each cut was made, counted from 0, or behind what took its place."""
+    """Return the 0-based line in what is left at which each cut was made, or that after its replacement."""
     places, shift = [], 0
     for cut in cuts:
         at = cut.first_line - 1 - shift
@@ -144,7 +144,7 @@ def _places_after(cuts: Sequence[CutLines], *, first_line: int) -> list[int]:
 
 
 def _place_for(cut: CutLines, runs: _Runs) -> int | None:
-    """Return before which line, counted from 0, the lines belong: where most of the lines around them are."""
+    """Return the 0-based line before which the cut belongs: where most of the lines around it are."""
     wanted = cut.first_line - 1
     above, below = cut.above[-CONTEXT_LINES:], cut.below[:CONTEXT_LINES]
     for length in range(len(above) + len(below), 0, -1):
@@ -161,7 +161,7 @@ def _place_for(cut: CutLines, runs: _Runs) -> int | None:
 
 
 class _Runs:
-    """Finds lines that follow one another in a note, by their marks."""
+    """Finds runs of lines in a note by their marks."""
 
     def __init__(self, marks: Sequence[str]) -> None:
         self._marks = marks
@@ -178,7 +178,7 @@ class _Runs:
 
 
 def _mark_of(line: str) -> str:
-    """Return by what a line is recognized: what is cut next to it must not keep a copy of it."""
+    """Return a hash of a line, so that the trash keeps no copy of lines that were not forgotten."""
     return hashlib.sha256(line.strip().encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -186,7 +186,7 @@ _BLANK = _mark_of("")
 
 
 def _decoded(raw: bytes, stored: str) -> tuple[str, str, str]:
-    """Return the text of a note with its line ends, and how to encode it again without losing a byte."""
+    """Return the text of a note with its line endings, its encoding and the error handler to encode it without loss."""
     encoding, _, _ = written_in(raw, stored)
     errors = "surrogateescape" if encoding == "utf-8" else "strict"
     try:
@@ -210,7 +210,7 @@ def marked_as_replaced(raw: bytes, stored: str, old: str, new: str, moment: date
 
 
 def lines_marked_as_replaced(raw: bytes, stored: str, lines: range, entry: Entry) -> bytes:
-    """Return a note's content with lines that nobody remembered made into an entry, which says what replaced it.
+    """Return a note's content with plain lines turned into an entry that says what replaced it.
 
     Raises RememberError where they are no list item or paragraph, or have changed.
     """
@@ -233,7 +233,7 @@ def lines_marked_as_replaced(raw: bytes, stored: str, lines: range, entry: Entry
 
 
 def check_statement(path: str, text: str, lines: range) -> None:
-    """Raise RememberError unless lines of a note are one whole list item or paragraph, which can be replaced."""
+    """Raise RememberError unless the lines are exactly one list item or paragraph."""
     listed = text.split("\n")
     around = [listed[number] if 0 <= number < len(listed) else "" for number in (lines[0] - 2, lines[-1])]
     inside = [listed[number - 1] for number in lines]
@@ -245,7 +245,7 @@ def check_statement(path: str, text: str, lines: range) -> None:
         or not (is_item or _BESIDE.match(around[0]))
         or not (_BESIDE.match(around[1]) or _ITEM.match(around[1]))
     ):
-        raise RememberError(f"{Citation(path, lines[0], lines[-1])} is no single statement", hint=ONE_STATEMENT)
+        raise RememberError(f"{Citation(path, lines[0], lines[-1])} is not a single statement", hint=ONE_STATEMENT)
 
 
 def written_in(raw: bytes, stored: str) -> tuple[str, str, str]:

@@ -1,6 +1,6 @@
-"""Reads what a memory holds from its files as they are now: lines of one, lists of all, entries, a session's context.
+"""Reads the files of a memory as they are now: lines of a note, lists, entries and the context of a session.
 
-The index only says which notes hold entries, where it has read the very same file.
+The index is used only to skip unchanged notes that hold no entries.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from notewell.types import Category, Document, FileStamp, StoredDocument
 
 DEFAULT_LINES = 120
-MOST_SIMILAR = 3  # notes that are named where there is none at a path
+MOST_SIMILAR = 3  # suggestions for a path that does not exist
 MOST_CHARS = 12_000  # about 3,000 tokens
 MOST_LINES = MOST_CHARS + 1  # with their ends, not even empty ones fit
 LONGEST_TITLE = 200  # characters
@@ -84,7 +84,7 @@ def read_transcript(transcripts: Transcripts, path: str, *, first_line: int = 1,
 
 
 def _of_the_same_name(notes: Notes, path: str) -> Iterator[str]:
-    """Return a few notes in other folders whose names are that of a path."""
+    """Return a few notes of the same name in other folders."""
 
     def name_of(path: str) -> str:
         return path.rpartition("/")[2].casefold().removesuffix(".md")
@@ -102,7 +102,7 @@ def _check_range(first_line: int, lines: int | None) -> None:
 
 
 def _page(path: str, lines: Iterable[str], first_line: int, asked: int | None) -> NoteText:
-    """Return as many whole lines as are asked for and fit; at least one, which may have to be cut off."""
+    """Return as many whole lines as fit and were asked for; at least one, which may be cut."""
     count = min(asked or DEFAULT_LINES, MOST_LINES)
     wanted = list(islice(lines, count + 1))
     more_below, wanted = len(wanted) > count, wanted[:count]
@@ -139,14 +139,14 @@ class Wanted:
         return self.by is not None or self.category is not None or (self.path or Citation("")).first_line is not None
 
     def names(self, path: str) -> bool:
-        """Say whether a file is at the path, or below it."""
+        """Return whether a file is at the path, or below it."""
         if self.path is None:
             return True
         asked = self.path.path.removeprefix("./").rstrip("/")
         return path == asked or path.startswith(f"{asked}/") or fnmatchcase(path, asked)
 
     def holds(self, item: Listed) -> bool:
-        """Say whether an item is to be listed; its path is known to be."""
+        """Return whether an item is to be listed; its path is known to be."""
         day = item.when.date()
         if (self.since and day < self.since) or (self.until and day > self.until):
             return False
@@ -172,7 +172,7 @@ def list_memory(
     category: Category | None = None,
     limit: int = 20,
 ) -> MemoryList:
-    """Return entries, notes and conversations, the newest first; notes that hold nothing but entries are left out."""
+    """Return entries, notes and conversations, newest first; notes that hold only entries are left out."""
     if limit < 1:
         raise QueryError(f"the limit must be at least 1, got {limit}", hint="ask for 1 or more")
     today = datetime.now().astimezone().date()
@@ -321,7 +321,7 @@ def _listed(entry: Entry, note: Listed) -> Listed:
 
 
 def _says_more(document: Document, found: FoundEntries) -> bool:
-    """Say whether a note holds more than entries and headings."""
+    """Return whether a note holds more than entries and headings."""
     if not found.entries:
         return True
     own = set(found.comment_lines)
@@ -358,7 +358,7 @@ def _conversations(parts: Components, wanted: Wanted) -> Iterator[Listed]:
 
 
 def _titled(parts: Components, item: Listed, problems: list[Problem]) -> Listed:
-    """Return an item that is shown, with the first words of its file where it has no text of its own."""
+    """Return an item with the beginning of its file as its text, unless it has one."""
     if item.text:
         return item
     try:
@@ -452,12 +452,12 @@ def _excerpt(notes: Notes, path: str, *, keep_end: bool, cited: bool) -> _Excerp
         document = notes.read(notes.stamp_of(path))
     except (NoteNotFoundError, PathRefusedError, FileNotFoundError):  # refused: a folder or a link of that name
         return None
-    text = "" if document.text == TEMPLATE else document.text.rstrip()  # what `init` writes tells an agent nothing
+    text = "" if document.text == TEMPLATE else document.text.rstrip()  # the template says nothing
     return _Excerpt(document.stamp.path, tuple(text.split("\n")) if text else (), keep_end, cited)
 
 
 def _shares(sizes: Mapping[str, int], budget: int) -> dict[str, int]:
-    """Share the budget: everybody gets the same, and what the small ones do not need goes to the others."""
+    """Share the budget equally; what short files do not need goes to the others."""
     shares: dict[str, int] = {}
     for path in sorted(sizes, key=sizes.__getitem__):
         shares[path] = min(sizes[path], budget // (len(sizes) - len(shares)))

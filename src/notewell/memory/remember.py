@@ -1,4 +1,4 @@
-"""Remembers: appends texts and summaries of conversations to notes, unless a note says the same already."""
+"""Appends texts and summaries of conversations to notes, unless a note already says the same."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from notewell.errors import EntryNotFoundError, NoteNotFoundError, NotewellError, PathRefusedError, RememberError
-from notewell.indexing.sync import BACKGROUND
 from notewell.memory.answering import search
-from notewell.memory.note_files import Appended, MovedLines, check_cited, daily_note, entry_text, notes_lock
+from notewell.memory.note_files import (
+    check_cited,
+    daily_note,
+    entry_text,
+    index_notes,
+    lines_move,
+    notes_lock,
+)
 from notewell.memory.note_lines import check_statement, lines_marked_as_replaced, marked_as_replaced
 from notewell.memory.reading import check_author, find_entry, read_note
 from notewell.memory.statements import most_similar, similar_statements
@@ -26,8 +32,8 @@ if TYPE_CHECKING:
     from notewell.sessions.flush import Summarize
     from notewell.types import Document
 
-LONGEST_QUERY = 400  # characters; a search for a page says no more than one for its beginning
-CANDIDATES = 8  # hits that are compared: what says the same shares its words, and so is among the first
+LONGEST_QUERY = 400  # characters; searching for more of a long text finds nothing else
+CANDIDATES = 8  # hits that are compared; a note that says the same shares the words and ranks high
 MOST_SHOWN = 3  # similar statements that are pointed out
 
 
@@ -40,10 +46,10 @@ def remember(
     keep_secret: bool = False,
     replaces: str | None = None,
 ) -> Remembered:
-    """Append the entry to a note, today's unless one is named, if nothing says the same yet or `force` is given.
+    """Append the entry to a note, by default today's, unless a note already says the same; `force` skips that check.
 
-    What `replaces` an older entry, by id or citation, is written in any case; that entry stays and is marked. The
-    citation may be that of a list item or paragraph that somebody wrote by hand.
+    With `replaces`, the id or citation of an older entry, list item or paragraph, it is always written, and the older
+    one is marked as replaced.
     """
     force = force or replaces is not None
     checked_category(entry.category)
@@ -57,7 +63,7 @@ def remember(
 
     def says_so(note: str) -> bool:
         if parts.audience.is_group and is_private(path, note):
-            raise PathRefusedError(path)  # a group must not learn whether it is known there already
+            raise PathRefusedError(path)  # a group must not learn what the note says
         in_note[:] = [known for known in similar_statements(text, path, note) if known.same]
         return bool(in_note) and not force
 
@@ -74,18 +80,18 @@ def remember(
         )
         done = parts.note_files.append(path, entry, unless=says_so, keep_secret=keep_secret, locked=True)
         marked = _marked_as_replaced(parts, older, done.entry, moment) if older and done else ""
-    if done is None:  # another process wrote it a moment ago, and the index does not know yet
-        return _known_already(path, most_similar((*in_note, *known), MOST_SHOWN), _indexed(parts, path))
+    if done is None:  # another process has just written it, and it is not indexed yet
+        return _known_already(path, most_similar((*in_note, *known), MOST_SHOWN), index_notes(parts, [path]))
     if older is None:
-        return _written(done, known, _indexed(parts, done.path))
+        return _written(done, known, index_notes(parts, [done.path]))
     known = tuple(each for each in known if each.citation != str(Citation(older.path, older.first_line)))
-    notes = _indexed(parts, *dict.fromkeys((done.path, older.path)))
+    notes = index_notes(parts, list(dict.fromkeys((done.path, older.path))))
     place = EntryPlace(older.entry or "", older.citation)
     return replace(_written(done, known, (*filter(None, [marked]), *notes)), replaced=None if marked else place)
 
 
 def _entry_to_replace(parts: Components, reference: str, moment: datetime) -> Listed:
-    """Return the older entry; lines that somebody wrote by hand become one when they are marked."""
+    """Return the older entry; lines without a comment become an entry when they are marked."""
     cited = Citation.parse(reference.strip())
     try:
         older = find_entry(parts, reference)
@@ -123,12 +129,12 @@ def _lines_to_replace(parts: Components, cited: Citation, moment: datetime) -> L
     check_statement(path, document.text, range(first, last + 1))
     text = "\n".join(lines[first - 1 : last])
     citation = str(Citation(path, first, last))
-    made = Entry(text, date=moment, source=citation)  # its id only: nobody knows when and by whom it was written
+    made = Entry(text, date=moment, source=citation)  # for its id only: when and by whom it was written is unknown
     return Listed("entry", path, citation, text, moment, "memory", first, last, entry=made.id)
 
 
 def _marked_as_replaced(parts: Components, older: Listed, entry: str, moment: datetime) -> str:
-    """Mark the older entry in its note; return why that was not possible: the new entry is written all the same."""
+    """Mark the older entry in its note; return the reason if that failed: the new entry is written anyway."""
 
     def change(raw: bytes, stored: str) -> bytes:
         if older.category is not None:
@@ -136,7 +142,7 @@ def _marked_as_replaced(parts: Components, older: Listed, entry: str, moment: da
         lines = range(older.first_line or 1, (older.last_line or 1) + 1)
         made = Entry(older.text, older.entry or "", replaced_by=entry, replaced_at=moment, line_count=len(lines))
         content = lines_marked_as_replaced(raw, stored, lines, made)
-        MovedLines(parts).add(stored, lines[-1] + 1)
+        lines_move(parts, stored, lines[-1] + 1)
         return content
 
     try:
@@ -155,23 +161,17 @@ def flush_session(
     keep_last: int,
     now: datetime | None = None,
 ) -> Flushed:
-    """Append what must outlive the compaction of a session to today's note, and index the note."""
+    """Append what should outlive the compaction of a session to today's note, and index the note."""
     from notewell.sessions.flush import flush
 
     done = flush(conversations, session_id, NoteWriter(parts), summarize=summarize, keep_last=keep_last, now=now)
-    if not done.path:
-        return done
-    try:
-        parts.sync.run(replace(BACKGROUND, paths=[done.path]))
-    except NotewellError as error:  # it is written: the failure is only noted
-        note = f"it is written, but not indexed yet: {error.message}"
-        return replace(done, note=f"{done.note}; {note}" if done.note else note)
-    return done
+    notes = index_notes(parts, [done.path]) if done.path else ()
+    return replace(done, note="; ".join(filter(None, (done.note, *notes))))
 
 
 @dataclass(frozen=True, slots=True)
 class NoteWriter:
-    """Appends entries of a flush to notes; an entry whose mark a note holds already is not written again."""
+    """Appends the entries of a flush to notes, each once: a note that contains the mark already has it."""
 
     parts: Components
 
@@ -198,31 +198,11 @@ def _known(parts: Components, text: str, searched: str) -> list[KnownAlready]:
     return found
 
 
-def _indexed(parts: Components, *paths: str) -> tuple[str, ...]:
-    """Index the notes and return what to tell about it; they are written, so a failure is only noted."""
-    try:
-        report = parts.sync.run(replace(BACKGROUND, paths=paths))
-    except NotewellError as error:
-        return (f"it is written, but not indexed yet: {error.full_message}",)
-    return (*report.notes, *(f"{problem.path}: {problem.reason}" for problem in report.problems))
-
-
-def _written(done: Appended, known: tuple[KnownAlready, ...], notes: tuple[str, ...]) -> Remembered:
-    if done.secrets:
+def _written(done: Remembered, known: tuple[KnownAlready, ...], notes: tuple[str, ...]) -> Remembered:
+    if secrets := done.kept or done.redacted:
         done_with = "written as it is, because you asked for it" if done.kept else "redacted before it was written"
-        notes = (f"{done_with}: {', '.join(done.secrets)}", *notes)
-    return Remembered(
-        written=True,
-        path=done.path,
-        first_line=done.first_line,
-        last_line=done.last_line,
-        citation=done.citation,
-        entry=done.entry,
-        known=known,
-        redacted=() if done.kept else done.secrets,
-        kept=done.secrets if done.kept else (),
-        notes=notes,
-    )
+        notes = (f"{done_with}: {', '.join(secrets)}", *notes)
+    return replace(done, known=known, notes=notes)
 
 
 def _known_already(path: str, known: tuple[KnownAlready, ...], notes: tuple[str, ...]) -> Remembered:

@@ -1,4 +1,4 @@
-"""Compares statements: which say the same, which are similar, and which give another value for the same subject."""
+"""Compares statements: which say the same, which are similar, and which state another value of the same subject."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from notewell.text.lexicon import pairs, runs
 from notewell.types import Citation
 
 SAME = 0.8  # share of words in common from which two statements say the same, if no name, number or `not` differs
-SIMILAR = 0.5  # from here on a person should look at both
+SIMILAR = 0.5  # a person should look at both
 MOST_PIECES = 400  # statements of one note that are compared; a diary of years has more, and the newest come last
 
 _WORD = re.compile(r"[^\W_]+(?:['’.@:/_-]?[^\W_]+)*")

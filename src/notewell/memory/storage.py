@@ -1,6 +1,6 @@
-"""Opens where a memory is kept, as the settings say: in a SQLite file of the agent's folder, or in PostgreSQL.
+"""Opens the storage that the settings choose: a SQLite file in the agent's folder, or PostgreSQL.
 
-A machine that does not hold the notes follows a database: there documents of the index take the place of files.
+A machine without the notes can follow a database; it reads documents from the index instead of files.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Storage:
     answering: StoreAccess  # what is searched: the same, or a replica of it
     create_store: Callable[[Path], Store]
     caches: CacheAccess
-    follows: bool = False  # the notes are on other machines: everything is read from the database
+    follows: bool = False  # the notes are on other machines, and everything is read from the database
 
     def close(self) -> None:
         """Release everything that is open; the next use opens it again."""
@@ -52,7 +52,7 @@ class Storage:
 
 
 class CacheAccess:
-    """Opens the embedding cache once it is needed."""
+    """Opens the embedding cache when it is first needed."""
 
     def __init__(self, open_cache: Callable[[], ManagedCache | None]) -> None:
         self._open_cache = open_cache
@@ -73,7 +73,7 @@ class CacheAccess:
 
 
 def open_storage(settings: Settings, workspace: Path, folder: StateFolder, agent: str) -> Storage:
-    """Return where this agent's memory is kept."""
+    """Return the storage of an agent's memory."""
     if settings.store.url or settings.store.read_url or settings.store.follow:
         return _in_postgres(settings, workspace, agent)
     return _in_files(settings, folder)
@@ -97,10 +97,10 @@ def _in_files(settings: Settings, folder: StateFolder) -> Storage:
 
 
 def _open_store(path: Path, folder: StateFolder, settings: Settings) -> Store:
-    folder.check_owner()  # two workspaces may have been opened before either had written here
+    folder.check_owner()  # two workspaces may have been opened before either wrote here
     try:
         return open_sqlite_index(path, settings, read_only=not folder.writable())
-    except DiskFullError:  # even opening for writing needs some room; searching does not
+    except DiskFullError:  # opening for writing takes space, searching does not
         return open_sqlite_index(path, settings, read_only=True)
 
 
@@ -177,7 +177,7 @@ class FollowedSource:
         return Listing(tuple(known.stamp for known in self._documents(paths).values()))
 
     def read(self, stamp: FileStamp, *, as_written: bool = False) -> Document:  # noqa: ARG002 - nothing is written here
-        """Return what is indexed of a document: lines that no chunk holds are empty, such as a front matter."""
+        """Return a document as it is indexed; lines that are in no chunk, such as front matter, are empty."""
         known = self._documents([stamp.path]).get((self.name, stamp.path))
         if known is None:
             raise FileNotFoundError(errno.ENOENT, "there is no such document", stamp.path)
@@ -185,15 +185,15 @@ class FollowedSource:
         return Document(known.stamp, text, known.content_hash, dated=known.dated, private=known.private)
 
     def may_hold(self, path: str) -> bool:
-        """Say whether a path has the form of this source's paths."""
+        """Return whether a path has the form of this source's paths."""
         return path.startswith("sessions/") == (self.name == "sessions")
 
     def exists(self, path: str) -> bool:
-        """Say whether a document is indexed under this path."""
+        """Return whether a document is indexed under this path."""
         return bool(self._documents([path]))
 
     def stored_path(self, file: Path) -> str | None:
-        """Return None: no file on this machine is a part of the memory."""
+        """Return None: no file on this machine belongs to the memory."""
         del file
         return None
 
@@ -205,7 +205,7 @@ class FollowedSource:
         raise NoteNotFoundError(path) if self._could_be(path) else PathRefusedError(path)
 
     def resolve(self, path: str) -> Path:
-        """Raise: no document is a file here."""
+        """Raise PathRefusedError: documents are not files here."""
         raise PathRefusedError(path)
 
     def place_to_write(self, path: str) -> Path | None:
@@ -218,7 +218,7 @@ class FollowedSource:
         yield from islice(self._lines(path), min(first_line - 1, sys.maxsize), None)
 
     def unreadable(self, positions: Mapping[str, str | None]) -> Iterator[Problem]:
-        """Yield nothing: whoever holds the files sees which cannot be read."""
+        """Yield nothing: unreadable files are reported where the files are."""
         del positions
         yield from ()
 
@@ -236,7 +236,7 @@ class FollowedSource:
         return found
 
     def _lines(self, path: str) -> Iterator[str]:
-        """Yield the lines of a document from its chunks, which may share some; blank where no chunk has a line."""
+        """Yield the lines of a document from its chunks, which may overlap; blank where no chunk has the line."""
         with self.index.use() as store:
             if store is None:
                 return
@@ -262,7 +262,7 @@ def _by_line(chunks: Collection[StoredChunk]) -> dict[int, str]:
 
 
 def _joined(line: str, piece: str) -> str:
-    """Return a line with one more piece of it: of a very long line, neighbouring chunks hold pieces that overlap."""
+    """Return a line extended by a piece that may overlap it, as chunks of a very long line do."""
     if piece in line:
         return line
     shared = next((n for n in range(min(len(line), len(piece)), 0, -1) if line.endswith(piece[:n])), 0)

@@ -1,7 +1,7 @@
-"""The trash: keeps what was forgotten for 30 days, and restores it.
+"""Keeps what was forgotten for 30 days, and restores it.
 
-Every call of `forget` has a folder in it, named by its time and id, and every note or conversation that lost something
-a file in that folder. Notes are in the workspace's trash, conversations in that of their agent.
+Each call of `forget` has a folder in the trash, named after its time and id, with one file for each note or
+conversation that lost something. Notes are in the workspace's trash, conversations in their agent's.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -22,8 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from notewell.errors import NO_SPACE, NoteNotFoundError, NotewellError, PathRefusedError, TrashError, system_error
 from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.files.no_follow import read_below
-from notewell.indexing.sync import BACKGROUND
-from notewell.memory.note_files import MovedLines
+from notewell.memory.note_files import index_notes, lines_move
 from notewell.memory.note_lines import CutLines, put_lines_back
 from notewell.reports import Forgotten, ForgottenLine, Trashed, UndoReport
 from notewell.sources.notes import decode_note
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
 
 KEPT_DAYS = 30
 KEPT = timedelta(days=KEPT_DAYS)
-MOST_NAMES = 100  # that are tried for a note whose name is taken
+MOST_NAMES = 100  # tried for a note whose name is taken
 Kind = Literal["lines", "note", "session", "transcript"]
 
 _ID_BYTES = 5  # 8 letters and digits, as the ids of entries have
@@ -79,7 +77,7 @@ class TrashItem:
         return date.fromisoformat(self.dated) if self.dated else None
 
     def content(self, name: str) -> bytes:
-        """Return what was kept of a file."""
+        """Return the content that was kept under this name."""
         return _bytes_of(self.file.with_name(self.contents[name]))
 
 
@@ -94,7 +92,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Trash:
-    """The trash of a workspace and of one of its agents; a group sees only what it put there itself."""
+    """The trash of a workspace and of one of its agents; a group sees only what it forgot itself."""
 
     notes_folder: Path
     sessions_folder: Path
@@ -102,7 +100,7 @@ class Trash:
     chat: str
 
     def open_batch(self) -> OpenBatch:
-        """Begin a new batch; nothing is written before its first item."""
+        """Return a new batch; nothing is written before its first item."""
         batch_id = base64.b32encode(os.urandom(_ID_BYTES)).decode().lower()
         return OpenBatch(self, batch_id, f"{datetime.now(UTC).strftime(_STAMP)}-{batch_id}")
 
@@ -122,17 +120,13 @@ class Trash:
         folders = (folder for folder, _, _ in self._batch_folders())
         return [item for folder in folders for item in self._items(folder) if self._shows(item)]
 
-    def has_expired(self) -> bool:
-        """Say whether anything is there that should be erased, whoever put it there."""
-        return any(self._expired())
-
-    def erase_expired(self) -> None:
-        """Delete what is older than it may be, and what killed processes left."""
-        for folder in self._expired():
-            shutil.rmtree(folder, ignore_errors=True)
+    def expired(self) -> list[Path]:
+        """Return the folders that are older than 30 days, for every audience."""
+        oldest = datetime.now(UTC) - KEPT
+        return [folder for folder, when, _ in self._batch_folders() if when < oldest]
 
     def remove_debris(self) -> None:
-        """Delete drafts and contents that no item names, of processes that were killed; under the lock of notes."""
+        """Delete drafts and contents that killed processes left behind; the caller holds `notes_lock`."""
         for folder, _, _ in self._batch_folders():
             named = {name for item in self._items(folder) for name in (item.file.name, *item.contents.values())}
             with suppress(OSError):
@@ -148,7 +142,7 @@ class Trash:
             yield from (path for path in sorted(folder.glob("*.json")) if _read(path) is None)
 
     def write(self, item: TrashItem, contents: Mapping[str, bytes] | None = None) -> None:
-        """Write an item with these of its contents, also in place of what it was."""
+        """Write or replace an item and its contents."""
         for name, data in (contents or {}).items():
             write_atomically(item.file.with_name(item.contents[name]), data, mode=0o600, faults="trash")
         values = {name: value for name, value in asdict(item).items() if name != "file"}
@@ -176,10 +170,6 @@ class Trash:
                     with suppress(ValueError):
                         yield top / name, datetime.strptime(found[1], _STAMP).replace(tzinfo=UTC), found[2]
 
-    def _expired(self) -> Iterator[Path]:
-        oldest = datetime.now(UTC) - KEPT
-        return (folder for folder, when, _ in self._batch_folders() if when < oldest)
-
     @staticmethod
     def _items(folder: Path) -> list[TrashItem]:
         return [item for path in sorted(folder.glob("*.json")) if (item := _read(path))]
@@ -187,7 +177,7 @@ class Trash:
 
 @dataclass(slots=True)
 class OpenBatch:
-    """Takes what one call of `forget` removes."""
+    """Collects what one call of `forget` removes."""
 
     trash: Trash
     id: str
@@ -195,9 +185,9 @@ class OpenBatch:
     count: int = 0
 
     def put(self, item: TrashItem, contents: Mapping[str, bytes] | None = None) -> None:
-        """Write an item to disk; raises TrashError where that fails, and then nothing of it is left.
+        """Write an item to disk; raises TrashError on failure, with nothing left behind.
 
-        The same item may be put again, with other content: the last one counts.
+        Until `next` is called, another `put` replaces it.
         """
         top = self.trash.notes_folder if item.source == "memory" else self.trash.sessions_folder
         folder = top / self.name
@@ -219,7 +209,7 @@ class OpenBatch:
             ) from error
 
     def next(self) -> None:
-        """Say that the item is done and another one follows."""
+        """Finish the item; the next `put` starts another one."""
         self.count += 1
 
 
@@ -229,7 +219,7 @@ def open_trash(parts: Components) -> Trash:
 
 
 def _read(path: Path) -> TrashItem | None:
-    """Return an item; None where the file holds none that could be restored."""
+    """Return an item; None if the file holds none that can be restored."""
     try:
         values: dict[str, Any] = json.loads(_bytes_of(path))
         del values["version"]
@@ -243,7 +233,7 @@ def _read(path: Path) -> TrashItem | None:
 
 
 def _is_whole(item: TrashItem) -> bool:
-    """Say whether every value is what was written; raises like `_read` where one cannot even be looked at."""
+    """Return whether all values have the right types; may raise what `_read` catches."""
     texts = (item.path, item.agent, item.chat, item.before, item.after, item.session, item.left, item.place)
     lines = (each for cut in item.cuts for each in (*cut.lines, *cut.instead, *cut.above, *cut.below))
     numbers = (item.count, *(cut.first_line for cut in item.cuts))
@@ -258,7 +248,7 @@ def _is_whole(item: TrashItem) -> bool:
 
 
 def _bytes_of(path: Path) -> bytes:
-    """Return what a file in the trash holds: a workspace may come with one, and a link in it leads anywhere."""
+    """Return the bytes of a file in the trash without following links: the workspace may come from somebody else."""
     return read_below(os.fspath(path.parent), (path.name,))[0]
 
 
@@ -278,10 +268,9 @@ def trashed(parts: Components) -> tuple[Trashed, ...]:
 
 
 def undo(parts: Components, batch_id: str | None = None) -> UndoReport:
-    """Restore what one call of `forget` moved to the trash, the latest unless an id is given.
+    """Restore what one call of `forget` moved to the trash, the latest unless an id is given; see `Memory.undo`.
 
-    Nothing that is there now is overwritten: lines come back where they were, or at the end of a note that has changed
-    too much, and a note whose name is taken comes back under another one. What cannot be restored stays in the trash.
+    What cannot be restored stays in the trash.
     """
     trash = open_trash(parts)
     batch = _chosen(trash.batches(), batch_id)
@@ -298,12 +287,12 @@ def undo(parts: Components, batch_id: str | None = None) -> UndoReport:
         restored.append(Forgotten(path, shown.source, shown.whole, shown.count, shown.lines))
         trash.remove(item)
     if restored:
-        notes += _indexed(parts, [each.path for each in restored])
+        notes += index_notes(parts, [each.path for each in restored], done="restored")
     return UndoReport(batch.id, tuple(restored), tuple(problems), tuple(notes))
 
 
 def shown_item(item: TrashItem) -> Forgotten:
-    """Return what an item of the trash holds."""
+    """Return an item as it is shown."""
     lines = tuple(
         ForgottenLine(number, line.rstrip("\r\n"))
         for cut in item.cuts
@@ -326,7 +315,7 @@ def _chosen(batches: list[Batch], batch_id: str | None) -> Batch:
 
 
 def _restore(parts: Components, item: TrashItem, notes: list[str]) -> str:
-    """Restore one item and return the path that it has now."""
+    """Restore one item and return its path."""
     try:
         if item.kind == "lines":
             return _restore_lines(parts, item, notes)
@@ -349,13 +338,13 @@ def _restore_lines(parts: Components, item: TrashItem, notes: list[str]) -> str:
 
     def change(raw: bytes, stored: str) -> bytes | None:
         nonlocal at_end
-        if parts.audience.is_group and is_private(stored, decode_note(raw)):  # since the group forgot the lines
+        if parts.audience.is_group and is_private(stored, decode_note(raw)):  # it became private in the meantime
             raise PathRefusedError(stored)
         now = hash_of(raw)
         if now == item.before or _holds_entries(raw, item):  # a killed process had restored it, or never cut it
             return None
         content, at_end = put_lines_back(raw, stored, item.cuts, unchanged=now == item.after)
-        MovedLines(parts).add(stored, min(cut.first_line for cut in item.cuts))
+        lines_move(parts, stored, min(cut.first_line for cut in item.cuts))
         return content
 
     try:
@@ -371,7 +360,7 @@ def _restore_lines(parts: Components, item: TrashItem, notes: list[str]) -> str:
 
 
 def _holds_entries(raw: bytes, item: TrashItem) -> bool:
-    """Say whether the entries that were cut are in the note."""
+    """Return whether the entries that were cut are in the note."""
     cut = {entry.id for each in item.cuts for entry in find_entries("".join(each.lines)).entries}
     if not cut:
         return False
@@ -412,18 +401,9 @@ def _restore_transcript(parts: Components, item: TrashItem) -> None:
         write_atomically(place, content, overwrite=False)
     except FileExistsError:
         if place.read_bytes() != content:
-            raise TrashError(f"{place} is there again", hint="move that file away and try again") from None
-
-
-def _indexed(parts: Components, paths: list[str]) -> tuple[str, ...]:
-    """Index what is back; a failure is only noted, since the files are there."""
-    try:
-        parts.sync.run(replace(BACKGROUND, paths=paths))
-    except NotewellError as error:
-        return (f"it is restored, but not indexed yet: {error.full_message}",)
-    return ()
+            raise TrashError(f"{place} exists again", hint="move that file away and try again") from None
 
 
 def hash_of(data: bytes) -> str:
-    """Return by what the content of a note is recognized."""
+    """Return a hash of a note's content."""
     return hashlib.sha256(data).hexdigest()

@@ -1,7 +1,7 @@
-"""Offers notewell under the names of OpenClaw's memory: its search manager, its fallback and its small functions.
+"""Offers notewell under OpenClaw's names: its memory search manager, the fallback manager and its helper functions.
 
-For programs that know that interface. Functions and arguments are in snake case; dictionaries that leave a call have
-OpenClaw's own field names, such as `startLine`. Everything is synchronous: in an event loop, use `asyncio.to_thread`.
+For programs written for that interface. Functions and arguments are in snake case; returned dictionaries have
+OpenClaw's field names, such as `startLine`. Everything is synchronous: in an event loop, use `asyncio.to_thread`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""OpenClaw's small functions, as its users know them: files, chunks, vectors, keyword queries and scores."""
+"""OpenClaw's helper functions for files, chunks, vectors, keyword queries and scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers OpenClaw's memory interface from a `Memory`, with a cache of managers and a fallback between two of them."""
+"""Implements OpenClaw's memory interface on a `Memory`, with cached managers and a fallback between two of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from notewell.agents.documents import hit_document, status_document
 from notewell.errors import NotewellError, QueryError
 from notewell.memory.shared import shared_memory
 from notewell.types import Citation, hash_text
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from notewell.types import IndexReport, Progress
 
 Json = dict[str, Any]
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 _log = logging.getLogger("notewell.openclaw")
 
@@ -32,7 +34,7 @@ DEFAULT_AGENT = "main"
 
 
 class MemorySearchManager(Protocol):
-    """What OpenClaw asks of a memory backend."""
+    """OpenClaw's interface of a memory backend."""
 
     @property
     def backend(self) -> str:
@@ -98,8 +100,8 @@ class MemoryIndexManager:
     ) -> list[Json]:
         """Return the best results, best first, as `path, startLine, endLine, score, snippet, source, citation`.
 
-        The key of a group or channel lets only what that group may see through. The first search of a session also
-        starts a sync in the background. How the search was done is in `status()["custom"]["lastSearch"]`.
+        The key of a group or channel limits results to what that group may see. The first search of a session also
+        starts a background sync. `status()["custom"]["lastSearch"]` describes how the search was done.
         """
         chat, session = self._audience(session_key)
         if session_key is not None and session_key not in self._warmed:
@@ -107,25 +109,14 @@ class MemoryIndexManager:
             self.memory.begin_session()
         answer = self.memory.search(query, limit=max_results, min_score=min_score, chat=chat, session=session)
         self._last_search = {"mode": answer.mode, "notes": list(answer.notes)}
-        return [
-            {
-                "path": hit.path,
-                "startLine": hit.first_line,
-                "endLine": hit.last_line,
-                "score": hit.score,
-                "snippet": hit.snippet,
-                "source": hit.source,
-                "citation": hit.citation,
-            }
-            for hit in answer.hits
-        ]
+        return [{name: hit_document(hit)[name] for name in _RESULT} for hit in answer.hits]
 
     def read_file(
         self, rel_path: str, *, from_line: int = 1, lines: int | None = None, session_key: str | None = None
     ) -> Json:
         """Return `text` and `path` of a memory file, or of some of its lines; paths outside the memory are refused.
 
-        `truncated` is added, and true, when a single line is longer than `Memory.get` returns.
+        `truncated` is added, and true, if a single line is longer than `Memory.get` returns.
         """
         chat, session = self._audience(session_key)
         cited = Citation.parse(rel_path)
@@ -135,7 +126,7 @@ class MemoryIndexManager:
         while True:
             page = get(first_line=line, lines=left)
             pieces.append(page.text)
-            if page.line_count == 1 and page.truncated:  # that line was cut, or only what follows was left out
+            if page.line_count == 1 and page.truncated:  # the line was cut, or only what follows it
                 cut |= get(first_line=line, lines=1).truncated
             left = None if left is None else left - page.line_count
             if page.next_first_line is None or left == 0:
@@ -148,8 +139,8 @@ class MemoryIndexManager:
     ) -> IndexReport:
         """Bring the index up to date; `force` rebuilds it. `progress` is called with `completed, total, label`.
 
-        `reason` says why, for the log and `status()["custom"]["lastSync"]`. Files that could not be read are among the
-        `problems` of the report.
+        `reason` is for the log and `status()["custom"]["lastSync"]`. Files that could not be read are in the report's
+        `problems`.
         """
 
         def told(step: Progress) -> None:
@@ -168,32 +159,32 @@ class MemoryIndexManager:
         return report
 
     def status(self) -> Json:
-        """Return OpenClaw's `MemoryProviderStatus`; optional fields are left out where there is nothing to say."""
+        """Return OpenClaw's `MemoryProviderStatus` without empty optional fields."""
         document = _provider_status(self.memory.status())
         custom = {"agent": self.memory.agent, "lastSearch": self._last_search, "lastSync": self._last_sync}
         return document | {"custom": {name: value for name, value in custom.items() if value}}
 
     def probe_embedding_availability(self) -> Json:
-        """Embed one word and return `ok`, and the `error` where that failed; a remote provider is asked for it."""
+        """Embed one word, also with a remote provider; return `ok`, and the `error` on failure."""
         check = next(check for check in self.memory.doctor() if check.name == "embedder")
         if check.ok and self.memory.status().embedder is not None:
             return {"ok": True}
         return {"ok": False, "error": "; ".join(filter(None, (check.detail, check.hint)))}
 
     def probe_vector_availability(self) -> bool:
-        """Say whether vectors can be searched; before the first sync, whether they are turned on."""
+        """Return whether vectors can be searched; before the first sync, whether they are enabled."""
         if not self.memory.settings.store.vector.enabled:
             return False
         return all(check.ok or not (check.unusable or check.name == "nearest") for check in self.memory.doctor())
 
     def close(self) -> None:
-        """Close the memory; `get_memory_search_manager` makes a new manager after this."""
+        """Close the memory; `get_memory_search_manager` then creates a new manager."""
         if self._on_close is not None:
             self._on_close()
         self.memory.close()
 
     def _audience(self, session_key: str | None) -> tuple[Chat | None, str | None]:
-        """Return the chat and the session that a key stands for; nothing where the memory decides."""
+        """Return the chat and the session of a key; None to use the memory's own."""
         if session_key is None:
             return None, None
         named = _agent_part(session_key)
@@ -203,53 +194,23 @@ class MemoryIndexManager:
                 hint="get that agent's manager: get_memory_search_manager(settings, session_key=session_key)",
             )
         group = _group_part(session_key)
-        if group is None or self.memory.audience.is_group:  # a memory that was opened for a group stays so
+        if group is None or self.memory.audience.is_group:  # a memory opened for a group stays limited to it
             return None, None
         from notewell.sources.transcripts import id_of_group, is_session_name
 
         return "group", group if is_session_name(group) else id_of_group(group) if group else None
 
 
+_RESULT = ("path", "startLine", "endLine", "score", "snippet", "source", "citation")
+_STATUS = {
+    *("backend", "provider", "model", "requestedProvider", "files", "chunks", "dirty", "workspaceDir", "dbPath"),
+    *("extraPaths", "sources", "sourceCounts", "cache", "fts", "vector", "batch", "fallback"),
+}
+
+
 def _provider_status(status: Status) -> Json:
-    cache, fts, vector, batch = status.cache, status.fts, status.vector, status.batch
-    document: Json = {
-        "backend": status.backend,
-        "provider": status.provider,
-        "model": status.model,
-        "requestedProvider": status.requested_provider,
-        "files": status.files,
-        "chunks": status.chunks,
-        "dirty": status.stale,
-        "workspaceDir": status.workspace,
-        "dbPath": status.db_path,
-        "extraPaths": list(status.extra_paths),
-        "sources": list(status.sources),
-        "sourceCounts": [
-            {"source": each.source, "files": each.files, "chunks": each.chunks} for each in status.source_counts
-        ],
-        "cache": {"enabled": cache.enabled, "entries": cache.entries, "maxEntries": cache.max_entries},
-        "fts": {"enabled": fts.enabled, "available": fts.available, "error": fts.error},
-        "vector": {
-            "enabled": vector.enabled,
-            "available": vector.available,
-            "extensionPath": vector.extension_path,
-            "loadError": vector.load_error,
-            "dims": vector.dims,
-        },
-        "batch": {
-            "enabled": batch.enabled,
-            "failures": batch.failures,
-            "limit": batch.limit,
-            "wait": batch.wait,
-            "concurrency": batch.concurrency,
-            "pollIntervalMs": batch.poll_interval_ms,
-            "timeoutMs": batch.timeout_ms,
-            "lastError": batch.last_error,
-            "lastProvider": batch.last_provider,
-        },
-    }
-    if status.fallback:
-        document["fallback"] = {"from": status.fallback.instead_of, "reason": status.fallback.reason}
+    document = {name: value for name, value in status_document(status).items() if name in _STATUS}
+    del document["cache"]["bytes"], document["vector"]["driver"]
     for name in ("fts", "vector", "batch"):
         document[name] = _without_blanks(document[name])
     return _without_blanks(document)
@@ -259,11 +220,23 @@ def _without_blanks(document: Json) -> Json:
     return {name: value for name, value in document.items() if value is not None and value != ""}
 
 
-class FallbackMemoryManager:
-    """Two managers as one: the primary answers until it fails, then the fallback answers the same call and the next.
+def _answered_by_either(
+    method: Callable[Concatenate[Any, _P], _T],
+) -> Callable[Concatenate[FallbackMemoryManager, _P], _T]:
+    """Return a method of the interface that asks the primary manager, or else the fallback."""
 
-    The primary is tried again after `pause_s`, and after twice that each time it fails again. A call that both refuse
-    is the caller's mistake and says nothing against the primary.
+    @wraps(method)
+    def asked(self: FallbackMemoryManager, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return self._ask(lambda each: getattr(each, method.__name__)(*args, **kwargs))  # type: ignore[no-any-return]
+
+    return asked
+
+
+class FallbackMemoryManager:
+    """Two managers as one: the primary answers until it fails, then the fallback answers that call and the next ones.
+
+    The primary is tried again after `pause_s`, which doubles with each failure. A call that fails in both is the
+    caller's mistake and does not count against the primary.
     """
 
     def __init__(
@@ -283,47 +256,23 @@ class FallbackMemoryManager:
         self._reason = ""
         self._retry_at = 0.0  # of time.monotonic()
 
+    search = _answered_by_either(MemorySearchManager.search)
+    read_file = _answered_by_either(MemorySearchManager.read_file)
+    sync = _answered_by_either(MemorySearchManager.sync)
+    probe_embedding_availability = _answered_by_either(MemorySearchManager.probe_embedding_availability)
+    probe_vector_availability = _answered_by_either(MemorySearchManager.probe_vector_availability)
+
     @property
     def backend(self) -> str:
         """The backend that answers now."""
         return (self.fallback if self._failures else self.primary).backend
 
-    def search(
-        self,
-        query: str,
-        *,
-        max_results: int | None = None,
-        min_score: float | None = None,
-        session_key: str | None = None,
-    ) -> list[Json]:
-        return self._ask(
-            lambda manager: manager.search(query, max_results=max_results, min_score=min_score, session_key=session_key)
-        )
-
-    def read_file(
-        self, rel_path: str, *, from_line: int = 1, lines: int | None = None, session_key: str | None = None
-    ) -> Json:
-        return self._ask(
-            lambda manager: manager.read_file(rel_path, from_line=from_line, lines=lines, session_key=session_key)
-        )
-
     def status(self) -> Json:
-        """Return the status of the backend that answers; `fallback {from, reason}` while that is the second one."""
+        """Return the status of the backend that answers; with `fallback {from, reason}` if it is the second one."""
         status = self._ask(lambda manager: manager.status())
         with self._lock:
             failed, reason = self._failures > 0, self._reason
         return status | {"fallback": {"from": self.primary.backend, "reason": reason}} if failed else status
-
-    def sync(
-        self, *, reason: str = "manual", force: bool = False, progress: Callable[[Json], None] | None = None
-    ) -> object:
-        return self._ask(lambda manager: manager.sync(reason=reason, force=force, progress=progress))
-
-    def probe_embedding_availability(self) -> Json:
-        return self._ask(lambda manager: manager.probe_embedding_availability())
-
-    def probe_vector_availability(self) -> bool:
-        return self._ask(lambda manager: manager.probe_vector_availability())
 
     def close(self) -> None:
         try:
@@ -337,8 +286,8 @@ class FallbackMemoryManager:
             return call(self.fallback)
         try:
             answer = call(self.primary)
-        except Exception as error:  # noqa: BLE001 - whatever a backend fails with, the other one answers
-            answer = call(self.fallback)  # if this fails too, its error is the caller's, with the first as context
+        except Exception as error:  # noqa: BLE001 - the other backend answers
+            answer = call(self.fallback)  # raises if this fails, too, with the first error as context
             self._failed(error, known_failures)
             return answer
         with self._lock:
@@ -346,17 +295,17 @@ class FallbackMemoryManager:
         return answer
 
     def _failures_if_due(self) -> int | None:
-        """Return how often the primary has failed in a row, if it should be asked now; else None."""
+        """Return the primary's failures in a row if it should be asked now; else None."""
         with self._lock:
             if self._failures:
                 if time.monotonic() < self._retry_at:
                     return None
-                self._retry_at = time.monotonic() + self._pause()  # one caller tries; the others do not wait for it
+                self._retry_at = time.monotonic() + self._pause()  # only one caller tries
             return self._failures
 
     def _failed(self, error: Exception, known_failures: int) -> None:
         with self._lock:
-            if self._failures != known_failures:  # calls that failed side by side are one failure
+            if self._failures != known_failures:  # concurrent failures count once
                 return
             self._failures += 1
             self._reason = error.message if isinstance(error, NotewellError) else str(error) or type(error).__name__
@@ -377,16 +326,16 @@ def get_memory_search_manager(
     agent: str | None = None,
     session_key: str | None = None,
 ) -> MemorySearchManager | None:
-    """Return the process's manager for an agent, a workspace and settings; None where memory is turned off.
+    """Return the process's manager for an agent, a workspace and settings; None if memory is turned off.
 
-    The agent is the one named, else that of `session_key`. Without `settings` they are read from the usual layers.
+    The agent is the one named, else that of `session_key`. Without `settings`, the usual layers are read.
     """
     memory = shared_memory(workspace, agent=agent or agent_of(session_key), settings=settings)
     if not memory.settings.enabled:
         return None
     key = f"{memory.agent}:{memory.workspace}:{hash_text(repr(memory.settings))}"
     cached = _managers.get(key)
-    if cached is not None and cached.memory is not memory:  # its memory was closed for good, or is of another process
+    if cached is not None and cached.memory is not memory:  # its memory was closed, or belongs to a parent process
         _managers.pop(key, None)
     return _managers.setdefault(key, MemoryIndexManager(memory, on_close=lambda: _managers.pop(key, None)))
 

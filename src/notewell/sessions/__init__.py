@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from notewell.sessions.flush import Flushed, WriteNote, agent_prompt, flush, flush_prompt, plain_notes, plain_summary
+from notewell.sessions.forgetting import LostPart
 from notewell.sessions.import_export import Imported, export_lines, files_to_import, import_file, import_lines, merge
 from notewell.sessions.model import Session, SessionEntry, SessionKind, SessionUpdate, Summary
-from notewell.sessions.store import ConversationStore, Found, LostPart
+from notewell.sessions.store import ConversationStore, Found
 from notewell.sources.transcripts import id_of_group
 from notewell.sources.transcripts.messages import Message, ToolCall
 

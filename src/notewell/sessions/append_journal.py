@@ -1,7 +1,7 @@
-"""Writes the store's files so that a crash leaves the state before or the state after.
+"""Writes the store's files so that a crash leaves either the old or the new state.
 
-An append writes over the last bytes of a file. Before it does, the old and the new bytes go to a journal, on disk: if
-the append is cut short, `recover` finishes it.
+An append overwrites the last bytes of a file. First the old and the new bytes are written to a journal on disk; if the
+append is interrupted, `recover` finishes it.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from notewell.files.atomic import replace, sync_folder, write_atomically
 from notewell.files.faults import reach
 from notewell.files.no_follow import open_regular, read_regular
 
-POLL_S = 0.005  # how often a waiting writer looks again; an append takes about a millisecond
-JOURNAL_KEPT = 2**16  # bytes; a journal that grew beyond it is cut back, which costs one more write to disk
+POLL_S = 0.005  # between attempts to get a lock; an append takes about a millisecond
+JOURNAL_KEPT = 2**16  # bytes; a larger journal is truncated, which costs another write to disk
 
 
 @contextmanager
 def locked(lock: Path, timeout_s: float, what: str) -> Iterator[None]:
-    """Be the only writer among all processes and threads; raises SessionBusyError after `timeout_s`.
+    """Hold a lock among all processes and threads; raises SessionBusyError after `timeout_s`.
 
-    The operating system lets go of the lock when its holder dies. Where a file system has no such locks, filelock falls
-    back to a file that names its holder, and takes it over when that process is gone.
+    The operating system releases the lock when its holder dies. On file systems without locks, filelock uses a file
+    that names its holder, and takes it over when that process is gone.
     """
     import filelock  # costs as much as a keyword search
 
@@ -48,7 +48,7 @@ def locked(lock: Path, timeout_s: float, what: str) -> Iterator[None]:
 
 
 def overwrite_end(path: Path, journal: Path, offset: int, new: bytes) -> None:
-    """Replace everything from `offset` on by `new`, so that after a crash the file ends in the old or the new way."""
+    """Replace everything from `offset` on with `new`; after a crash the file has the old or the new end."""
     with _full_disk_told(path), path.open("r+b", buffering=0) as file:
         file.seek(offset)
         old = file.read()
@@ -69,16 +69,16 @@ def overwrite_end(path: Path, journal: Path, offset: int, new: bytes) -> None:
 
 
 def recover(path: Path, journal: Path) -> bool:
-    """Finish an append that was cut short; say whether anything had to be done.
+    """Finish an interrupted append; returns whether there was one.
 
-    A file that somebody changed since is left alone: only what is a mix of the old and the new bytes is half an append.
-    Call it under the lock only: an append in progress looks like one that was cut short.
+    A file that was changed since is left alone: only a mix of the old and the new bytes is half an append. Call it
+    under the lock: an append in progress looks like an interrupted one.
     """
     if not is_unfinished(journal):
         return False
     entry = _read_journal(journal)
     if entry is None:
-        _clear(journal)  # cut short itself: what it holds was never appended
+        _clear(journal)  # interrupted itself: the append never began
         return False
     offset, old, new = entry
     try:
@@ -89,7 +89,7 @@ def recover(path: Path, journal: Path) -> bool:
     with _full_disk_told(path), file:
         file.seek(offset)
         now = file.read()
-        torn = now not in (old, new) and _is_mix(now, old, new)  # the old bytes: it had not begun
+        torn = now not in (old, new) and _is_mix(now, old, new)  # the old bytes: it never began
         if torn:
             _set_end(file.fileno(), offset, new)
     _clear(journal)
@@ -97,7 +97,7 @@ def recover(path: Path, journal: Path) -> bool:
 
 
 def is_unfinished(journal: Path) -> bool:
-    """Say whether an append is in progress or was cut short."""
+    """Return whether an append is in progress or was interrupted."""
     try:
         with open_regular(journal) as file:
             return file.read(1) == b"{"
@@ -106,14 +106,14 @@ def is_unfinished(journal: Path) -> bool:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Put a whole new content in place of a file, or make the file; after a crash the old or the new one is there."""
+    """Create a file or replace its content atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with _full_disk_told(path):
         write_atomically(path, data, faults="session.draft")
 
 
 def move(source: Path, target: Path) -> None:
-    """Rename a file, over another if there is one, so that it outlives a power cut."""
+    """Rename a file durably, replacing any other at the target."""
     target.parent.mkdir(parents=True, exist_ok=True)
     replace(source, target, faults="session")
     for folder in {source.parent, target.parent}:
@@ -124,7 +124,7 @@ def move(source: Path, target: Path) -> None:
 
 
 def _write_journal(journal: Path, offset: int, old: bytes, new: bytes) -> None:
-    """Write over what the journal held: a file whose length stays costs half as much to bring to disk."""
+    """Overwrite the journal in place: syncing a file of unchanged length costs half as much."""
     facts = {"offset": offset, "oldSize": len(old), "newSize": len(new), "hash": _hash(offset, old, new)}
     is_new = not journal.exists()
     if not is_new:
@@ -144,7 +144,7 @@ def _write_journal(journal: Path, offset: int, old: bytes, new: bytes) -> None:
 
 
 def _read_journal(journal: Path) -> tuple[int, bytes, bytes] | None:
-    """Return what a whole journal holds; None when there is none, or it is cut short: then the file was not touched."""
+    """Return the content of the journal; None if there is none or it is incomplete: then the file is untouched."""
     try:
         head, _, rest = read_regular(journal).partition(b"\n")
         facts = json.loads(head)
@@ -160,7 +160,7 @@ def _hash(offset: int, old: bytes, new: bytes) -> str:
 
 
 def _is_mix(now: bytes, old: bytes, new: bytes) -> bool:
-    """Say whether each byte is the old one, the new one, or one that never reached the disk."""
+    """Return whether each byte is the old one, the new one, or zero (never written)."""
     if not min(len(old), len(new)) <= len(now) <= max(len(old), len(new)):
         return False
     pairs = zip_longest(now, old[: len(now)], new[: len(now)])
@@ -168,7 +168,7 @@ def _is_mix(now: bytes, old: bytes, new: bytes) -> bool:
 
 
 def _clear(journal: Path) -> None:
-    """Leave nothing readable in the journal; it need not reach the disk: if it stays, its append is found done."""
+    """Blank the journal, without a sync: if the old content survives a crash, its append is found to be complete."""
     with suppress(FileNotFoundError), journal.open("r+b", buffering=0) as file:
         size = file.seek(0, os.SEEK_END)
         if size > JOURNAL_KEPT:
@@ -199,5 +199,5 @@ def _full_disk_told(path: Path) -> Iterator[None]:
         if error.errno not in NO_SPACE:
             raise
         raise DiskFullError(
-            f"no room left to write {path}", hint="free some space; what was written before is intact"
+            f"the disk is full: cannot write {path}", hint="free some space; what was written before is intact"
         ) from error

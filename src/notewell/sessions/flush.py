@@ -1,8 +1,8 @@
-"""Writes what is worth keeping of a conversation to today's note before it is compacted, never the same twice.
+"""Writes what is worth keeping of a conversation to today's note before it is compacted, each message once.
 
-What was flushed is remembered in the session's own file. First it says what is about to be written and where, then the
-note is written unless it holds that mark already, then the session says that it is done: whoever is interrupted in
-between finds out which of the three it was.
+The session's own file records the flush. It first states what will be written and where, then the note is written
+unless it contains that mark, then the session records completion: after an interruption, the next flush knows which
+step to repeat.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from notewell.sessions.store import ConversationStore
 from notewell.sources.transcripts.messages import SPEAKERS, Message, now_ms
 from notewell.text.fences import strip_fenced
 
-KEEP_LAST = 20  # messages that stay in the conversation, as `compact` keeps them
+KEEP_LAST = 20  # messages that stay in the conversation, as in `compact`
 
 NOTHING = "NO_REPLY"  # what an agent answers when there is nothing to keep, as in OpenClaw
 
-LONGEST_LINE = 280  # characters of a message in a plain entry: what was said, not how it was explained
-MOST_LINES = 60  # of a plain entry: a screen or two; the whole conversation is kept in the session store
+LONGEST_LINE = 280  # characters of a message in a plain entry
+MOST_LINES = 60  # of a plain entry: a screen or two; the session store has the whole conversation
 LONGEST_PROMPT_TEXT = 4000  # characters of one message that a model is shown
 _HEARTBEAT = re.compile(r"\W*(HEARTBEAT_OK|NO_REPLY)\W*", re.IGNORECASE)
 
@@ -65,10 +65,10 @@ class Flushed:
 
     session_id: str
     path: str  # of the note; empty when nothing was written
-    messages: int  # how many were looked at for the first time
-    through: int  # the first so many messages of the session are flushed now: those may be compacted
+    messages: int  # how many were new
+    through: int  # how many messages from the beginning are flushed and may be compacted
     by_model: bool = False
-    note: str = ""  # why nothing was written, or that a flush was finished that had been interrupted
+    note: str = ""  # why nothing was written, or that an interrupted flush was finished
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,10 @@ def flush(
     keep_last: int = KEEP_LAST,
     now: datetime | None = None,
 ) -> Flushed:
-    """Append what is worth keeping of all but the `keep_last` newest messages to the note of today.
+    """Append what is worth keeping of all but the `keep_last` newest messages to today's note.
 
-    `summarize` is a model: it gets a prompt and answers with the entry, or NO_REPLY. Without it, or when it fails, the
-    messages themselves are shortened to an entry. Only one process flushes a session at a time; appends go on.
+    `summarize` is a model that answers a prompt with the entry, or NO_REPLY. Without it, or if it fails, the messages
+    are shortened instead. Only one process flushes a session at a time; appends are not blocked.
     """
     if keep_last < 0:
         raise SessionInputError("the number of messages cannot be negative", hint="use 0 or more")
@@ -127,7 +127,7 @@ def flush(
 
 
 def _finish(store: ConversationStore, session: Session, write: WriteNote, moment: datetime) -> Flushed | None:
-    """Do what an interrupted flush left to do, if there was one; the note of that day is the one that counts."""
+    """Finish an interrupted flush, if there was one, in the note that it named."""
     state = _state_of(session)
     path, text, count = state.get("path"), state.get("text"), state.get("messages")
     if not state.get("pending") or not isinstance(text, str) or not path:
@@ -142,13 +142,13 @@ def _finish(store: ConversationStore, session: Session, write: WriteNote, moment
 
 
 def _entry(messages: Sequence[Message], path: str, summarize: Summarize | None) -> tuple[str, bool, str]:
-    """Return the entry, empty when nothing is worth keeping, whether the model wrote it, and why not if asked."""
+    """Return the entry (empty if nothing is worth keeping), whether the model wrote it, and why not if it failed."""
     plain = plain_notes(messages)
     if summarize is None or not plain:
         return plain, False, ""
     try:
         answer = strip_fenced(summarize(flush_prompt(messages, path))).strip()
-    except Exception as error:  # noqa: BLE001 - whatever fails in somebody's model, the messages must not be lost
+    except Exception as error:  # noqa: BLE001 - a failing model must not lose messages
         return plain, False, f"written without the model, which failed: {error}"
     if answer.strip("`*. ").upper() == NOTHING:
         return "", True, ""
@@ -164,7 +164,7 @@ def _state_of(session: Session) -> Mapping[str, Any]:
 
 
 def _flushed_until(session: Session) -> int:
-    """Return how many of the messages the session holds now were flushed, also after an edit or a compaction."""
+    """Return how many of the session's current messages were flushed, even after an edit or a compaction."""
     state = _state_of(session)
     last_id = state.get("lastId")
     for position in range(len(session.messages), 0, -1):
@@ -192,7 +192,7 @@ def _compacted(session: Session) -> int:
 
 
 def _mark_of(session: Session, start: int, end: int) -> str:
-    """Return a mark that is made of the messages, so that the same ones always have the same."""
+    """Return a mark derived from the messages: the same messages always have the same mark."""
     digest = hashlib.sha256(session.entry.session_id.encode())
     for message in session.messages[start:end]:
         digest.update(f"\0{message.id}\0{message.role}\0{message.text}".encode("utf-8", "surrogatepass"))
@@ -210,7 +210,7 @@ def flush_prompt(messages: Sequence[Message], path: str) -> str:
 
 
 def agent_prompt(path: str) -> str:
-    """Return the prompt for an agent that can write to its notes itself."""
+    """Return the prompt for an agent that writes its notes itself."""
     return _AGENT_PROMPT.format(path=path, nothing=NOTHING)
 
 
@@ -224,7 +224,7 @@ def plain_notes(messages: Sequence[Message]) -> str:
 
 
 def plain_summary(messages: Sequence[Message]) -> str:
-    """Return a summary that takes the place of the messages when there is no model: what the user asked, shortened."""
+    """Return a summary for use without a model: what the user asked, shortened."""
     times = [message.timestamp for message in messages if message.timestamp]
     days = sorted(
         {datetime.fromtimestamp(each / 1000).astimezone().date().isoformat() for each in (times[:1] + times[-1:])}

@@ -56,15 +56,15 @@ from notewell.sources.transcripts.session_files import FORMAT_VERSION, messages_
 if TYPE_CHECKING:
     from notewell.sessions.store import ConversationStore
 
-SESSION_FILES = (SESSION_ENDING, ".json")  # one conversation each; what else is imported is JSONL
+SESSION_FILES = (SESSION_ENDING, ".json")  # one conversation each; other files are JSONL
 _NOT_CONVERSATIONS = frozenset({REGISTRY, "registry.json", "sessions.json"})  # the last is OpenClaw's registry
-_LEFT_FOLDERS = frozenset({CORRUPT, COMPACTED, "node_modules"})  # corrupt copies, and messages that a summary replaced
-LONGEST_LINE = 64 * 2**20  # characters; a line beyond it is a picture or a mistake, and is left out
+_LEFT_FOLDERS = frozenset({CORRUPT, COMPACTED, "node_modules"})  # corrupt copies and compacted messages
+LONGEST_LINE = 64 * 2**20  # characters; longer lines are images or mistakes, and are skipped
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A conversation read from a transcript, and what of it was left out, by reason."""
+    """A conversation read from a transcript, and the number of skipped records by reason."""
 
     session: Session
     left_out: Mapping[str, int] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Imported:
 
 def export_lines(session: Session) -> Iterator[str]:
     """Yield the conversation as lines of JSON, the session's own line first."""
-    entry = replace(session.entry, compacted_files=())  # an export holds what the session holds now
+    entry = replace(session.entry, compacted_files=())  # an export holds only what the session holds
     head = {"type": "session", "version": FORMAT_VERSION, "id": session.entry.session_id}
     yield write_json(head | {"timestamp": _iso(session.entry.created_at)} | {"entry": entry_to_json(entry)})
     for summary in session.summaries:
@@ -101,10 +101,10 @@ def files_to_import(folder: Path) -> list[Path]:
 def import_file(
     store: ConversationStore, path: Path, *, session_id: str = "", kind: SessionKind | None = None
 ) -> tuple[Imported, SessionEntry]:
-    """Import a transcript or a session file; if that conversation is stored already, append what is new in it.
+    """Import a transcript or a session file; if the conversation is already stored, append its new messages.
 
-    The session's id is the given one, else the one that the file states, else made from its name. Raises
-    SessionExistsError when another conversation has the id.
+    The session's id is the given one, else that in the file, else one derived from the file's name. Raises
+    SessionExistsError if another conversation has the id.
     """
     path = path.expanduser()
     if path.suffix.lower() in SESSION_FILES:
@@ -117,10 +117,10 @@ def import_file(
 
 
 def merge(store: ConversationStore, session: Session) -> tuple[SessionEntry, int]:
-    """Store a conversation, or append what is new in it where it is stored already.
+    """Store a conversation, or append its new messages if it is already stored.
 
-    Returns the session's entry and how many messages were new. Messages that were compacted since count as stored.
-    Raises SessionExistsError when another conversation has the id.
+    Returns the session's entry and the number of new messages. Compacted messages count as stored. Raises
+    SessionExistsError if another conversation has the id.
     """
     entry = session.entry
     same_group = entry.group_id if entry.group_id and store.exists(entry.group_id) else None
@@ -129,13 +129,13 @@ def merge(store: ConversationStore, session: Session) -> tuple[SessionEntry, int
             return store.restore(session), len(session.messages)
         except SessionExistsError:
             pass
-    store.sweep(wait=True)  # what a killed compaction left pending is stored as well
+    store.sweep(wait=True)  # pending archives of killed compactions count as stored
     known = store.entry(same_group or entry.session_id)
-    messages = _complete(store.get(known.session_id).messages, known.created_at)  # a file of others may lack ids, too
+    messages = _complete(store.get(known.session_id).messages, known.created_at)  # files of other programs may lack ids
     stored = [*messages, *_compacted(store, known.session_id)]
     new = _unknown(session.messages, stored)
     is_other = stored and session.messages and len(new) == len(session.messages)
-    if is_other or known.kind != entry.kind:  # what was said in private must not end up in a group
+    if is_other or known.kind != entry.kind:  # private messages must not end up in a group
         raise SessionExistsError(known.session_id)
     if new:
         store.append(known.session_id, *new)
@@ -145,13 +145,13 @@ def merge(store: ConversationStore, session: Session) -> tuple[SessionEntry, int
 def _compacted(store: ConversationStore, session_id: str) -> Iterator[Message]:
     for path in store.files_of(session_id):
         if path.suffix == ".jsonl":
-            # Where every message in it was forgotten, there is nothing to import.
+            # Nothing to import if every message in it was forgotten.
             with path.open(encoding="utf-8", errors="replace", newline="\n") as lines, suppress(SessionInputError):
                 yield from import_lines(lines).session.messages
 
 
 def _unknown(messages: Iterable[Message], stored: Iterable[Message]) -> list[Message]:
-    """Return the messages that are not stored: neither by their id nor by what they say and when."""
+    """Return the messages that are not stored, by id or by content and time."""
     ids, said = set(), Counter[tuple[object, ...]]()
     for message in stored:
         ids.add(message.id)
@@ -170,7 +170,7 @@ def _what_is_said(message: Message) -> tuple[object, ...]:
 
 
 def _from_session_file(path: Path, session_id: str, kind: SessionKind | None) -> Imported:
-    """Return the conversation of a JSON5 or JSON file. In a folder `groups` a file is named by the group's id."""
+    """Return the conversation in a JSON5 or JSON file; in a folder `groups`, files are named after the group's id."""
     try:
         values = parse_object(decode_json5(path.read_bytes()))
     except Json5Error as error:
@@ -191,9 +191,9 @@ def _from_session_file(path: Path, session_id: str, kind: SessionKind | None) ->
 def import_lines(
     lines: Iterable[str], *, session_id: str = "", fallback_id: str = "", kind: SessionKind | None = None
 ) -> Imported:
-    """Return the conversation of a transcript. Raises SessionInputError when it holds no message at all.
+    """Return the conversation in a transcript; raises SessionInputError if it has no messages.
 
-    Its id is `session_id`, else the one that the transcript says, else `fallback_id`, else a new one.
+    Its id is `session_id`, else that in the transcript, else `fallback_id`, else a new one.
     """
     head: Json = {}
     messages: list[Message] = []
@@ -206,7 +206,7 @@ def import_lines(
         head = {**parsed.head, **head}
         if parsed.summary and (summary := _summary(parsed.summary)):
             summaries.append(summary)
-        again = parsed.usage_id in usage_seen  # one answer over several lines tells its tokens on each
+        again = parsed.usage_id in usage_seen  # an answer over several lines repeats its token counts
         messages += (replace(message, usage=None) if again else message for message in parsed.messages)
         if parsed.usage_id:
             usage_seen.add(parsed.usage_id)
@@ -233,7 +233,7 @@ def _imported(
 ) -> Imported:
     if not messages and not summaries:
         raise SessionInputError(
-            "there is no message in it that could be imported",
+            "it contains no message to import",
             hint="import a transcript (JSONL) of OpenClaw, Claude Code, Codex or `notewell sessions export`, or a "
             "session file (JSON5, JSON)",
         )
@@ -249,7 +249,7 @@ def _imported(
 
 
 def _complete(messages: Iterable[Message], created_at: int) -> Iterator[Message]:
-    """Yield the messages with ids and times; a message without gets the same id each time, and the time before it."""
+    """Yield the messages with ids, if need be made from the content, and times, if need be of the message before."""
     last_time = created_at or now_ms()
     seen = Counter[str]()
     for message in messages:

@@ -1,4 +1,4 @@
-"""The values of the session store: a session, its entry, its summaries, and news of an append."""
+"""The values of the session store: sessions, their entries and summaries, and updates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SessionKind = Literal["direct", "group"]
 
 @dataclass(frozen=True, slots=True)
 class SessionEntry:
-    """What is known of a session beside its messages. In files the names are in camel case."""
+    """What is known about a session besides its messages; in camel case in files."""
 
     session_id: str
     kind: SessionKind
@@ -24,13 +24,13 @@ class SessionEntry:
     updated_at: int = 0
     archived_at: int | None = None
     title: str | None = None
-    # where messages come from and go to
+    # routing
     channel: str | None = None
     origin: Json | None = None
     delivery_context: Json | None = None
     group_id: str | None = None
     group_activation: str | None = None
-    # what this session does differently from the agent
+    # overrides of the agent's settings
     model_override: str | None = None
     provider_override: str | None = None
     thinking_level: str | None = None
@@ -54,12 +54,12 @@ class SessionEntry:
     compacted_files: tuple[str, ...] = ()  # archives of compacted messages, oldest first: names in `compacted/`
     memory_flush_at: int | None = None
     damage: str = ""  # why the file cannot be read; empty when it can
-    extra: Json = field(default_factory=dict)  # fields of others, which are kept
+    extra: Json = field(default_factory=dict)  # fields of other programs
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What took the place of messages that were compacted."""
+    """A summary that replaced compacted messages."""
 
     content: str
     compacted_at: int
@@ -74,25 +74,25 @@ class Session:
 
     entry: SessionEntry
     messages: tuple[Message, ...]
-    summaries: tuple[Summary, ...] = ()  # oldest first; they stand for what came before the messages
+    summaries: tuple[Summary, ...] = ()  # oldest first; of what came before the messages
 
 
 @dataclass(frozen=True, slots=True)
 class SessionUpdate:
-    """Messages that are safely on disk: in which file, and where in it. Each stands on a line of its own."""
+    """Messages that were appended and are on disk: the file and their place in it, one message a line."""
 
     session_id: str
     kind: SessionKind
     path: Path
     first_byte: int
-    end_byte: int  # exclusive; bytes after it are the store's own and change with the next append
+    end_byte: int  # exclusive; the bytes after it change with every append
     messages: tuple[Message, ...]
     notes: tuple[str, ...] = ()  # what the caller should know, such as a corrupt file that was set aside
 
 
 # --- entries and JSON ---------------------------------------------------------------------------
 
-# What a caller may set: the type of each field, or the values it can have. The rest is the store's own bookkeeping.
+# Fields that a caller may set, with their types or values. The rest is the store's own bookkeeping.
 SETTABLE: dict[str, type | tuple[str, ...]] = {
     "title": str,
     "channel": str,
@@ -117,13 +117,13 @@ SETTABLE: dict[str, type | tuple[str, ...]] = {
     "system_prompt_report": Mapping,
 }
 _TYPE_NAMES = {str: "text", int: "a number", Mapping: "a table"}
-# Kept after the messages, where an append can rewrite it without moving anything.
+# Kept after the messages, where an append can rewrite them in place.
 RUNNING = ("updated_at", "message_count", "input_tokens", "output_tokens", "memory_flush_at")
-COUNTED = frozenset({"messageCount", "inputTokens", "outputTokens"})  # told by the messages themselves
+COUNTED = frozenset({"messageCount", "inputTokens", "outputTokens"})  # derived from the messages
 
 
 def camel(name: str) -> str:
-    """Return the name as the files have it."""
+    """Return the name in camel case, as in files."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
@@ -135,7 +135,7 @@ _FILE_ONLY = {"version", "messages", "compactedHistory", "sessionFile", "message
 
 
 def entry_from_json(values: Json, *, kind: SessionKind, session_id: str, session_file: str) -> SessionEntry:
-    """Return the entry that a session's file or the registry holds; its id and kind are those of its path."""
+    """Return the entry in a session's file or the registry; id and kind come from the path."""
     known = {own: values[name] for name, own in _IN_FILES.items() if values.get(name) is not None}
     for name in ("created_at", "updated_at", "archived_at", "memory_flush_at"):
         if name in known:
@@ -151,7 +151,7 @@ def entry_from_json(values: Json, *, kind: SessionKind, session_id: str, session
 
 
 def entry_to_json(entry: SessionEntry) -> dict[str, Any]:
-    """Return what the head of a session's file holds of the entry; running state and empty fields are left out."""
+    """Return the entry as the head of a session's file, without running state and empty fields."""
     values = {
         name: getattr(entry, own)
         for name, own in _IN_FILES.items()
@@ -161,7 +161,7 @@ def entry_to_json(entry: SessionEntry) -> dict[str, Any]:
 
 
 def checked_fields(values: Json) -> dict[str, Any]:
-    """Return the fields of an entry that a caller wants to set, or raise SessionInputError for the first wrong one."""
+    """Return the fields if a caller may set them to these values; raises SessionInputError."""
     for name, value in values.items():
         if name not in SETTABLE:
             raise SessionInputError(
@@ -191,7 +191,7 @@ def checked_kind(kind: object) -> SessionKind:
 
 
 def summaries_in(values: Json) -> list[Summary]:
-    """Return the summaries that a session's file holds, the oldest first."""
+    """Return the summaries in a session's file, oldest first."""
     history = values.get("compactedHistory")
     found = map(summary_from_json, history) if isinstance(history, list) else ()
     return [summary for summary in found if summary]
@@ -213,7 +213,7 @@ def summary_from_json(values: object) -> Summary | None:
 
 
 def summary_to_json(summary: Summary) -> dict[str, Any]:
-    """Return the summary as session files hold it."""
+    """Return the summary as it is stored in session files."""
     return {
         "role": summary.role,
         "content": summary.content,

@@ -1,4 +1,4 @@
-"""The file of one session: reads and changes it, and saves what is left of a corrupt one."""
+"""Reads and changes the file of a session, and salvages corrupt ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from notewell.errors import SessionDamagedError, SessionInputError, SessionNotFoundError
 from notewell.sessions.append_journal import locked, overwrite_end, recover, replace_file
@@ -48,19 +48,21 @@ from notewell.sources.transcripts.messages import (
     tokens_of,
 )
 from notewell.sources.transcripts.session_files import (
-    FIRST_LOOK,
     FORMAT_VERSION,
     MESSAGE_ARRAY,
     MESSAGES,
     check_version,
+    end_of_messages,
     messages_in,
     whole_elements,
 )
 
+HEAD_BYTES = 4096  # read for the head of a file, which has about 500
+
 
 @dataclass(frozen=True, slots=True)
 class SessionFile:
-    """The file of a session, with its lock and its journal. Holds nothing open."""
+    """The file of a session, with its lock and journal; nothing is held open."""
 
     path: Path
     lock: Path
@@ -71,17 +73,17 @@ class SessionFile:
     place: str  # below the store's folder
 
     def locked(self) -> AbstractContextManager[None]:
-        """Be the only writer of this session."""
+        """Hold the lock of this session."""
         return locked(self.lock, self.timeout_s, f"session {self.session_id!r}")
 
     def exists(self) -> bool:
-        """Say whether the file is there; a link is not ours, wherever it leads."""
+        """Return whether the file exists; links do not count."""
         return self.path.is_file() and not self.path.is_symlink()
 
     # --- reading -----------------------------------------------------------------------------
 
     def session(self, *, holding: bool = False) -> Session:
-        """Return the whole conversation; `holding`: under the lock."""
+        """Return the whole conversation; `holding` says that the caller has the lock."""
         values = self._read(lambda: parse_object(self._text()), holding=holding)
         try:
             messages = tuple(messages_in(values))
@@ -90,11 +92,11 @@ class SessionFile:
         return Session(self._entry_of(values), messages, tuple(summaries_in(values)))
 
     def entry(self, *, holding: bool = False) -> SessionEntry:
-        """Return what is known of the session beside its messages; in our own layout they are not read."""
+        """Return the session's entry; in our own layout messages are not read."""
         return self._entry_of(self._read(self._ends, holding=holding))
 
     def entry_from(self, values: Json, *, damage: str) -> SessionEntry:
-        """Return what the registry knows of a session whose file cannot be read."""
+        """Return the entry of a session whose file cannot be read, from the registry."""
         entry = entry_from_json(values, kind=self.kind, session_id=self.session_id, session_file=self.place)
         return replace(entry, damage=damage)
 
@@ -102,12 +104,12 @@ class SessionFile:
         return decode_json5(self.path.read_bytes())
 
     def _read(self, look: Callable[[], dict[str, Any]], *, holding: bool) -> dict[str, Any]:
-        """Look without the lock; what looks broken is looked at again under it, once nobody is writing."""
+        """Look without the lock; if the file looks broken, look again under it, when nobody is writing."""
         try:
             try:
                 values = look()
             except Json5Error:
-                if holding or not os.access(self.path, os.W_OK):  # without permission to write it cannot be fixed
+                if holding or not os.access(self.path, os.W_OK):  # cannot be fixed without permission to write
                     raise
                 with self.locked():
                     recover(self.path, self.journal)
@@ -120,23 +122,18 @@ class SessionFile:
         return values
 
     def _ends(self) -> dict[str, Any]:
-        """Return what the head and the foot say, and the messages where the file is not in our layout."""
+        """Return the head and the foot; also the messages if the file is not in our layout."""
         with self.path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(0)
-            start = file.read(FIRST_LOOK)
-            file.seek(max(0, size - FIRST_LOOK))
-            end = file.read()
-        head, found, _ = start.partition(f"\n{MESSAGES.opening}".encode())
-        parts = MESSAGES.parts_of_end(end.decode("utf-8", "ignore"))
-        if not found or parts is None or parts.values.get(MESSAGES.end_field) != _mark_at(parts, size):
+            head, found, _ = file.read(HEAD_BYTES).partition(f"\n{MESSAGES.opening}".encode())
+            parts, _ = _end_of(file)
+        if not found or parts is None:
             return parse_object(self._text())
         values = parse_object(decode_json5(head) + "\n}")
         values.pop(MESSAGES.array, None)
         return values | parts.values
 
     def _entry_of(self, values: dict[str, Any]) -> SessionEntry:
-        if "messages" in values:  # the foot may be older than what a person wrote above it
+        if "messages" in values:  # the foot may be older than edits above it
             try:
                 values = values | _counted(values)
             except SessionInputError as error:
@@ -153,18 +150,18 @@ class SessionFile:
     # --- writing; under the lock only ----------------------------------------------------------
 
     def recover(self) -> None:
-        """Finish an append that was cut short."""
+        """Finish an interrupted append."""
         recover(self.path, self.journal)
 
     def replace(self, text: str) -> None:
-        """Put a whole new text in place of the file, or make the file."""
+        """Create or replace the file."""
         replace_file(self.path, text.encode())
 
     def append(self, messages: Sequence[Message]) -> tuple[int, int]:
-        """Write messages after the last one, and return where they begin and end; only the end of the file is touched.
+        """Append messages and return where they begin and end; only the end of the file is written.
 
-        A file that a person edited, or another release wrote, is read whole once and brought into our layout. Raises
-        Json5Error where it cannot be read.
+        A file that was edited, or written by another release, is first brought into our layout. Raises Json5Error if it
+        cannot be read.
         """
         return self._append(messages, lambda foot: _foot_after(foot, messages))
 
@@ -182,7 +179,7 @@ class SessionFile:
         self._change(lambda text: MESSAGES.set_head(text, changes))
 
     def compact(self, count: int, summary: Summary, archives: Sequence[str]) -> None:
-        """Let the summary take the place of the first `count` messages, which the last of the archives holds."""
+        """Replace the first `count` messages, which are in the last archive, with the summary."""
         done = self.entry(holding=True).compaction_count
 
         def change(text: str) -> str:
@@ -193,7 +190,7 @@ class SessionFile:
         self._change(change)
 
     def take_last(self) -> Message | None:
-        """Take the last message away and return it."""
+        """Remove the last message and return it."""
         messages = self.session(holding=True).messages
         if messages:
             self._change(lambda text: MESSAGES.without_elements(text, len(messages) - 1, len(messages)))
@@ -220,7 +217,7 @@ class SessionFile:
             raise self._corrupt(str(error)) from error
 
     def _rewrite(self, change: Callable[[str], str]) -> None:
-        """Replace the file by what `change` makes of its text, in our layout; what is not changed stays as it is."""
+        """Replace the file with what `change` makes of its text, in our layout."""
         text = change(self._text())
         values = parse_object(text)
         try:
@@ -233,18 +230,18 @@ class SessionFile:
         self.replace(MESSAGES.join(parts.body, parts.foot, foot))
 
     def _end(self) -> tuple[Parts | None, int]:
-        """Return the end of the file in parts and where its end mark is; no parts when somebody else wrote it."""
         with self.path.open("rb") as file:
-            size = file.seek(0, 2)
-            look = FIRST_LOOK
-            while True:
-                file.seek(max(0, size - look))
-                parts = MESSAGES.parts_of_end(file.read().decode("utf-8", "ignore"))
-                if parts or look >= size:
-                    break
-                look *= 16
-        offset = _mark_at(parts, size) if parts else 0
-        return (parts, offset) if parts and parts.values.get(MESSAGES.end_field) == offset else (None, 0)
+            return _end_of(file)
+
+
+def _end_of(file: BinaryIO) -> tuple[Parts | None, int]:
+    """Return the end of a file in parts and the offset of its end mark; no parts if the file is not in our layout."""
+    offset, _ = end_of_messages(file, file.seek(0, 2))
+    if offset is None:
+        return None, 0
+    file.seek(offset - 2)  # with what is before the line break
+    parts = MESSAGES.parts_of_end(file.read().decode("utf-8", "ignore"))
+    return parts, offset if parts else 0
 
 
 def text_of(entry: SessionEntry, messages: Sequence[Message] = (), summaries: Sequence[Summary] = ()) -> str:
@@ -260,13 +257,13 @@ def text_of(entry: SessionEntry, messages: Sequence[Message] = (), summaries: Se
 
 
 def as_stored(message: Message) -> Message:
-    """Return the message with an id and a time, exactly as it will be read again; raises SessionInputError."""
+    """Return the message with an id and a time, exactly as it will be read back; raises SessionInputError."""
     message = replace(message, timestamp=message.timestamp or now_ms(), id=message.id or secrets.token_hex(6))
     return message_from_json(json.loads(write_json(message_to_json(message))))
 
 
 def _counted(values: Json) -> dict[str, Any]:
-    """Return what the foot must say of these messages. Tokens that were used stay used, whatever is deleted."""
+    """Return the foot for these messages. Token counts are kept even if messages were deleted."""
     messages = messages_in(values)
     last = max((message.timestamp for message in messages), default=0)
     foot: dict[str, Any] = {
@@ -291,10 +288,6 @@ def _foot_after(foot: Json, messages: Sequence[Message]) -> dict[str, Any]:
     }
 
 
-def _mark_at(parts: Parts, size: int) -> int:
-    return size - len(parts.foot.encode()) - len(MESSAGES.end_mark)
-
-
 def _number(values: Json, name: str) -> int:
     value = values.get(name)
     return value if isinstance(value, int) else 0
@@ -306,9 +299,9 @@ _HEAD_LINE = re.compile(r"""^ {0,4}["']?(\w+)["']?\s*:\s*(.+)$""")
 
 
 def salvage(file: SessionFile, data: bytes, known: Json) -> tuple[str, int, int]:
-    """Return a valid text of what can be read, and how many messages were saved and how many lines were not.
+    """Return a valid text of what can be read, the number of messages saved and of lines lost.
 
-    Fields that cannot be read are taken from `known`, the registry's copy.
+    Fields that cannot be read come from `known`, the registry's copy.
     """
     text = data.decode("utf-8", "replace").replace("\x00", "")
     array = MESSAGE_ARRAY.search(text)
@@ -326,7 +319,7 @@ def salvage(file: SessionFile, data: bytes, known: Json) -> tuple[str, int, int]
         except SessionInputError:
             lost += 1
     summaries = [*summaries_in(head), *summaries]
-    _, found, foot = text.rpartition("\n" + MESSAGES.end_mark)  # above all what was flushed to the notes already
+    _, found, foot = text.rpartition("\n" + MESSAGES.end_mark)  # above all what was already flushed to the notes
     values = {**known, **head, **(_fields("{\n" + foot.rstrip().removesuffix("}")) if found else {})}
     values = {key: value for key, value in values.items() if key not in COUNTED}
     entry = entry_from_json(values, kind=file.kind, session_id=file.session_id, session_file=file.place)
@@ -334,7 +327,7 @@ def salvage(file: SessionFile, data: bytes, known: Json) -> tuple[str, int, int]
 
 
 def _fields(head: str) -> dict[str, Any]:
-    """Return the fields of the head: all if it is valid, else line by line."""
+    """Return the fields of the head; if it is invalid, those that can be read line by line."""
     try:
         return parse_object(head + "\n}")
     except Json5Error:

@@ -1,12 +1,12 @@
-"""The folder of the session store: the files, archives, locks and journals of its sessions, and their registry.
+"""Manages the folder of the session store: the files, archives, locks and journals of sessions, and their registry.
 
 registry.json5
 chats/<id>.json5           direct conversations
 groups/<id>.json5          conversations that others read, too
 archive/chats, archive/groups
-compacted/<id>.<n>.jsonl   messages that a summary took the place of; `.pending` until the session names the file
-`damaged/`                 files that could not be read, kept as they were
-.locks, .journal           nothing to keep
+compacted/<id>.<n>.jsonl   messages that a summary replaced; `.pending` until the session names the file
+`damaged/`                 copies of files that could not be read
+.locks, .journal           safe to delete while nothing is running
 """
 
 from __future__ import annotations
@@ -50,14 +50,12 @@ FOLDERS: dict[SessionKind, str] = {"direct": CHATS, "group": GROUPS}  # the fold
 JOURNALS = ".journal"
 STATE_FOLDER = ".notewell"  # in a workspace
 ARCHIVE_ENDING = ".jsonl"
-_NAME = re.compile(r"(.+)\.(\d+)(\.jsonl|\.pending)")  # ids that other programs gave may hold dots
+_NAME = re.compile(r"(.+)\.(\d+)(\.jsonl|\.pending)")  # ids from other programs may contain dots
 _DRAFT = re.compile(_NAME.pattern + r"\.[^.]+\.tmp")
-
-Unwanted = Callable[[str, int], bool]  # asked about a text and its time, in milliseconds since 1970
 
 
 def new_id() -> str:
-    """Return an id that no other session has."""
+    """Return a new, unique id."""
     return str(uuid.uuid4())
 
 
@@ -67,11 +65,11 @@ class SessionFolder:
 
     path: Path
     timeout_s: float
-    group_only: frozenset[str] | None = None  # the groups' sessions that are there; None: all, and direct ones
-    workspace: Path | None = None  # must exist: nothing is created or missed where one was before it moved away
+    group_only: frozenset[str] | None = None  # the only sessions that are visible; None: all
+    workspace: Path | None = None  # must still exist: nothing is created after it was moved away
 
     def is_hidden(self, session_id: str) -> bool:
-        """Say whether a session is not there for whoever uses this folder; also a direct one of a group's id is not."""
+        """Return whether a session is hidden, as all but a group's own are for that group."""
         if self.group_only is None:
             return False
         names = set(names_of(session_id))
@@ -79,39 +77,39 @@ class SessionFolder:
         return names.isdisjoint(self.group_only) or any((self.path / place).exists() for place in direct)
 
     def check_may_create(self, session_id: str, kind: SessionKind) -> None:
-        """Raise SessionInputError for a session that would not be there once it is created."""
+        """Raise SessionInputError for a session that would be hidden."""
         if self.group_only is not None and (kind != "group" or self.is_hidden(session_id)):
             raise SessionInputError(
-                "this memory was opened for a group, which has no session but its own",
+                "this memory was opened for a group, which may only use its own session",
                 hint='open the memory with session="ID", and create it with kind="group"',
             )
 
     def require(self) -> None:
-        """Raise WorkspaceError when the workspace has moved away: that is not the same as holding no conversations."""
+        """Raise WorkspaceError if the workspace was moved away: that is not the same as having no conversations."""
         if self.workspace is not None:
             require_workspace(self.workspace)
 
     def ensure(self) -> None:
-        """Make the folder; only its owner may enter it."""
+        """Create the folder, accessible only to its owner."""
         self.require()
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         except (FileExistsError, NotADirectoryError) as error:
             raise ConversationError(
-                f"{self.path} cannot be made: a file is in the way", hint="move that file away"
+                f"{self.path} cannot be created: a file is in the way", hint="move that file away"
             ) from error
         top = next((folder for folder in self.path.parents if folder.name == STATE_FOLDER), None)
         if top is not None and not (top / ".gitignore").exists():  # conversations must not end up in a commit
             (top / ".gitignore").write_text("*\n", encoding="utf-8")
 
     def locked(self, session_id: str) -> AbstractContextManager[None]:
-        """Be the only writer of a session."""
+        """Hold the lock of a session."""
         self._check(session_id)
         self.ensure()
         return self.new(session_id, "direct").locked()
 
     def flushing(self, session_id: str) -> AbstractContextManager[None]:
-        """Be the only one that flushes a session."""
+        """Hold the lock for flushing a session."""
         self._check(session_id)
         self.require()
         lock = self.path / ".locks" / f"{session_id}.flush.lock"
@@ -138,11 +136,11 @@ class SessionFolder:
         return None
 
     def _check(self, session_id: str) -> None:
-        if self.is_hidden(session_id):  # before its lock is waited for: whether it is held tells something
+        if self.is_hidden(session_id):  # before waiting for its lock, which would reveal that it exists
             raise SessionNotFoundError(session_id)
 
     def sessions(self, *, archived: bool) -> Iterator[SessionFile]:
-        """Yield the file of every session, in the order of their ids."""
+        """Yield the file of every session, ordered by id."""
         self.require()
         for kind, name in FOLDERS.items():
             place = f"{ARCHIVE}/{name}" if archived else name
@@ -152,7 +150,7 @@ class SessionFolder:
                     yield file
 
     def is_archived(self, file: SessionFile) -> bool:
-        """Say whether the file lies in the archive."""
+        """Return whether the file lies in the archive."""
         return file.place.startswith(f"{ARCHIVE}/")
 
     def move(self, file: SessionFile, *, archived: bool) -> SessionFile:
@@ -167,11 +165,11 @@ class SessionFolder:
         return Archives(self.path / COMPACTED, session_id)
 
     def ids(self) -> set[str]:
-        """Return every id that a file here belongs to, whether that session still exists or not."""
+        """Return the ids of all sessions that have any file here, even if the session itself is gone."""
         return {owner for path in self.files() if (owner := self.owner(path))}
 
     def files(self, start: str = "") -> Iterator[Path]:
-        """Yield every regular file below the folder but locks, or those whose names begin so; no link is followed."""
+        """Yield the regular files below the folder whose names begin with `start`, but for locks and links."""
         self.require()
         for folder, folders, names in os.walk(self.path):
             if ".locks" in folders:
@@ -184,7 +182,7 @@ class SessionFolder:
         return [path for path in _children(self.path / CORRUPT) if path.name.startswith(f"{REGISTRY}.")]
 
     def debris(self) -> dict[str, list[Path]]:
-        """Return what killed processes left, by session, or under "" what concerns the registry."""
+        """Return what killed processes left behind, by session, and that of the registry under ""."""
         self.require()
         archives = _archives_in(self.path / COMPACTED)
         found: dict[str, list[Path]] = {owner_of_archive(path.name): [] for path in archives if path.suffix == PENDING}
@@ -195,7 +193,7 @@ class SessionFolder:
         return found
 
     def owner(self, path: Path) -> str:
-        """Return the session that a file belongs to, which its name begins with; "" for the registry's."""
+        """Return the session that a file belongs to, by its name; "" for those of the registry."""
         name, folder = path.name.removeprefix("."), path.parent.name
         if path.parent == self.path or (folder == CORRUPT and name.startswith(f"{REGISTRY}.")):
             return ""
@@ -205,26 +203,31 @@ class SessionFolder:
         return owner if is_session_name(owner) else ""
 
     def set_aside(self, path: Path) -> Path:
-        """Keep a corrupt file under another name; returns that name."""
+        """Move a corrupt file aside; returns its new path."""
         kept = self._corrupt_path(path.name)
         move(path, kept)
         return kept
 
     def keep_copy(self, path: Path, data: bytes) -> Path:
-        """Keep the bytes of a corrupt file; returns where."""
+        """Keep a copy of a corrupt file; returns its path."""
         kept = self._corrupt_path(path.name)
         replace_file(kept, data)
         return kept
 
     def files_of(self, session_id: str) -> list[Path]:
-        """Return every file that holds something of a session, its own first: those whose names begin with its id."""
+        """Return all files of a session, its own first."""
         if self.is_hidden(session_id):
             return []
         own = [file.path for file in self._all(session_id) if file.exists()]
         return [*own, *(path for path in self.files(session_id) if self.owner(path) == session_id and path not in own)]
 
+    def contents_of(self, session_id: str) -> dict[str, bytes]:
+        """Return what the files of a session hold, but for its journal, by their place below the folder."""
+        files = (path for path in self.files_of(session_id) if path.parent.name != JOURNALS)
+        return {path.relative_to(self.path).as_posix(): path.read_bytes() for path in files}
+
     def remove(self, files: Iterable[Path]) -> None:
-        """Delete files so that they stay deleted."""
+        """Delete files durably."""
         folders = set()
         for path in files:
             path.unlink(missing_ok=True)
@@ -259,24 +262,24 @@ def _children(folder: Path, suffix: str = "") -> list[Path]:
         return []
 
 
-# --- archives: messages that summaries took the place of -----------------------------------------
+# --- archives: messages that summaries replaced ---------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Archives:
-    """The archives of one session, in the folder `compacted` of the store. Change them under the session's lock.
+    """The archives of one session, in the store's folder `compacted`. Change them under the session's lock.
 
     A session names its archives in `compactedFiles`. Compaction writes the archive as `compacted/<id>.<n>.pending`,
-    replaces the session's file by one that names it, and then renames it to `<id>.<n>.jsonl`. The step in the middle
-    decides: a pending archive that its session names is complete and gets its name, any other is debris and is deleted.
-    So each message is kept once whenever the process is killed.
+    replaces the session's file with one that names it, and renames it to `<id>.<n>.jsonl`. The second step decides: a
+    pending archive that its session names is complete and is renamed, any other is deleted. So each message is kept
+    exactly once, whenever the process is killed.
     """
 
     folder: Path
     session_id: str
 
     def files(self) -> list[Path]:
-        """Return the archives in their order, pending ones included."""
+        """Return the archives in order, including pending ones."""
         return [path for path in _archives_in(self.folder) if owner_of_archive(path.name) == self.session_id]
 
     def begin(self, lines: Iterable[str], *, named: Collection[str]) -> str:
@@ -298,19 +301,19 @@ class Archives:
                     path.unlink(missing_ok=True)
 
     def rescue(self) -> None:
-        """Keep pending archives of a session whose names are lost; `adopt` finds out what it holds itself."""
+        """Keep the pending archives of a session whose list of names is lost; `adopt` removes duplicates."""
         for path in self.files():
             if path.suffix == PENDING:
                 move(path, path.with_suffix(ARCHIVE_ENDING))
 
     def unnamed(self, named: Collection[str]) -> list[Path]:
-        """Return the archives that the session does not name: older releases wrote no names."""
+        """Return archives that the session does not name, as older releases left them."""
         return [path for path in self.files() if path.suffix == ARCHIVE_ENDING and path.name not in named]
 
     def adopt(self, named: Collection[str], messages: Sequence[Message]) -> tuple[str, ...]:
-        """Name every archive, and take from those without a name what the session or a later archive holds as well.
+        """Return all archives, after removing duplicates from those without a name.
 
-        A release that wrote no names archived messages again after each kill, every time under another number.
+        Releases that wrote no names archived the same messages again after each kill.
         """
         unnamed = set(self.unnamed(named))
         seen = {key_of(message) for message in messages}
@@ -335,41 +338,22 @@ class Archives:
 
 
 def owner_of_archive(name: str) -> str:
-    """Return the session that an archive or a draft of one belongs to; "" where the name is that of something else."""
+    """Return the session that an archive or a draft of one belongs to; "" for other names."""
     found = _NAME.fullmatch(name) or _DRAFT.fullmatch(name.removeprefix("."))
     return found[1] if found else ""
 
 
-def remove_lines(path: Path, unwanted: Unwanted, *, dry_run: bool) -> int:
-    """Remove unwanted messages from an archive, and return how many."""
-    lines = path.read_text(encoding="utf-8").split("\n")
-    kept = [line for line in lines if not (line.strip() and _is_unwanted(line, unwanted))]
-    if len(kept) < len(lines) and not dry_run:
-        replace_file(path, "\n".join(kept).encode())
-    return len(lines) - len(kept)
-
-
-def everything_in(message: Message) -> str:
-    """Return text, thoughts, tool calls and fields of others."""
-    return f"{message.text}\n{json.dumps(message_to_json(message), ensure_ascii=False, default=str)}"
-
-
-def _is_unwanted(line: str, unwanted: Unwanted) -> bool:
-    message = _message(line)
-    return unwanted(line, 0) if message is None else unwanted(everything_in(message), message.timestamp)
-
-
 def _archived(line: str) -> Message | None:
-    """Return the message that a line archives; None for the line of the session, summaries, and what is unreadable."""
+    """Return the message on a line of an archive; None for the session's line, summaries and unreadable lines."""
     try:
         values = json.loads(line)
     except ValueError:
         return None
-    return _message(line) if isinstance(values, dict) and "message" in values else None
+    return message_in_line(line) if isinstance(values, dict) and "message" in values else None
 
 
-def _message(line: str) -> Message | None:
-    """Return the message or summary of a line; None for the line of the session and what cannot be read."""
+def message_in_line(line: str) -> Message | None:
+    """Return the message or summary on a line; None for the session's line and unreadable lines."""
     try:
         values = json.loads(line)
         return message_from_json(values.get("message", values) if isinstance(values, dict) else values)
@@ -378,7 +362,7 @@ def _message(line: str) -> Message | None:
 
 
 def key_of(message: Message) -> str:
-    """Return by what a message is recognized."""
+    """Return the key by which a message is recognized."""
     return message.id or json.dumps(message_to_json(message), sort_keys=True, default=str)
 
 
@@ -399,10 +383,10 @@ Values = dict[str, Any]
 
 
 class Registry:
-    """`registry.json5`: an overview of what the session files say, also used to repair them.
+    """`registry.json5`: an overview of the session files, also used to repair them.
 
-    The session files are what counts. The registry does not change with a message, and it is rebuilt from the files
-    when it is corrupt or missing.
+    The session files are authoritative: the registry is rebuilt from them when it is corrupt or missing. An append does
+    not change it.
     """
 
     def __init__(
@@ -413,7 +397,7 @@ class Registry:
         self._entries_of_files = entries_of_files
 
     def entries(self) -> dict[str, Values]:
-        """Return what the registry holds, by session id; nothing when it is missing or corrupt."""
+        """Return the entries by session id; none if the registry is missing or corrupt."""
         try:
             listed = _listed(decode_json5(read_regular(self._path)))
         except (Json5Error, OSError):
@@ -422,22 +406,11 @@ class Registry:
 
     def put(self, entry: SessionEntry) -> None:
         """Add or change an entry."""
-        values = _values_of(entry)
-
-        def change(text: str, listed: list[Any], position: int | None) -> str:
-            if position is None:
-                return SESSIONS.with_new_elements(text, [values])
-            return text if listed[position] == values else SESSIONS.with_element(text, position, values)
-
-        self._change(entry.session_id, change)
+        self._set(entry.session_id, _values_of(entry))
 
     def remove(self, session_id: str) -> None:
-        """Take an entry out."""
-
-        def change(text: str, _: list[Any], position: int | None) -> str:
-            return text if position is None else SESSIONS.without_elements(text, position, position + 1)
-
-        self._change(session_id, change)
+        """Remove an entry."""
+        self._set(session_id, None)
 
     def rebuild(self) -> int:
         """Write the registry from the session files; returns how many sessions it holds."""
@@ -445,19 +418,25 @@ class Registry:
             return self._write_all()
 
     def locked(self, timeout_s: float | None = None) -> AbstractContextManager[None]:
-        """Be the only writer of the registry."""
+        """Hold the lock of the registry."""
         self._files.require()
         lock = self._files.path / ".locks" / ".registry.lock"
         return locked(lock, self._files.timeout_s if timeout_s is None else timeout_s, self._path.name)
 
-    def _change(self, session_id: str, change: Callable[[str, list[Any], int | None], str]) -> None:
-        """Edit the text, given what it lists and where the session stands in it; rebuild a missing or corrupt file."""
+    def _set(self, session_id: str, values: Values | None) -> None:
+        """Set or remove the entry of a session; a missing or corrupt file is rebuilt."""
         with self.locked():
             try:
                 text = decode_json5(read_regular(self._path))
                 listed = _listed(text)
                 ids = [_id_of(each) for each in listed]
-                changed = change(text, listed, ids.index(session_id) if session_id in ids else None)
+                position = ids.index(session_id) if session_id in ids else None
+                if position is not None and listed[position] != values:
+                    changed = SESSIONS.with_element(text, position, values)
+                elif position is None and values is not None:
+                    changed = SESSIONS.with_new_elements(text, [values])
+                else:
+                    return
             except FileNotFoundError:
                 self._write_all()
                 return
@@ -465,8 +444,7 @@ class Registry:
                 self._files.set_aside(self._path)
                 self._write_all()
                 return
-            if changed != text:
-                replace_file(self._path, changed.encode())
+            replace_file(self._path, changed.encode())
 
     def _write_all(self) -> int:
         entries = sorted(self._entries_of_files(self.entries()), key=lambda each: (each.created_at, each.session_id))
@@ -476,10 +454,10 @@ class Registry:
 
 
 def _values_of(entry: SessionEntry) -> Values:
-    """Return what the registry says of a session."""
+    """Return the registry's entry of a session."""
     values = {"sessionId": entry.session_id, "sessionFile": entry.session_file, **entry_to_json(entry)}
     flushed = values.get("memoryFlush")
-    if isinstance(flushed, dict) and "text" in flushed:  # nothing that was said is in the registry
+    if isinstance(flushed, dict) and "text" in flushed:  # the registry holds nothing of what was said
         values["memoryFlush"] = {key: value for key, value in flushed.items() if key != "text"}
     return values
 

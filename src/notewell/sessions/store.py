@@ -1,13 +1,11 @@
-"""The session store: keeps an agent's conversations, each durable when the call that changes it returns."""
+"""Stores an agent's conversations; a change is on disk when the call returns."""
 
 from __future__ import annotations
 
-import hashlib
 import heapq
-import json
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,11 +19,9 @@ from notewell.errors import (
     SessionInputError,
     SessionNotFoundError,
 )
-from notewell.files.no_follow import read_regular
-from notewell.sessions.append_journal import replace_file
+from notewell.sessions.forgetting import Keep, LostPart, Unwanted, put_back, remove_unwanted
 from notewell.sessions.import_export import export_lines
 from notewell.sessions.model import (
-    SETTABLE,
     Session,
     SessionEntry,
     SessionKind,
@@ -33,27 +29,13 @@ from notewell.sessions.model import (
     Summary,
     checked_fields,
     checked_kind,
-    entry_from_json,
-    summaries_in,
 )
 from notewell.sessions.session_file import SessionFile, as_stored, salvage, text_of
-from notewell.sessions.session_folder import (
-    ARCHIVE_ENDING,
-    JOURNALS,
-    Registry,
-    SessionFolder,
-    Unwanted,
-    everything_in,
-    key_of,
-    new_id,
-    remove_lines,
-)
+from notewell.sessions.session_folder import Registry, SessionFolder, new_id
 from notewell.settings.arguments import checked_calls
-from notewell.sources.transcripts import REGISTRY, TOP, checked_id, id_of_group, is_session_name, session_at
-from notewell.sources.transcripts.json5 import Json5Error, decode_json5, parse_object, require_json5
+from notewell.sources.transcripts import REGISTRY, checked_id, id_of_group, is_session_name
+from notewell.sources.transcripts.json5 import Json5Error, require_json5
 from notewell.sources.transcripts.messages import Message, message_from_json, now_ms
-from notewell.sources.transcripts.session_files import messages_in
-from notewell.sources.walk import parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,24 +49,11 @@ _log = logging.getLogger("notewell.sessions")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A message that contains the text searched for."""
+    """A message found by `search`."""
 
     entry: SessionEntry
-    number: int  # of the message among those the session holds, 1-based
+    number: int  # 1-based position of the message in the session
     message: Message
-
-
-@dataclass(frozen=True, slots=True)
-class LostPart:
-    """What a session is about to lose, or all of it; `put_back` restores it."""
-
-    session_id: str
-    files: Mapping[str, bytes]  # as they were, by their place below the folder
-    messages: tuple[str, ...] = ()  # keys of the messages that go
-    left: str = ""  # hash of what is left of the session's own file; empty: the whole session goes
-
-
-Keep = Callable[[LostPart], None]
 
 
 @checked_calls(SessionInputError)
@@ -96,8 +65,8 @@ class ConversationStore:
         folder: str | Path,
         *,
         lock_timeout_s: float = LOCK_TIMEOUT_S,
-        group_only: frozenset[str] | None = None,  # the sessions of a group: no others are there then
-        workspace: Path | None = None,  # in which the folder lies: nothing is created once it has moved away
+        group_only: frozenset[str] | None = None,  # the sessions of a group; others are hidden
+        workspace: Path | None = None,  # holds the folder; nothing is created after it was moved away
     ) -> None:
         self.folder = Path(folder)
         self._files = SessionFolder(self.folder, lock_timeout_s, group_only, workspace)
@@ -108,9 +77,9 @@ class ConversationStore:
     # --- events --------------------------------------------------------------------------------
 
     def on_update(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` after each append of this object, once it is safely on disk; returns how to stop that.
+        """Call `listener` after each append of this object, once it is on disk; returns a function that removes it.
 
-        A listener that raises is logged: the messages are kept, so the append must not look as if it had failed.
+        If a listener raises, that is logged: the messages are stored, so the append has not failed.
         """
         with self._listeners_lock:
             self._listeners.append(listener)
@@ -135,9 +104,9 @@ class ConversationStore:
     def create(
         self, session_id: str | None = None, *, kind: SessionKind = "direct", group_id: str | None = None, **fields: Any
     ) -> SessionEntry:
-        """Begin a session and return its entry; raises SessionExistsError when the id is taken.
+        """Start a session and return its entry; raises SessionExistsError if the id is taken.
 
-        Without an id a group's session gets one made from `group_id`, so that it is found again, and others a new one.
+        Without an id, a group's session gets one derived from `group_id`, and others a new one.
         """
         kind = "group" if group_id else checked_kind(kind)
         name = checked_id(session_id) if session_id else id_of_group(group_id) if group_id else new_id()
@@ -148,7 +117,7 @@ class ConversationStore:
         return self._create(SessionEntry(session_id=name, kind=kind, created_at=now_ms(), **values))
 
     def restore(self, session: Session) -> SessionEntry:
-        """Write a whole conversation as a new session, such as one that was exported; its id must be free."""
+        """Store a whole conversation as a new session, such as an exported one; its id must be free."""
         entry = replace(
             session.entry,
             session_id=checked_id(session.entry.session_id),
@@ -159,10 +128,9 @@ class ConversationStore:
         return self._create(entry, tuple(as_stored(message) for message in session.messages), session.summaries)
 
     def append(self, session_id: str, *messages: Message | Mapping[str, Any]) -> SessionUpdate:
-        """Write messages at the end of a session and return where they stand; only the end of its file is touched.
+        """Append messages to a session and return where they are; only the end of its file is written.
 
-        A conversation goes on even if its file is corrupt: the file is set aside, what can be read of it is kept, and
-        `notes` say so.
+        This works even if the file is corrupt: it is set aside, what can be read is kept, and `notes` say so.
         """
         new = tuple(as_stored(each if isinstance(each, Message) else message_from_json(each)) for each in messages)
         if not new:
@@ -179,28 +147,29 @@ class ConversationStore:
         return update
 
     def update(self, session_id: str, **fields: Any) -> SessionEntry:
-        """Set fields of a session's entry, or take them away with None; the rest of its file stays as it is."""
+        """Set fields of a session's entry; None removes one."""
         changes = checked_fields(fields)
         with self._writing(session_id) as file:
             file.set_fields(changes)
             return self._registered(file)
 
     def set_state(self, session_id: str, **values: Any) -> None:
-        """Set small fields that change often, at the end of the file, where that is cheap; None takes one away."""
+        """Set small fields that change often, cheaply, at the end of the file; None removes one."""
         with self._writing(session_id) as file:
             file.set_state(values)
 
     def flushing(self, session_id: str) -> AbstractContextManager[None]:
-        """Be the only one that flushes a session to the notes; appends to it go on meanwhile."""
+        """Hold the lock for flushing a session to the notes; appends are not blocked."""
         return self._files.flushing(self._existing(session_id).session_id)
 
     def compact(self, session_id: str, summary: str, *, keep_last: int = 20, through: int | None = None) -> Session:
-        """Let a summary take the place of the oldest messages, and return the session as it is then.
+        """Replace the oldest messages with a summary, and return the resulting session.
 
-        All but the `keep_last` newest go, or exactly the first `through`. They are kept as JSONL in `compacted/`.
+        All but the `keep_last` newest are replaced, or exactly the first `through`; they are kept as JSONL in
+        `compacted/`.
         """
         if not summary.strip():
-            raise SessionInputError("a summary is needed in place of the messages", hint="say what they were about")
+            raise SessionInputError("a summary of the messages is needed", hint="say what they were about")
         if keep_last < 0 or (through is not None and through < 0):
             raise SessionInputError("the number of messages cannot be negative", hint="use 0 or more")
         with self._writing(session_id) as file:
@@ -219,7 +188,7 @@ class ConversationStore:
             return file.session(holding=True)
 
     def take_last(self, session_id: str) -> Message | None:
-        """Take the newest message away and return it; None when there is none."""
+        """Remove the newest message and return it; None if there is none."""
         with self._writing(session_id) as file:
             message = file.take_last()
             if message is not None:
@@ -227,17 +196,17 @@ class ConversationStore:
         return message
 
     def archive(self, session_id: str) -> SessionEntry:
-        """Put a session away: it is kept and found by its id, but no longer listed."""
+        """Archive a session: it is kept and found by its id, but no longer listed."""
         return self._put_away(session_id, archived=True)
 
     def unarchive(self, session_id: str) -> SessionEntry:
-        """Bring a session back from the archive."""
+        """Restore a session from the archive."""
         return self._put_away(session_id, archived=False)
 
     def delete(self, session_id: str, *, keep: Keep | None = None) -> tuple[str, ...]:
-        """Delete a session and everything that was kept of it; returns the files that are gone, below the folder.
+        """Delete a session with all its files; returns their paths below the folder.
 
-        `keep` gets its files first: if it raises, the session stays.
+        `keep` gets the files first: if it raises, the session stays.
         """
         name = self._name_of(session_id)
         if not self.folder.exists():
@@ -247,8 +216,8 @@ class ConversationStore:
             if not files and name not in self._registry.entries():
                 raise SessionNotFoundError(name)
             if keep:
-                keep(LostPart(name, self._contents(name)))
-            # Its own file goes last: a process that is killed before leaves a session that can be deleted again.
+                keep(LostPart(name, self._files.contents_of(name)))
+            # Its own file goes last: after a kill, the session can be deleted again.
             self._files.remove(reversed(files))
             self._registry.remove(name)
         return tuple(path.relative_to(self.folder).as_posix() for path in files)
@@ -258,41 +227,25 @@ class ConversationStore:
         return self._remove(session_id, unwanted, dry_run=True)
 
     def remove_messages(self, session_id: str, unwanted: Unwanted, *, keep: Keep | None = None) -> int:
-        """Delete every message and summary that `unwanted` is true of, wherever it is kept; returns how many.
+        """Delete every message and summary that is `unwanted`, in all files of a session; returns how many.
 
-        Fields of the entry that are unwanted go as well and count as one more. The file is rewritten: comments of
-        people go, too, because one of them could be what is to be forgotten. Copies of corrupt files and journals are
-        deleted whole. `keep` gets what is about to go: if it raises, everything stays.
+        Unwanted fields of the entry are removed, too, and count as one. The file is rewritten without comments, since
+        one of them could be what is to be forgotten. Copies of corrupt files and journals are deleted. `keep` gets what
+        is about to be removed: if it raises, everything stays.
         """
         return self._remove(session_id, unwanted, dry_run=False, keep=keep)
 
     def put_back(self, lost: LostPart) -> None:
-        """Restore a session that was deleted, or the messages that were removed from it; what was said since stays.
+        """Restore a deleted session, or messages that were removed; messages appended since stay.
 
-        Raises SessionExistsError when another session has taken the id of one that was deleted.
+        Raises SessionExistsError if another session has taken the id.
         """
-        own = next((place for place in lost.files if session_at(f"{TOP}/{place}")), None)
         with self._files.locked(lost.session_id):
-            file = self._files.find(lost.session_id)
-            if file and not lost.left:
-                if own and file.path.read_bytes() == lost.files[own]:
-                    return  # it was never deleted: the process was killed before that
-                raise SessionExistsError(lost.session_id)
-            for place, data in lost.files.items():
-                path = self._place(place)
-                if place != own and (not path.exists() or _holds_part_of(path, data)):
-                    replace_file(path, data)
-            if own is None:  # only what was kept beside a file that somebody had deleted
-                return
-            if file is None or _hash(file.path.read_bytes()) == lost.left:
-                replace_file(file.path if file else self._place(own), lost.files[own])
-            else:
-                file.recover()
-                file.replace(_with_lost(file.session(holding=True), lost.files[own], lost.messages))
-            self._registered(self._existing(lost.session_id))
+            if put_back(self._files, lost):
+                self._registered(self._existing(lost.session_id))
 
     def repair(self, session_id: str) -> tuple[str, ...]:
-        """Make a corrupt session readable again, and return what was done; the corrupt file is kept in `damaged/`."""
+        """Repair a corrupt session and return what was done; the corrupt file is kept in `damaged/`."""
         with self._writing(session_id) as file:
             try:
                 file.session(holding=True)
@@ -314,11 +267,11 @@ class ConversationStore:
         return self._existing(session_id).session()
 
     def entry(self, session_id: str) -> SessionEntry:
-        """Return what is known of a session, without reading its messages."""
+        """Return a session's entry, without reading its messages."""
         return self._existing(session_id).entry()
 
     def exists(self, session_id: str) -> bool:
-        """Say whether there is such a session, archived or not."""
+        """Return whether the session exists, archived or not."""
         return self._files.find(session_id) is not None
 
     def path_of(self, session_id: str) -> Path:
@@ -326,20 +279,20 @@ class ConversationStore:
         return self._existing(session_id).path
 
     def files_of(self, session_id: str) -> list[Path]:
-        """Return every file that holds something of a session: its own, compacted messages, corrupt ones, a journal."""
+        """Return all files of a session: its own, compacted messages, corrupt copies and the journal."""
         return self._files.files_of(self._name_of(session_id))
 
     def list(self, *, kind: SessionKind | None = None, archived: bool = False) -> list[SessionEntry]:
-        """Return the sessions, the one that changed last first; one that cannot be read says why in `damage`."""
+        """Return the sessions, most recently changed first; `damage` says why one cannot be read."""
         wanted = checked_kind(kind) if kind else None
         files = [file for file in self._files.sessions(archived=archived) if wanted in (None, file.kind)]
         entries = [entry for entry in map(self._listed, files) if entry]
         return sorted(entries, key=lambda entry: (-entry.updated_at, entry.session_id))
 
     def search(self, text: str, *, limit: int = 20, kind: SessionKind | None = None) -> Sequence[Found]:
-        """Return the newest messages containing every word of `text` in any case, archived sessions included.
+        """Return the newest messages containing every word of `text`, ignoring case, also from archived sessions.
 
-        The files are read one by one; one that cannot be read is left out here, and `list` says why.
+        Files are read one by one; those that cannot be read are skipped, and `list` says why.
         """
         if limit < 1:
             raise SessionInputError(f"the number of results must be at least 1, got {limit}", hint="ask for 1 or more")
@@ -355,38 +308,38 @@ class ConversationStore:
         )
 
     def export_jsonl(self, session_id: str) -> Iterator[str]:
-        """Yield a conversation as lines of JSON: one that says which session it is, then one a message."""
+        """Yield a conversation as lines of JSON: the session, then one line a message."""
         return export_lines(self.get(session_id))
 
     def sweep(self, *, wait: bool = False) -> None:
-        """Finish or remove what killed processes left: drafts, and archives of a compaction that did not complete.
+        """Clean up after killed processes: drafts, and archives of incomplete compactions.
 
-        A session that is being written is skipped, unless `wait` is true; on a read-only medium everything stays.
+        A session that is being written to is skipped, unless `wait` is set; on a read-only disk nothing happens.
         """
-        files = replace(self._files, group_only=None)  # all sessions: which archives one names decides what is debris
+        files = replace(self._files, group_only=None)  # all sessions: their names of archives decide what is debris
         files = files if wait else replace(files, timeout_s=0)
         for owner, drafts in files.debris().items():
             lock = files.locked(owner) if owner else self._registry.locked(files.timeout_s)
             with suppress(OSError, *(() if wait else (SessionBusyError,))), lock:
                 files.remove(drafts)
                 file = files.find(owner) if owner else None
-                with suppress(ConversationError):  # its names cannot be read: `repair` sees to it
+                with suppress(ConversationError):  # unreadable: left to `repair`
                     named = file.entry(holding=True).compacted_files if file else ()
                     files.archives(owner).settle(named)
 
     def ids(self) -> Sequence[str]:
-        """Return the id of every session that anything is kept of, in order, even if its own file is gone."""
+        """Return the ids of all sessions that have any file, sorted, even if a session's own file is gone."""
         return sorted(each for each in self._files.ids() if not self._files.is_hidden(each))
 
     def owns(self, path: Path) -> bool:
-        """Say whether a file below the folder belongs to a session or is the registry."""
+        """Return whether a file below the folder belongs to a session or is the registry."""
         own = (self.folder / REGISTRY, *self._files.registry_copies())
         return path in own or (path.is_relative_to(self.folder) and bool(self._files.owner(path)))
 
     def rebuild_registry(self, *, drop_copies: bool = False) -> int:
-        """Rebuild the registry from the session files; returns how many sessions it holds.
+        """Rebuild the registry from the session files; returns the number of sessions.
 
-        With `drop_copies` those that were set aside as corrupt are deleted: titles are in them.
+        `drop_copies` deletes corrupt registries that were set aside, since they contain titles.
         """
         count = self._registry.rebuild()
         if drop_copies:
@@ -410,7 +363,7 @@ class ConversationStore:
 
     @contextmanager
     def _writing(self, session_id: str) -> Iterator[SessionFile]:
-        """Be the only writer of a session that exists."""
+        """Hold the lock of an existing session."""
         name = self._existing(session_id).session_id
         with self._files.locked(name):
             file = self._existing(name)
@@ -424,12 +377,12 @@ class ConversationStore:
         return file
 
     def _name_of(self, session_id: str) -> str:
-        """Return the id of a session as it is stored, also of one whose file is gone; raises SessionInputError."""
+        """Return the id of a session as it is stored, even if its file is gone; raises SessionInputError."""
         file = self._files.find(session_id) if isinstance(session_id, str) else None
         if file:
             return file.session_id
         if not is_session_name(session_id):
-            return checked_id(session_id)  # which says what is wrong with it
+            return checked_id(session_id)  # raises, and says what is wrong
         left = next((name for name in (session_id, session_id.lower()) if self._files.files_of(name)), "")
         return left or session_id.lower()
 
@@ -439,7 +392,7 @@ class ConversationStore:
         return entry
 
     def _listed(self, file: SessionFile) -> SessionEntry | None:
-        """Return the entry of a file; whatever is wrong with it concerns no other session. None: it is gone by now."""
+        """Return the entry of a file, with `damage` if it cannot be read; None if it is gone."""
         try:
             return file.entry()
         except SessionNotFoundError:
@@ -451,12 +404,12 @@ class ConversationStore:
         return file.entry_from(self._registry.entries().get(file.session_id, {}), damage=reason)
 
     def _entries_of_files(self, known: Mapping[str, Mapping[str, Any]]) -> Sequence[SessionEntry]:
-        """Return the entries of all sessions; of a file that cannot be read what is known of it."""
+        """Return the entries of all sessions; of unreadable files those that are known."""
         found = []
         files = replace(self._files, group_only=None)  # the registry is one for all
         for file in [*files.sessions(archived=False), *files.sessions(archived=True)]:
             try:
-                # As if holding its lock: who holds the registry's must not wait for a session's.
+                # As if holding its lock: the holder of the registry's lock must not wait for a session's.
                 found.append(file.entry(holding=True))
             except (ConversationError, OSError):
                 if file.session_id in known:
@@ -475,74 +428,24 @@ class ConversationStore:
             file.set_fields({"archived_at": now_ms() if archived else None})
             return self._registered(self._files.move(file, archived=archived))
 
-    def _contents(self, session_id: str) -> dict[str, bytes]:
-        """Return the files of a session, but for its journal."""
-        files = [path for path in self._files.files_of(session_id) if path.parent.name != JOURNALS]
-        return {path.relative_to(self.folder).as_posix(): path.read_bytes() for path in files}
-
-    def _place(self, place: str) -> Path:
-        """Return a file below the folder; raises SessionInputError for one elsewhere."""
-        if not place or parts_of(place) is None:
-            raise SessionInputError(f"{place!r} is no file of a session", hint="it cannot be restored")
-        return self.folder / place
-
     def _remove(self, session_id: str, unwanted: Unwanted, *, dry_run: bool, keep: Keep | None = None) -> int:
         name = self._name_of(session_id)
         if not self.folder.exists():
             raise SessionNotFoundError(name)
         with self._files.locked(name):
-            file = self._files.find(name)
-            if file is None:  # somebody deleted its file; what was kept beside it may be here
-                if not self._files.files_of(name):
-                    raise SessionNotFoundError(name)
-                if keep:
-                    keep(LostPart(name, self._contents(name), left=_hash(b"")))
-                return self._remove_beside(name, None, unwanted, found=0, dry_run=dry_run)
-            file.recover()
-            session = file.session(holding=True)
-            self._files.archives(name).settle(session.entry.compacted_files)
-            messages = [each for each in session.messages if not unwanted(everything_in(each), each.timestamp)]
-            summaries = [each for each in session.summaries if not unwanted(each.content, each.compacted_at)]
-            entry = _without_unwanted(session.entry, unwanted)
-            count = len(session.messages) - len(messages) + len(session.summaries) - len(summaries)
-            count += entry != session.entry
-            new = text_of(entry, messages, summaries)
-            # A comment of a person is in no message; the file is rewritten without it.
-            count += not count and not unwanted(new, 0) and _holds_unwanted(file.path, unwanted, dated=False)
-            if keep and (count or self._remove_beside(name, file.path, unwanted, found=0, dry_run=True)):
-                kept_keys = {key_of(each) for each in messages}
-                gone = tuple(key for each in session.messages if (key := key_of(each)) not in kept_keys)
-                keep(LostPart(name, self._contents(name), gone, _hash(new.encode())))
-            count = self._remove_beside(name, file.path, unwanted, found=count, dry_run=dry_run)
-            if count and not dry_run:
-                file.replace(new)
-                self._registered(file)
+            count, changed = remove_unwanted(self._files, name, unwanted, dry_run=dry_run, keep=keep)
+            if changed:
+                self._registered(self._existing(name))
         return count
 
-    def _remove_beside(
-        self, session_id: str, own: Path | None, unwanted: Unwanted, *, found: int, dry_run: bool
-    ) -> int:
-        """Remove messages from what is kept beside a session's own file; returns how many with those found before.
-
-        A corrupt copy that holds something unwanted counts as one. If anything was found, all of these copies go: one
-        may hold half of it.
-        """
-        beside = [path for path in self._files.files_of(session_id) if path != own]
-        copies = [path for path in beside if path.suffix != ARCHIVE_ENDING]
-        found += sum(remove_lines(path, unwanted, dry_run=dry_run) for path in beside if path not in copies)
-        found += sum(_holds_unwanted(path, unwanted) for path in copies)
-        if found and not dry_run:
-            self._files.remove(copies)
-        return found
-
     def _settled(self, file: SessionFile, session: Session) -> tuple[str, ...]:
-        """Return the archives of a session once each of them is named and each message is in one of them only."""
+        """Return the archives of a session after settling pending ones and removing duplicates."""
         archives, named = self._files.archives(file.session_id), session.entry.compacted_files
         archives.settle(named)
         return archives.adopt(named, session.messages) if archives.unnamed(named) else named
 
     def _salvaged(self, file: SessionFile, reason: str) -> str:
-        """Put a valid file in place of a corrupt one, which is kept; returns what was done."""
+        """Replace a corrupt file with a valid one, keeping a copy; returns what was done."""
         data = file.path.read_bytes()
         known = self._registry.entries().get(file.session_id, {})
         text, saved, lost_lines = salvage(file, data, known)
@@ -556,62 +459,3 @@ class ConversationStore:
             file.set_fields({"compacted_files": list(named)})
         lost = f", {lost_lines} lines could not be read" if lost_lines else ""
         return f"{reason}; {saved} messages were saved{lost}; the corrupt file is kept as {kept}"
-
-
-# --- what was lost ------------------------------------------------------------------------------
-
-
-def _hash(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def _holds_part_of(path: Path, data: bytes) -> bool:
-    """Say whether a file holds nothing but lines of what it was before."""
-    return set(path.read_bytes().split(b"\n")) <= set(data.split(b"\n"))
-
-
-def _with_lost(session: Session, before: bytes, keys: Collection[str]) -> str:
-    """Return a session's file with the messages of these keys, each behind the one that it followed."""
-    values = parse_object(decode_json5(before))
-    messages = list(session.messages)
-    known = [key_of(message) for message in messages]
-    at = 0  # behind the nearest message before that is still there
-    for message in messages_in(values):
-        key = key_of(message)
-        if key in keys and key not in known:
-            messages.insert(at, message)
-            known.insert(at, key)
-        at = known.index(key) + 1 if key in known else at
-    old = entry_from_json(values, kind=session.entry.kind, session_id=session.entry.session_id, session_file="")
-    missing = {name: getattr(old, name) for name in SETTABLE if getattr(session.entry, name) is None}
-    entry = replace(session.entry, **missing, extra={**old.extra, **session.entry.extra})
-    lost = [each for each in summaries_in(values) if each not in session.summaries]
-    return text_of(entry, messages, [*lost, *session.summaries])
-
-
-# --- what is unwanted ----------------------------------------------------------------------------
-
-
-def _without_unwanted(entry: SessionEntry, unwanted: Unwanted) -> SessionEntry:
-    """Return the entry without unwanted fields, such as a title, or notes that wait to be written."""
-    values = {name: getattr(entry, name) for name in SETTABLE}
-    gone = {name: None for name, value in values.items() if value is not None and unwanted(_as_text(value), 0)}
-    extra = {name: value for name, value in entry.extra.items() if not unwanted(_as_text(value), 0)}
-    return replace(entry, **gone, extra=extra)  # type: ignore[arg-type]  # every one of them may be None
-
-
-def _holds_unwanted(path: Path, unwanted: Unwanted, *, dated: bool = True) -> bool:
-    """Say whether a file holds an unwanted text, as it is or as JSON writes it, of the file's own time if `dated`."""
-    try:
-        text = read_regular(path).strip(b"\0").decode("utf-8", "replace")
-        changed_ms = path.stat().st_mtime_ns // 1_000_000 if dated else 0
-    except FileNotFoundError:
-        return False
-    if not text:
-        return False  # an append's journal is overwritten with zeros
-    unescaped = text.replace('\\"', '"').replace("\\n", "\n").replace("\\t", "\t").replace("\\\\", "\\")
-    return unwanted(text, changed_ms) or (unescaped != text and unwanted(unescaped, changed_ms))
-
-
-def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

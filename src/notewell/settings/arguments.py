@@ -1,4 +1,4 @@
-"""Checks the arguments of public calls by their annotations: a wrong one is an error that says what is expected."""
+"""Checks the arguments of public calls against their annotations."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _NOUNS: Mapping[object, str] = {
 
 
 def checked_calls(error: type[NotewellError], **others: type[NotewellError]) -> Callable[[_C], _C]:
-    """Let the public methods of a class raise `error` for an argument that is not what its annotation says.
+    """Make the public methods of a class raise `error` for arguments that do not match their annotations.
 
-    `others` are the errors of methods that have their own, by name.
+    `others` are the errors of single methods, by name.
     """
 
     def decorate(owner: _C) -> _C:
@@ -49,11 +49,11 @@ def checked_calls(error: type[NotewellError], **others: type[NotewellError]) -> 
 
 
 def check(name: str, value: object, hint: object, error: type[NotewellError]) -> None:
-    """Raise `error` where a value is not what a type says; what the value may be beyond that is not looked at."""
+    """Raise `error` if a value does not match a type."""
     if not _fits(value, hint):
         shown = repr(value)
         shown = shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}..."
-        raise error(f"{name} must be {_described(hint)}, got {shown}", hint="look at the documentation of this call")
+        raise error(f"{name} must be {_described(hint)}, got {shown}", hint="see the documentation of this call")
 
 
 def _checking(method: Callable[..., Any], error: type[NotewellError]) -> Callable[..., Any]:
@@ -70,7 +70,7 @@ def _checking(method: Callable[..., Any], error: type[NotewellError]) -> Callabl
 
 
 class _Hints(NamedTuple):
-    """The types of a function's parameters: those that have a place, that of `*args`, and those that have a name."""
+    """The types of a function's parameters: positional, `*args` and by name."""
 
     by_place: Sequence[tuple[str, object]]
     rest: tuple[str, object]
@@ -88,7 +88,7 @@ def _hints_of(method: Callable[..., Any]) -> _Hints:
 
 
 class _Names(dict[str, object]):
-    """The names in annotations that a module imports for type checkers only; one that is not known allows anything."""
+    """Resolves names that a module imports only for type checking; unknown ones allow anything."""
 
     def __init__(self, known: Mapping[str, object]) -> None:
         self._known = known
@@ -104,12 +104,12 @@ def _fits(value: object, hint: object) -> bool:
     if kind in {Union, UnionType}:
         return any(_fits(value, each) for each in get_args(hint))
     if kind is Literal:
-        return isinstance(value, str)  # which ones there are, the call says itself
+        return isinstance(value, str)  # the call checks the value
     if kind is bool:
         return isinstance(value, int) and value in {0, 1}
     if kind is Collection:
         return isinstance(value, Collection) and not isinstance(value, str | bytes) and all(map(_is_text, value))
-    if kind in {int, float}:  # also those of NumPy
+    if kind in {int, float}:  # NumPy's, too
         return hasattr(type(value), "__index__" if kind is int else "__float__") and not isinstance(value, bool)
     return not isinstance(kind, type) or isinstance(value, os.PathLike if kind is Path else kind)
 

@@ -1,6 +1,6 @@
-"""Changes single settings in a settings file, and leaves the rest of its text as it is.
+"""Changes single settings in a settings file, and keeps the rest of its text.
 
-The changed text is parsed again and has to say exactly what was asked for; otherwise the file stays as it was.
+The result is parsed again and must contain exactly the intended settings; otherwise the file is not written.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from notewell.settings.model import OPTIONS
 from notewell.settings.option import toml_value
 from notewell.settings.workspace import user_file_of
 
-PRIVATE = 0o600  # of the user's file: it may hold keys
+PRIVATE = 0o600  # the user's file may contain keys
 
 
 def search_conversations(folders: Sequence[Path] = ()) -> tuple[Path, tuple[str, ...]]:
-    """Let `sources` name conversations, and `sessions.paths` these folders; return the file and what it says now."""
+    """Add conversations to `sources` and folders to `sessions.paths`; return the file and its new settings."""
     file = user_file_of(os.environ)[0]
     written = _settings_in(_parsed(file, text_of(file, required=False, follow=True) or ""))
     sessions = written.get("sessions", {})
@@ -37,19 +37,19 @@ def search_conversations(folders: Sequence[Path] = ()) -> tuple[Path, tuple[str,
 
 
 def switch_store(url: str) -> Path:
-    """Set `store.url` in the user's file, or remove it where it is empty; a replica that was named goes with it."""
+    """Set `store.url` in the user's file, or remove it if empty; `store.read_url` is removed, too."""
     file = user_file_of(os.environ)[0]
     change_settings(file, {"store.url": url or None, "store.read_url": None}, mode=PRIVATE)
     return file
 
 
 def change_settings(file: Path, values: Mapping[str, object], *, mode: int | None = None) -> None:
-    """Set settings by their keys, and remove those that are None; `mode` is that of a new file, or of one with secrets.
+    """Set settings by key, and remove those that are None; `mode` is that of a new file, or of one with secrets.
 
-    Raises SettingsError where the file is written in a way that cannot be edited safely.
+    Raises SettingsError if the file cannot be edited safely.
     """
     if file.exists() and not file.is_file():
-        raise SettingsError(f"{file} is no settings file", hint="let NOTEWELL_CONFIG name a file of your own")
+        raise SettingsError(f"{file} is not a settings file", hint="let NOTEWELL_CONFIG name a file of your own")
     old = new = text_of(file, required=False, follow=True) or ""
     wanted = copy.deepcopy(_parsed(file, old))
     for key, value in values.items():
@@ -60,7 +60,7 @@ def change_settings(file: Path, values: Mapping[str, object], *, mode: int | Non
     try:
         is_right = _filled(tomllib.loads(new)) == _filled(wanted)
     except tomllib.TOMLDecodeError:
-        is_right = False  # it is set in two places, such as a dotted key and a table
+        is_right = False  # set twice, such as by a dotted key and in a table
     if not is_right:
         raise SettingsError(f"{file} cannot be changed safely", hint=by_hand)
     if new == old:
@@ -85,13 +85,13 @@ def _parsed(file: Path, text: str) -> dict[str, Any]:
 
 
 def _settings_in(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the table that holds the settings: `[defaults]`, or the top of the file."""
+    """Return the table with the settings: `[defaults]`, or the top level."""
     defaults = values.get("defaults")
     return defaults if isinstance(defaults, dict) else values
 
 
 def _with(text: str, key: str, value: object, *, in_defaults: bool) -> str:
-    """Return the text with a setting in place of an earlier value, else in its table, else with a dotted key."""
+    """Return the text with a setting replaced in place, or added to its table, or as a dotted key."""
     group, _, name = key.rpartition(".")
     base = "defaults" if in_defaults else ""
     places = [(f"{base}.{group}".strip("."), name), (base, key)] if group else [(base, key)]
@@ -112,7 +112,7 @@ def _with(text: str, key: str, value: object, *, in_defaults: bool) -> str:
 
 
 def _body(text: str, table: str) -> tuple[int, int] | None:
-    """Return where the lines of a table begin and end; the top of the file has no name."""
+    """Return the span of a table's lines; the name of the top level is empty."""
     start = 0
     if table:
         header = re.search(rf"^[ \t]*\[[ \t]*{re.escape(table)}[ \t]*\][^\n]*(\n|\Z)", text, re.MULTILINE)
@@ -133,7 +133,7 @@ def _put(values: dict[str, Any], key: str, value: object) -> None:
 
 
 def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a table without what is None, and without empty tables."""
+    """Return a table without None values and empty tables."""
     filled = {name: _filled(value) if isinstance(value, Mapping) else value for name, value in values.items()}
     return {name: value for name, value in filled.items() if value is not None and value != {}}
 

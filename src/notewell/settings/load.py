@@ -26,11 +26,11 @@ RESERVED_VARIABLES = (  # not settings
     "NOTEWELL_REDACTION_KEY_FILE",
 )
 
-MOST_BYTES = 1_000_000  # of a settings file; a full one has 20,000
+MOST_BYTES = 1_000_000  # of a settings file; a complete one has 20,000
 
-# A key of more than 20 parts, bare or quoted: the time that the parser takes grows with the square of the parts.
+# A key with more than 20 parts, bare or quoted: parsing takes quadratic time in the number of parts.
 DEEP_KEY = r"""(?<![\w"'-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.){0,200}+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){20}"""
-ALIASES = {"qmd.max_injected_chars": "tools.injected_chars"}  # OpenClaw's name; here every backend has the limit
+ALIASES = {"qmd.max_injected_chars": "tools.injected_chars"}  # OpenClaw's name; here the limit applies to every backend
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 
@@ -41,19 +41,19 @@ class Resolved:
 
     settings: Settings
     origins: Mapping[str, str]  # key path -> "default", "user file ...", "environment NOTEWELL_...", ...
-    notes: tuple[str, ...] = ()  # on values that were adjusted, and the like
+    notes: tuple[str, ...] = ()  # such as on adjusted values
     files: tuple[Path, ...] = ()  # the settings files that were read, lowest layer first
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value for one setting, and where it came from."""
+    """A value for a setting, and its origin."""
 
     key: str
     value: object
     origin: str  # for `config show`: "user file /home/ana/.config/notewell/config.toml"
     where: str  # for error messages: the file with the line, the variable, or the flag
-    is_text: bool = False  # from a variable or a flag, where everything is text
+    is_text: bool = False  # from a variable or a flag
 
     def checked(self) -> Any:
         """Return the value with the type of the setting; ranges are not checked here."""
@@ -68,7 +68,7 @@ class Given:
                 close = _close_match(self.value.lower(), option.choices)
                 hint = f"did you mean {close}?" if close else hint
             message = f"{self.where}: {self.key} must be {option.expected}, got {got}"
-            raise SettingsError(message, hint=hint) from None  # the cause may quote a secret
+            raise SettingsError(message, hint=hint) from None  # the cause may contain a secret
 
 
 def load_settings(
@@ -79,10 +79,10 @@ def load_settings(
     environ: Mapping[str, str] | None = None,
     user_file: Path | None = None,
 ) -> Resolved:
-    """Return the settings for one agent of one workspace.
+    """Return the settings for an agent of a workspace.
 
-    `flags` maps key paths to values; None means not given, and text is parsed as a variable's would be. `user_file` is
-    read in place of the user's own file. Raises SettingsError for an unknown key or a value of the wrong kind.
+    `flags` maps key paths to values; None means not given, and strings are parsed like variables. `user_file` replaces
+    the user's own file. Raises SettingsError for an unknown key or an invalid value.
     """
     agent = checked_agent(agent)
     environ = os.environ if environ is None else environ
@@ -92,7 +92,7 @@ def load_settings(
     files: list[Path] = []
     given: list[Given] = []
     if (own := read_file(own_file, "user file", required=must_exist)) is not None:
-        for each in own.all():  # other agents' tables too: report a mistake there before that agent is used
+        for each in own.all():  # also other agents' tables, to report mistakes early
             each.checked()
         given += own.for_agent(agent)
         files.append(own_file)
@@ -107,7 +107,7 @@ def load_settings(
 
 
 def check_settings(settings: Settings, *, workspace: Path | None = None) -> Resolved:
-    """Return settings that were made in code with the same checks, limits and paths as if they were loaded."""
+    """Return settings made in code, with the same checks, limits and paths as loaded ones."""
     given = [
         Given(key, value, "code", f"Settings.{key}")
         for key, value in flatten(settings).items()
@@ -148,7 +148,7 @@ def _from_flags(flags: Mapping[str, object]) -> Iterator[Given]:
 
 
 def _check_workspace_rule(given: Given, root: Path, own_file: Path) -> None:
-    """Raise for what a folder somebody else wrote must not decide: keys, URLs, programs and paths outside it."""
+    """Raise SettingsError for what a workspace file must not set: keys, URLs, programs and paths outside."""
     rule = OPTIONS[given.key].workspace
     hint = f"set it in your own file, {own_file}, or as {variable_name(given.key)}"
     if rule == "no":
@@ -173,13 +173,13 @@ def _resolve(given: Iterable[Given], root: Path | None, files: tuple[Path, ...])
         origins[each.key] = each.origin
         where[each.key] = each.where
 
-    if origins["sources"] == "default" and values["sessions.paths"]:  # who names conversations wants them searched
+    if origins["sources"] == "default" and values["sessions.paths"]:  # naming conversations implies searching them
         values["sources"], origins["sources"] = ("memory", "sessions"), "sessions.paths"
 
-    store_path = values["store.path"]  # as written: a relative one is another folder in each workspace
+    store_path = values["store.path"]  # as written: relative paths differ in each workspace
     shared_index = Path(absolute(store_path, None)).is_absolute() and "{workspace}" not in store_path
     for key, option in OPTIONS.items():
-        if option.kind == "path" and values[key] and not values[key].startswith("hf:"):  # the name of a model
+        if option.kind == "path" and values[key] and not values[key].startswith("hf:"):  # a model's name
             values[key] = absolute(values[key], root)
         elif option.kind == "paths":
             values[key] = tuple(dict.fromkeys(Path(absolute(path, root)) for path in values[key]))
@@ -194,7 +194,7 @@ def _resolve(given: Iterable[Given], root: Path | None, files: tuple[Path, ...])
 
 
 def _adjust(values: dict[str, Any], where: Mapping[str, str]) -> list[str]:
-    """Bring values into their ranges and into agreement with each other; return a note on each change."""
+    """Clamp values to their ranges and make them consistent; return a note on each change."""
 
     def written(key: str) -> str:
         return f"{key} = {values[key]}" + (f" ({where[key]})" if key in where else "")
@@ -227,7 +227,7 @@ def _adjust(values: dict[str, Any], where: Mapping[str, str]) -> list[str]:
         if largest == 0:
             vector, text = (OPTIONS[key].default for key in weights)
             notes.append(f"{both} are both 0: using {vector} and {text}")
-        else:  # divided by the larger first: the sum of two very large weights would be infinite
+        else:  # divided by the larger first: the sum may overflow
             vector = (vector / largest) / (vector / largest + text / largest)
             text = 1 - vector
             notes.append(f"{both} do not sum to 1: using {vector:.3g} and {text:.3g}")
@@ -242,7 +242,7 @@ FileLayer = Literal["user file", "workspace file"]
 
 _PART = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
 _DOTTED = rf"{_PART}(?:\s*\.\s*{_PART})*"
-# Compiled when a file is read: most searches find no settings file.
+# Compiled when a file is read: usually there is none.
 _HEADER = rf"\s*\[\[?\s*({_DOTTED})\s*\]"
 _ASSIGNMENT = rf"\s*({_DOTTED})\s*="
 _POSITION = r"\s*\(at line (\d+), column \d+\)"
@@ -261,14 +261,14 @@ class FileValues:
             yield from values
 
     def for_agent(self, agent: str) -> tuple[Given, ...]:
-        """Return the values for this agent, its own after those for all."""
+        """Return the values for this agent, its own last."""
         return self.defaults + self.by_agent.get(agent, ())
 
 
 def read_file(path: Path, layer: FileLayer, *, required: bool) -> FileValues | None:
-    """Return the values in the file, or None when it does not exist and is not required.
+    """Return the values in the file; None if it does not exist and is not required.
 
-    Settings are at the top level, or all of them in a `[defaults]` table; `[agents.<id>]` tables are beside either.
+    Settings are at the top level or in a `[defaults]` table; either may be accompanied by `[agents.<id>]` tables.
     """
     text = text_of(path, required=required, follow=layer == "user file")
     if text is None:
@@ -306,7 +306,7 @@ def line_numbers(text: str) -> dict[KeyPath, int]:
     """Return the 1-based line on which each key or table of the TOML text first appears."""
     lines: dict[KeyPath, int] = {}
     table: KeyPath = ()
-    open_quotes = ""  # of a multi-line string, which may hold lines that look like keys
+    open_quotes = ""  # of a multi-line string, whose lines may look like keys
     for number, line in enumerate(text.splitlines(), start=1):
         if not open_quotes:
             if header := re.match(_HEADER, line):
@@ -328,14 +328,14 @@ def _parts(dotted: str) -> KeyPath:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """One settings file while it is read: knows on which line each key is."""
+    """A settings file being read, with the line of each key."""
 
     path: Path
     layer: FileLayer
     lines: Mapping[KeyPath, int]
 
     def where(self, key: KeyPath) -> str:
-        """Return file and line of a key, or of the table around it when the key has no line of its own."""
+        """Return file and line of a key, or of its table if the key has no line of its own."""
         for length in range(len(key), 0, -1):
             if line := self.lines.get(key[:length]):
                 return f"{self.path}:{line}"
@@ -363,11 +363,11 @@ class _File:
 
 
 def text_of(path: Path, *, required: bool, follow: bool) -> str | None:
-    """Return the text of a settings file, opened like a note; None when there is none and none is needed.
+    """Return the text of a settings file; None if it does not exist and is not required.
 
-    `follow` allows a link, as people have to the settings in their home folder: a workspace comes from anywhere.
+    `follow` allows a link, which is common in home folders; a workspace may come from anywhere.
     """
-    if str(path) == os.devnull:  # the usual way to have no file
+    if str(path) == os.devnull:  # the usual way to disable the file
         return ""
     real = Path(os.path.realpath(path)) if follow else Path(os.path.realpath(path.parent)) / path.name
     try:
@@ -392,16 +392,16 @@ def text_of(path: Path, *, required: bool, follow: bool) -> str | None:
 
 
 def parsed(path: Path, text: str) -> dict[str, object]:
-    """Return what a TOML text says; raise SettingsError with the line where it is not valid."""
+    """Return the values in a TOML text; raises SettingsError with the line if it is invalid."""
     if not text.strip():
         return {}
-    import tomllib  # 8 ms, needed only when there is a settings file
+    import tomllib  # takes 8 ms
 
     if re.search(DEEP_KEY, text):
         raise SettingsError(f"{path}: a key has more than 20 parts", hint="docs/configuration.md lists every setting")
     try:
         return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # a plain ValueError is a number too long for Python
+    except (ValueError, RecursionError) as error:  # a plain ValueError: a number with too many digits
         message = str(error)
         position = re.search(_POSITION, message)
         line = position[1] if position else str(len(text.splitlines()))
@@ -415,7 +415,7 @@ def parsed(path: Path, text: str) -> dict[str, object]:
 
 
 def _unknown_key(where: str, key: str) -> SettingsError:
-    """Return the error for a key path that names no setting, with the one that was probably meant."""
+    """Return the error for an unknown key, with a suggestion."""
     close = _closest_key(key)
     return SettingsError(
         f"{where}: unknown setting {key}",
@@ -430,13 +430,13 @@ def _closest_key(key: str) -> str | None:
         return snake
     group, _, leaf = snake.rpartition(".")
     beside = {name.rpartition(".")[2]: name for name in OPTIONS if group and name.rpartition(".")[0] == group}
-    if near := _close_match(leaf, beside):  # a typo inside a group that exists
+    if near := _close_match(leaf, beside):  # a typo in an existing group
         return beside[near]
     same_leaf = [name for name in OPTIONS if name.rpartition(".")[2] == leaf]
     return same_leaf[0] if len(same_leaf) == 1 else _close_match(snake, names)
 
 
 def _close_match(word: str, words: Iterable[str]) -> str | None:
-    import difflib  # 10 ms, needed only for errors
+    import difflib  # takes 10 ms
 
     return next(iter(difflib.get_close_matches(word, list(words), n=1, cutoff=0.7)), None)

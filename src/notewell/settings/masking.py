@@ -1,4 +1,4 @@
-"""Masks secrets in values that are shown: in messages, logs and `notewell config show`."""
+"""Masks secrets in messages, logs and `notewell config show`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 MASK = "***"
 _MAX_SHOWN = 80  # characters; an error message is one or two lines
-# Compiled when first used: a search that succeeds shows no value.
+# Compiled when first used: most runs show no values.
 _TELLING_NAME = r"(?i)auth|cookie|credential|key|pass|secret|session|signature|token"
-# Keys pasted under the wrong name: OpenAI's, Voyage's, GitHub's, Slack's and Google's by their prefix, bearer values,
-# and long runs of letters and digits, which is all that other keys have in common.
+# Keys pasted under the wrong name: those of OpenAI, Voyage, GitHub, Slack and Google by their prefix, bearer values,
+# and long runs of letters and digits.
 _LIKE_A_KEY = (
     r"(?i:\bbearer\s+[^\s\"]+)"
     r"|\b(?:sk|pk|pa|gh[pousr]|xox[a-z])[-_][\w-]{8,}"
@@ -32,17 +32,17 @@ def masked_text(text: str) -> str:
 
 
 def masked_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers with the values of those masked that look secret."""
+    """Return the headers with secret values masked."""
     return {name: MASK if re.search(_TELLING_NAME, name) else masked_text(text) for name, text in headers.items()}
 
 
 def is_secret_header(name: str, value: str) -> bool:
-    """Say whether a header must be kept out of messages, files and names."""
+    """Return whether a header must be kept out of messages, files and names."""
     return bool(re.search(_TELLING_NAME, name)) or masked_text(value) != value
 
 
 def shown(value: object) -> str:
-    """Return the value for a message: as written in a file, shortened, secrets masked."""
+    """Return the value for a message: as in a file, shortened, with secrets masked."""
     if isinstance(value, int) and value.bit_length() > 63:  # Python refuses to print the longest ones
         return "a number with too many digits"
     text = json.dumps(as_plain(value), ensure_ascii=False, default=str, skipkeys=True)
@@ -51,7 +51,7 @@ def shown(value: object) -> str:
 
 
 def as_plain(value: object) -> object:
-    """Return the value as JSON and TOML know it: lists for tuples, strings for paths."""
+    """Return the value as plain data: lists for tuples, strings for paths."""
     if isinstance(value, tuple):
         return [as_plain(item) for item in value]
     if isinstance(value, Mapping):

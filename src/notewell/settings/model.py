@@ -1,8 +1,4 @@
-"""Declares every setting with its type, default, range and meaning; `Settings()` holds the defaults.
-
-Plain dataclasses, not msgspec: both cost about the same to import here, but msgspec's errors know neither the line nor
-the range of a setting, so the checks would be ours anyway.
-"""
+"""Declares every setting with its type, default, range and meaning; `Settings()` has the defaults."""
 
 from __future__ import annotations
 
@@ -19,10 +15,10 @@ PROVIDERS = ("auto", "local", "openai", "gemini", "voyage", "mistral", "ollama",
 _PROVIDER_NAME = r"[a-z0-9_-]+"
 _URL_OR_EMPTY = {"pattern": r"(https?://\S+)?", "form": "a URL that starts with https:// or http://"}
 _POSTGRES_URL = {"pattern": r"(postgres(ql)?://\S*)?", "form": "a URL that starts with postgresql://"}
-# The same number whatever the limit keeps the order stable; each candidate costs an exact rescoring on both sides.
+# Independent of the limit, to keep the order stable; each candidate is rescored exactly on both sides.
 CANDIDATES_PER_STEP = 16  # 64 a side by default: 64, 100 and 200 give the same best ten on five English test sets
 MAX_CANDIDATES = 200  # a side; OpenClaw's cap
-LARGEST_LIMIT = 2**31  # of results: more chunks than there are, and larger numbers fit into no database
+LARGEST_LIMIT = 2**31  # of results; larger numbers do not fit into databases
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +39,7 @@ class RemoteSettings:
     """How to reach a remote embedding provider."""
 
     base_url: str = option(
-        "",
-        "Another URL for the provider's API, such as your own gateway; empty is the provider's",
-        **_URL_OR_EMPTY,
+        "", "Another URL for the provider's API, such as your own gateway; empty is the provider's", **_URL_OR_EMPTY
     )
     api_key: str = option("", "The key; empty means the provider's own variable, such as `OPENAI_API_KEY`", secret=True)
     headers: Mapping[str, str] = option({}, "Headers added to every request", kind="table", secret=True)
@@ -194,7 +188,7 @@ class SyncSettings:
     interval_minutes: int = option(
         0, "Every this many minutes, while a server is running; 0 is never", low=0, high=10_080, workspace="yes"
     )
-    # 60 s at most: a workspace file may set it, and must not be able to hold up every search for long.
+    # 60 s at most, because a workspace file may set it and must not block searches for long.
     search_budget_ms: int = option(
         2000, "Deadline for the indexing that a search does before it answers", low=0, high=60_000, workspace="yes"
     )
@@ -231,7 +225,7 @@ class HybridSettings:
 class DecaySettings:
     """How the score of dated notes decays; that of evergreen notes never does."""
 
-    # Off: the answer to a question about March must not lose to a less relevant note of last week.
+    # Off: a question about March must not prefer a less relevant note of last week.
     enabled: bool = option(False, "Lower the score of dated notes with age", workspace="yes")
     half_life_days: float = option(
         30.0, "Days until the score of a dated note is halved", low=0.01, high=36_500, workspace="yes"
@@ -253,9 +247,7 @@ class RerankSettings:
     """Reranking of the top results by a model that reads query and text together; it sends both to a provider."""
 
     enabled: bool = option(
-        False,
-        "Rerank the top results of every search; a workspace file may only turn it off",
-        workspace=(False,),
+        False, "Rerank the top results of every search; a workspace file may only turn it off", workspace=(False,)
     )
     provider: str = option(
         "",
@@ -265,13 +257,11 @@ class RerankSettings:
     )
     model: str = option("", "The provider's model; empty is the provider's default")
     base_url: str = option(
-        "",
-        "Another URL for the provider's API, such as your own server; empty is the provider's",
-        **_URL_OR_EMPTY,
+        "", "Another URL for the provider's API, such as your own server; empty is the provider's", **_URL_OR_EMPTY
     )
     api_key: str = option("", "The key; empty means the provider's own variable, such as `COHERE_API_KEY`", secret=True)
     candidates: int = option(20, "Results that are reranked, whatever the number asked for", low=1, high=100)
-    # The model reads the text and the first ranking does not; the rest keeps exact words and names in place.
+    # The reranker reads the text, which the first ranking does not; the rest keeps exact words and names on top.
     weight: float = option(0.7, "Weight of the reranker in the score; 1 is nothing else", low=0, high=1)
 
 
@@ -319,11 +309,7 @@ class ToolSettings:
     )
     # 4,000 characters, about 1,000 tokens: OpenClaw's limit for injected memory. 300 fit a fence and a line of text.
     injected_chars: int = option(
-        4000,
-        "Maximum characters that one search returns to the agent",
-        low=300,
-        high=100_000,
-        workspace="yes",
+        4000, "Maximum characters that one search returns to the agent", low=300, high=100_000, workspace="yes"
     )
     read_only: bool = option(
         False,
@@ -408,7 +394,7 @@ class CacheSettings:
 class CostSettings:
     """The spending limit for embedding."""
 
-    # A dollar buys 50 million tokens of OpenAI's small model, more than most people write in a lifetime.
+    # A dollar buys 50 million tokens of OpenAI's small model.
     confirm_above_usd: float = option(
         1.0,
         "`notewell index` asks before it spends more than this, by estimate, in US dollars; background embedding, "
@@ -435,12 +421,9 @@ class Settings:
         workspace=(("memory",),),
     )
     extra_paths: tuple[Path, ...] = option(
-        (),
-        "More Markdown files or folders to index; relative to the workspace",
-        kind="paths",
-        workspace="inside",
+        (), "More Markdown files or folders to index; relative to the workspace", kind="paths", workspace="inside"
     )
-    # Only below the workspace, and never through a link: what such a file may name is what it comes with.
+    # A workspace file may set it, since it can only name files in the workspace, and links are not followed.
     include: tuple[str, ...] | None = option(
         None,
         "More Markdown files of the workspace to index, as patterns like those of a `.gitignore`: `**/*.md` is all of "
@@ -449,7 +432,7 @@ class Settings:
         form="a list of patterns, such as **/*.md",
         workspace="yes",
     )
-    # Never `auto` from a workspace file: it could pick a remote provider where the user's own file chose none or local.
+    # A workspace file may not choose `auto`, which could pick a remote provider against the user's own file.
     provider: str = option(
         "auto",
         "Embedding provider: `auto` is the local model if it is installed, else the first of OpenAI, Gemini, Voyage "
@@ -466,7 +449,7 @@ class Settings:
         form=f"none, one of {', '.join(PROVIDERS[1:-1])}, or the name of a plug-in (a-z, 0-9, - and _)",
         workspace=("local", "none"),
     )
-    # Only a user decides that a program is run.
+    # Only users may choose a program to run.
     backend: Literal["builtin", "qmd"] = option(
         "builtin",
         "What answers searches: the index of this package, or QMD, with this index where QMD fails",

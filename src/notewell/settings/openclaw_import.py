@@ -1,4 +1,4 @@
-"""Translates settings written for OpenClaw, in YAML or with camelCase names, into a settings file of ours."""
+"""Translates OpenClaw's settings into a settings file of notewell."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from notewell.settings.model import OPTIONS, PROVIDERS
 from notewell.settings.option import toml_value
 from notewell.settings.workspace import checked_agent, user_file_of
 
-MAX_KEYS = 2000  # of one block; aliases of YAML can make a small file endless
+MAX_KEYS = 2000  # in one block; YAML aliases can expand a small file without end
 IGNORED_NAMES = ("config.yaml", "config.yml", "notewell.yaml", "notewell.yml")
-_BLOCKS = ("memory", "memorySearch", "agents")  # where OpenClaw keeps settings of the memory
+_BLOCKS = ("memory", "memorySearch", "agents")  # OpenClaw's blocks with settings of the memory
 _OF_MEMORY = rb"(?m)^(?:memory|memorySearch|agents)\s*:"
 
-# OpenClaw's names that are not ours in camelCase, below `memorySearch` or `memory`.
+# OpenClaw's names below `memorySearch` or `memory` that differ from ours in camelCase.
 RENAMED: Mapping[str, str] = {
     "embedding.provider": "provider",
     "embedding.model": "model",
@@ -67,7 +67,7 @@ DECAY_NOTE = f"{DECAY} = true: OpenClaw lowers the score of dated notes with age
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A key that was not translated."""
+    """A key that was not translated, and why."""
 
     key: str
     reason: str
@@ -75,7 +75,7 @@ class LeftOut:
 
 @dataclass(slots=True)
 class Translation:
-    """Settings under our names, and what could not be translated."""
+    """The translated settings, and what was left out."""
 
     values: dict[str, Any] = field(default_factory=dict)  # for every agent, by key path
     by_agent: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -83,13 +83,13 @@ class Translation:
     notes: list[str] = field(default_factory=list)
 
     def to_toml(self, *, public: bool = False) -> str:
-        """Return the text of a settings file; with `public` secrets are masked."""
+        """Return the text of a settings file; `public` masks secrets."""
         tables = [("", self.values), *((f"agents.{agent}", own) for agent, own in sorted(self.by_agent.items()))]
         return "\n".join(block for prefix, values in tables for block in _toml_tables(prefix, values, public=public))
 
 
 def translate_file(path: Path) -> Translation:
-    """Return the settings of the memory in a YAML, JSON, JSON5 or TOML file; raise SettingsError if it has none."""
+    """Translate a YAML, JSON, JSON5 or TOML file; raises SettingsError if it has no settings of the memory."""
     document = _read(path)
     if not isinstance(document, Mapping):
         raise SettingsError(f"{path}: not a table of settings", hint="it should begin with `memory:` or `agents:`")
@@ -114,11 +114,11 @@ def translate_file(path: Path) -> Translation:
 
 
 def ignored_settings(workspace: Path | None, environ: Mapping[str, str] = os.environ) -> Iterator[str]:
-    """Yield a note on each YAML file that looks like settings, and is not read."""
+    """Yield a note on each YAML file that looks like settings but is not read."""
     folders = [user_file_of(environ)[0].parent, *([workspace] if workspace else [])]
     for file in (folder / name for folder in dict.fromkeys(folders) for name in IGNORED_NAMES):
         try:
-            with file.open("rb") as opened:  # a workspace may hold a config.yaml of some other program
+            with file.open("rb") as opened:  # a `config.yaml` may be another program's
                 is_ours = file.stem == "notewell" or re.search(_OF_MEMORY, opened.read(64_000))
         except OSError:
             continue
@@ -185,7 +185,7 @@ def _our_key(theirs: str) -> str | None:
 
 
 def _misfit(key: str, value: object) -> str:
-    """Return why a value of OpenClaw means nothing here; empty when it does."""
+    """Return why a value of OpenClaw is not supported; empty if it is."""
     if key in {"provider", "fallback"} and isinstance(value, str) and value not in PROVIDERS:
         return f"there is no provider {value!r}; {key} is one of {', '.join(PROVIDERS)}"
     if OPTIONS[key].secret and isinstance(value, str) and (named := re.fullmatch(r"\$\{?(\w+)\}?", value)):
@@ -197,12 +197,12 @@ def _converted(theirs: str, key: str, value: object) -> object:
     if theirs in _CONVERSIONS:
         return _CONVERSIONS[theirs](value)
     if OPTIONS[key].kind == "integer" and isinstance(value, float) and value.is_integer():
-        return int(value)  # JavaScript does not tell 4 from 4.0
+        return int(value)  # JavaScript has only one kind of number
     return value
 
 
 def _tokens(value: Any) -> object:
-    """Return characters as tokens: OpenClaw counts four to one."""
+    """Convert characters to tokens: OpenClaw counts four to one."""
     return value // 4 if isinstance(value, int) else value
 
 
@@ -217,7 +217,7 @@ _CONVERSIONS: Mapping[str, Callable[[Any], object]] = {"chunkSize": _tokens, "qm
 
 
 def _leaves(block: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield every value below a block with its dotted path; tables that are a setting of ours stay whole."""
+    """Yield every value in a block with its dotted path; tables that are a setting stay whole."""
     tables, count = [("", block)], 0
     while tables:
         prefix, table = tables.pop(0)
@@ -252,7 +252,7 @@ def _read_json(path: Path, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        pass  # comments and names without quotes are JSON5
+        pass  # with comments or unquoted names it is JSON5
     try:
         import pyjson5
     except ImportError as error:
@@ -274,7 +274,7 @@ def _read_yaml(path: Path, text: str) -> Any:
             f"{path}: YAML needs ruamel.yaml (not installed)", hint='run `pip install "notewell[yaml]"`'
         ) from error
     try:
-        # YAML 1.2, in which `citations: on` is a text; "safe" builds plain values only, whatever the tags say.
+        # YAML 1.2, in which `citations: on` is a string; "safe" ignores tags.
         return YAML(typ="safe", pure=True).load(text)
     except (YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
@@ -284,7 +284,7 @@ def _read_yaml(path: Path, text: str) -> Any:
 
 
 def write_settings(target: Path, text: str, *, replace: bool) -> Path | None:
-    """Write a settings file and return the copy of the old one; without `replace` an old one is an error."""
+    """Write a settings file and return the backup of the old one; an existing file is an error without `replace`."""
     old = target.read_bytes() if target.is_file() else b""
     if target.exists() and not (target.is_file() and (replace or not old.strip())):
         raise SettingsError(
@@ -295,7 +295,7 @@ def write_settings(target: Path, text: str, *, replace: bool) -> Path | None:
     backup = target.with_name(f"{target.name}.bak") if old.strip() else None
     for name, content in ((backup, old), (target, text.encode())):
         if name is not None:
-            write_atomically(name, content, mode=0o600)  # it may hold a key
+            write_atomically(name, content, mode=0o600)  # it may contain a key
     return backup
 
 

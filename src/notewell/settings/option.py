@@ -1,4 +1,4 @@
-"""Describes settings as data: kind, range, choices, meaning, who may set it, and what a value must be."""
+"""Describes settings as data: kind, range, choices, meaning, permissions and checks."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _Group = TypeVar("_Group")
 
 Kind = Literal["boolean", "integer", "number", "text", "list", "table", "path", "paths"]
 
-# What a workspace file may do with a setting: nothing, everything, only these values, or only paths inside itself.
+# May a workspace file set it: not at all, freely, only to these values, or only to paths inside the workspace?
 WorkspaceRule = Literal["no", "yes", "inside"] | tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One setting, described as data: checks, error messages and the reference page are all made from it."""
+    """One setting; checks, error messages and the reference page are made from it."""
 
     default: object
     kind: Kind
@@ -30,15 +30,15 @@ class Option:
     low: float | None = None  # numbers below are raised to it
     high: float | None = None  # numbers above are lowered to it
     choices: tuple[str, ...] = ()
-    pattern: str = ""  # a regular expression the whole text must match
+    pattern: str = ""  # a regular expression for the whole text
     form: str = ""  # the pattern in words
     workspace: WorkspaceRule = "no"
     secret: bool = False
-    placeholders: tuple[str, ...] = ()  # names a path may hold in braces
+    placeholders: tuple[str, ...] = ()  # names that a path may contain in braces
 
     @property
     def expected(self) -> str:
-        """What is allowed, as the end of "must be ..."."""
+        """The allowed values, to complete "must be ..."."""
         if self.form:
             return self.form
         if self.kind == "list":
@@ -49,7 +49,7 @@ class Option:
 
     @property
     def range_text(self) -> str:
-        """The range of a number with a leading blank, such as " from 0 to 1"; empty when there is none."""
+        """The range of a number with a leading space, such as " from 0 to 1"; empty if there is none."""
         if self.low is None:
             return ""
         return f" of {self.low:g} or more" if self.high is None else f" from {self.low:g} to {self.high:g}"
@@ -57,7 +57,7 @@ class Option:
     def checked(self, value: object, *, is_text: bool = False) -> Any:
         """Return the value with the setting's type; raises ValueError, TypeError or OverflowError.
 
-        `is_text`: a string is parsed first, because variables and flags hold nothing else. Ranges are not checked.
+        `is_text` parses strings first, for variables and flags. Ranges are not checked here.
         """
         if is_text and isinstance(value, str):
             value = _PARSERS[self.kind](value)
@@ -76,7 +76,7 @@ class Option:
         return result
 
     def public(self, value: object) -> object:
-        """Return a value of this setting as plain data, secrets masked."""
+        """Return a value of this setting as plain data, with secrets masked."""
         if isinstance(value, Mapping):
             return masked_headers(value)
         if self.secret and value:
@@ -115,12 +115,12 @@ def build(group: _Group, values: Mapping[str, object], prefix: str = "") -> _Gro
 
 
 def toml_value(value: object) -> str:
-    """Return a value as TOML has it, on one line."""
+    """Return a value as TOML, on one line."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{toml_value(str(name))} = {toml_value(text)}' for name, text in value.items())}}}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_value, value))}]"
-    # Numbers, booleans and most texts are written alike in JSON and TOML.
+    # Numbers, booleans and most strings are the same in JSON and TOML.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -128,13 +128,13 @@ _KIND_OF_DEFAULT: Mapping[type, Kind] = {bool: "boolean", int: "integer", float:
 
 
 def option(default: object, meaning: str, **facts: Any) -> Any:
-    """Return a dataclass field that carries its own description; the kind follows from the default if not given.
+    """Return a dataclass field with its description; the kind is that of the default, unless given.
 
-    The result is typed `Any` so that a type checker trusts the field's annotation.
+    Typed `Any`, so that type checkers use the field's annotation.
     """
     kind = facts.pop("kind", None) or _KIND_OF_DEFAULT[type(default)]
     metadata = {"option": Option(default=default, kind=kind, meaning=meaning, **facts)}
-    if isinstance(default, dict):  # a mapping has no hash; equality still compares it
+    if isinstance(default, dict):  # a mapping is not hashable; equality still compares it
         return field(default_factory=dict, hash=False, repr=False, metadata=metadata)
     return field(default=default, repr=not facts.get("secret", False), metadata=metadata)
 
@@ -148,7 +148,7 @@ def _boolean(value: object) -> bool:
 def _integer(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError
-    if value.bit_length() > 63:  # SQLite's integers end there
+    if value.bit_length() > 63:  # the limit of SQLite's integers
         raise OverflowError
     return value
 

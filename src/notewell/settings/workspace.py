@@ -1,4 +1,4 @@
-"""Finds a workspace, creates one, and names the files and folders that belong to it."""
+"""Finds and creates workspaces, and names their files and folders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WORKSPACE_FILE = "notewell.toml"
 STATE_FOLDER = ".notewell"
 MARKS = ("MEMORY.md", "memory.md", WORKSPACE_FILE, STATE_FOLDER, "memory")  # any of them makes a folder a workspace
 
-EVERY_NOTE = "**/*.md"  # of `include`: all Markdown files of a workspace
+EVERY_NOTE = "**/*.md"  # the value of `include` for all Markdown files
 TEMPLATE = """\
 # Memory
 
@@ -30,14 +30,14 @@ what happened today goes to `memory/YYYY-MM-DD.md`.
 """
 
 _AGENT = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-# An agent's name becomes a folder; Windows reserves these names whatever their extension.
+# An agent's name becomes a folder; Windows reserves these names with any extension.
 _DEVICE_NAMES = frozenset({"aux", "con", "nul", "prn", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))})
 
 
 def find_workspace(named: str | Path | None, *, environ: Mapping[str, str], start: Path | None = None) -> Path:
-    """Return the workspace that is named, else that of NOTEWELL_WORKSPACE, else the nearest at or above `start`.
+    """Return the named workspace, else that of NOTEWELL_WORKSPACE, else the nearest at or above `start`.
 
-    `start` is the current folder unless given.
+    `start` is the current folder by default.
     """
     chosen = named or environ.get("NOTEWELL_WORKSPACE")
     if chosen:
@@ -53,12 +53,12 @@ def find_workspace(named: str | Path | None, *, environ: Mapping[str, str], star
 
 
 def is_workspace(path: Path) -> bool:
-    """Say whether a folder holds anything that makes it a workspace."""
+    """Return whether a folder is a workspace."""
     return any(_exists(path / mark) for mark in MARKS)
 
 
 def create_workspace(path: Path) -> list[Path]:
-    """Make `path` a workspace and return what was created; existing files stay as they are."""
+    """Turn `path` into a workspace and return what was created; existing files are kept."""
     created: list[Path] = []
     try:
         for folder in (path, path / "memory"):
@@ -76,7 +76,7 @@ def create_workspace(path: Path) -> list[Path]:
 
 
 def checked_workspace(path: Path) -> Path:
-    """Return the absolute path if it is a folder that can be listed; raise WorkspaceError otherwise."""
+    """Return the absolute path of a folder; raises WorkspaceError if it cannot be listed."""
     path = path if path.is_absolute() else _current_folder() / path
     try:
         with os.scandir(path):
@@ -87,20 +87,20 @@ def checked_workspace(path: Path) -> Path:
         ) from error
     except NotADirectoryError as error:
         raise WorkspaceError(f"{path} is a file, not a folder", hint="name the folder that holds MEMORY.md") from error
-    except (OSError, ValueError) as error:  # ValueError: no path can hold a NUL
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise WorkspaceError(f"cannot read {path}: {reason}", hint="check the path and its permissions") from error
 
 
 class WorkspaceInUse:
-    """The folder of an open memory: tells when it is gone, also when an empty folder has taken its place.
+    """The folder of an open memory; notices when it is moved away, even if an empty folder takes its place.
 
-    A folder that is another one but holds notes or an index is taken for the workspace restored.
+    A different folder with notes or an index counts as the restored workspace.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._state = os.path.join(path, STATE_FOLDER)  # noqa: PTH118 - `require` runs in every call of a memory
+        self._state = os.path.join(path, STATE_FOLDER)  # noqa: PTH118 - `require` runs in every call
         self._folder = _identity(path)
         self._had_state = os.path.isdir(self._state)  # noqa: PTH112
         self._had_marks = self._had_state or not set(MARKS).isdisjoint(self._names())
@@ -108,7 +108,7 @@ class WorkspaceInUse:
             _in_use[name] = self
 
     def require(self) -> None:
-        """Raise WorkspaceError when the folder is gone, or empty where notes and index were."""
+        """Raise WorkspaceError if the folder is gone, or was replaced by an empty one."""
         folder = _identity(self.path)
         if folder is None:
             raise _gone(self.path)
@@ -134,7 +134,7 @@ _in_use: WeakValueDictionary[str, WorkspaceInUse] = WeakValueDictionary()
 
 
 def require_workspace(path: Path) -> None:
-    """Raise WorkspaceError when the workspace that is in use is no longer in its place."""
+    """Raise WorkspaceError if the workspace was moved away."""
     place = _in_use.get(os.fspath(path))
     if place is not None:
         place.require()
@@ -143,7 +143,7 @@ def require_workspace(path: Path) -> None:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells one folder from another of the same name; None where there is none."""
+    """Return the identity of a folder; None if there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116
     except (OSError, ValueError):
@@ -162,7 +162,7 @@ def expanded(path: Path) -> Path:
     """Return the path with `~` replaced by the home folder."""
     try:
         return path.expanduser()
-    except RuntimeError as error:  # there is no such user, or no home
+    except RuntimeError as error:  # no such user, or no home folder
         raise WorkspaceError(f"cannot expand {path}: {error}", hint="name the folder without ~") from error
 
 
@@ -179,12 +179,12 @@ def _current_folder() -> Path:
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
-    except OSError:  # a folder above that we must not read cannot be the workspace
+    except OSError:  # an unreadable parent cannot be the workspace
         return False
 
 
 def checked_agent(name: str, *, where: str = "") -> str:
-    """Return the agent's id in lower case; raise SettingsError when it is not a valid folder name everywhere."""
+    """Return the agent's id in lower case; raises SettingsError if it is not a valid folder name everywhere."""
     agent = name.lower()
     if not _AGENT.fullmatch(agent) or agent in _DEVICE_NAMES:
         raise SettingsError(
@@ -195,7 +195,7 @@ def checked_agent(name: str, *, where: str = "") -> str:
 
 
 def state_folder(settings: Settings, workspace: Path, agent: str = "main") -> Path:
-    """Return the folder that holds the agent's index and caches for this workspace."""
+    """Return the folder of the agent's index and cache for this workspace."""
     agent = checked_agent(agent)
     pattern = settings.store.path or f"{STATE_FOLDER}/{{agent}}"
     if "{agent}" not in pattern:
@@ -206,29 +206,29 @@ def state_folder(settings: Settings, workspace: Path, agent: str = "main") -> Pa
 
 
 def _workspace_name(root: str) -> str:
-    """Return a folder name that no other workspace on this machine has."""
+    """Return a folder name that is unique to this workspace on this machine."""
     readable = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(root).name).strip("-") or "workspace"
     return f"{readable}-{hashlib.sha256(os.fsencode(root)).hexdigest()[:8]}"
 
 
 def user_file_of(environ: Mapping[str, str]) -> tuple[Path, bool]:
-    """Return the user's settings file, and whether it was named, so that it must exist."""
+    """Return the user's settings file, and whether it must exist because it was named."""
     named = environ.get("NOTEWELL_CONFIG", "")
     return (Path(absolute(named, Path.cwd())), True) if named else (default_user_file(), False)
 
 
 def default_user_file() -> Path:
     """Return where this system keeps the user's settings file."""
-    import platformdirs  # 8 ms; not needed when NOTEWELL_CONFIG names the file
+    import platformdirs  # takes 8 ms
 
-    # appauthor=False: Windows would otherwise put a second folder of the same name around it.
+    # appauthor=False avoids a second folder of the same name on Windows.
     return Path(platformdirs.user_config_dir("notewell", appauthor=False)) / "config.toml"
 
 
 def absolute(path: str, workspace: Path | None) -> str:
-    """Return the path with `~` expanded, relative ones put into the workspace and links kept as they are.
+    """Return the path with `~` expanded, relative to the workspace, without resolving links.
 
-    Without a workspace a relative path stays relative, because it means another folder in each workspace.
+    Without a workspace a relative path stays relative, because it differs in each workspace.
     """
     expanded = os.path.expanduser(path)  # noqa: PTH111  (Path.expanduser raises where there is no home)
     if workspace is None and not Path(expanded).is_absolute():
@@ -237,7 +237,7 @@ def absolute(path: str, workspace: Path | None) -> str:
 
 
 def stays_inside(path: str, workspace: Path) -> bool:
-    """Say whether the path is relative and ends inside the workspace, links followed, on every platform alike."""
+    """Return whether the path is relative and inside the workspace after resolving links, on any platform."""
     for flavour in (PurePosixPath(path), PureWindowsPath(path)):
         if flavour.anchor or ".." in flavour.parts or path.lstrip().startswith("~"):
             return False

@@ -1,7 +1,7 @@
-"""Decides which Markdown files beyond `MEMORY.md`, `memory/` and the extra paths are notes; counts what is left out.
+"""Chooses notes by the patterns of `include`, and counts files and conversations that are not indexed.
 
-The setting `include` has patterns as a `.gitignore` has them. What a `.gitignore` ignores is left out, and so are the
-instructions that agents load themselves, and reports that programs write.
+The patterns are those of a `.gitignore`. Ignored files are left out, and so are instructions that agents load
+themselves and reports that programs write.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 GITIGNORE = ".gitignore"
 INSTRUCTIONS = frozenset({"claude.md", "claude.local.md", "agents.md", "gemini.md"})  # agents load them themselves
-REPORTS = ("memory/dreaming",)  # folders that programs write: OpenClaw's reports on what it promoted, and why
-PACKAGES = frozenset({"site-packages"})  # folders of installed programs, besides those that are skipped everywhere
-LARGEST_GITIGNORE = 1_000_000  # bytes; a longer one is no list of patterns
-MOST_ABOVE = 40  # folders between a workspace and the top of its repository
+REPORTS = ("memory/dreaming",)  # written by programs: OpenClaw's reports on promoted memories
+PACKAGES = frozenset({"site-packages"})  # installed programs, in addition to folders that are always skipped
+LARGEST_GITIGNORE = 1_000_000  # bytes; a longer file is not a list of patterns
+MOST_ABOVE = 40  # folders checked above a workspace for the top of its repository
 
 LONGEST_PATTERN = 4096  # characters, as a path may have
 
-# What pathspec makes of `**/` at the beginning and further on, and of what is between two `*` of one name.
+# How pathspec translates a leading `**/`, a later one, and what is between two `*` of one name.
 _LEADING_FOLDERS, _FOLDERS = "^(?:.+/)?", "(?:/.+)?"
 _BETWEEN_STARS = re.compile(r"\[\^/\]\*((?:\[\^/\](?!\*)|[^/\[]|\[(?!\^/\]))*?)(?=\[\^/\]\*)")
 _ANYTHING_BUT = re.compile(r"(?<!\\)\[\^(?!/\])")
@@ -50,7 +50,7 @@ Stamp = tuple[int, ...]
 
 
 class _Ignoring(NamedTuple):
-    """The patterns of one `.gitignore`, and how a path of the workspace reads from its folder."""
+    """The patterns of one `.gitignore`, and how to make a path of the workspace relative to its folder."""
 
     spec: PathSpec
     skip: int  # characters at the beginning of the path
@@ -62,7 +62,7 @@ class _Ignoring(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FolderRules:
-    """What holds for the entries of one folder. The same object comes back for as long as nothing has changed."""
+    """The rules for the entries of one folder; the same object is returned until something changes."""
 
     inclusion: Inclusion
     ignoring: tuple[_Ignoring, ...]  # the nearest first
@@ -70,11 +70,11 @@ class FolderRules:
     below: dict[str, FolderRules] = field(default_factory=dict)  # by the path of a folder
 
     def selects(self, path: str) -> bool:
-        """Say whether a Markdown file of this folder is a note."""
+        """Return whether a Markdown file of this folder is a note."""
         return self.inclusion.matches(path) and not self._ignores(path)
 
     def enters(self, path: str) -> bool:
-        """Say whether notes may lie below a folder of this one."""
+        """Return whether notes may lie below a folder of this one."""
         return self.inclusion.may_hold(path) and not self._ignores(f"{path}/")
 
     def _ignores(self, path: str) -> bool:
@@ -89,10 +89,10 @@ class Inclusion:
         self.patterns = tuple(patterns)
         wanted = [pattern for pattern in patterns if not pattern.startswith("!")]
         names = {pattern.rstrip("/").rpartition("/")[2].casefold() for pattern in wanted}
-        self._left_out = INSTRUCTIONS - names  # who names a file wants it
+        self._left_out = INSTRUCTIONS - names  # a file that is named is wanted
         self.reports = tuple(
             folder for folder in REPORTS if not any(p.lstrip("/").startswith(folder) for p in wanted)
-        )  # that stay left out
+        )  # still left out
         self._tops = tuple(map(_literal_folders, wanted))
         self._top: FolderRules | None = None
         self._above: tuple[tuple[str, Stamp | None], ...] = ()
@@ -102,14 +102,14 @@ class Inclusion:
         return None if self.patterns == (EVERY_NOTE,) else _patterns(self.patterns)
 
     def matches(self, path: str) -> bool:
-        """Say whether a path is one of those that the patterns name."""
+        """Return whether a path matches the patterns."""
         if path in ROOT_FILES or path.rpartition("/")[2].casefold() in self._left_out:
             return False
         return self._spec is None or self._spec.check_file(path).include is True
 
     def may_hold(self, folder: str) -> bool:
-        """Say whether a folder may hold what the patterns name."""
-        if folder == ROOT_FOLDER or folder.rpartition("/")[2].lower() in PACKAGES:  # memory/ has rules of its own
+        """Return whether a folder may contain matching files."""
+        if folder == ROOT_FOLDER or folder.rpartition("/")[2].lower() in PACKAGES:  # memory/ is indexed anyway
             return False
         return any(
             not top or top == folder or top.startswith(f"{folder}/") or folder.startswith(f"{top}/")
@@ -117,7 +117,7 @@ class Inclusion:
         )
 
     def holds(self, path: str) -> bool:
-        """Say whether a file of the workspace is a note by these rules, whether it is there or not."""
+        """Return whether a path of the workspace is a note by these rules, even if it does not exist."""
         if not is_markdown(path):
             return False
         *folders, _ = path.split("/")
@@ -130,7 +130,7 @@ class Inclusion:
         return rules.selects(path)
 
     def top(self) -> FolderRules:
-        """Return the rules of the workspace itself; its repository may begin further up."""
+        """Return the rules of the workspace itself, including those of its repository above."""
         above = tuple((folder, _stamp_of(folder)) for folder in _repository_above(self._workspace))
         own = _stamp_of(self._workspace)
         if self._top is None or self._above != above or self._top.stamp != own:
@@ -143,13 +143,13 @@ class Inclusion:
         return self._top
 
     def rules_of(self, folder: str, known: dict[str, FolderRules]) -> FolderRules:
-        """Return the rules of a folder in a walk, which comes to the folder above first; `known` holds those so far."""
+        """Return the rules of a folder during a walk, in which its parent comes first; `known` caches them."""
         if folder not in known:
             known[folder] = self.within(known[folder.rpartition("/")[0]], folder)
         return known[folder]
 
     def within(self, above: FolderRules, folder: str) -> FolderRules:
-        """Return the rules of a folder by those of the folder above it."""
+        """Return the rules of a folder, given those of its parent."""
         real = os.path.join(self._workspace, *folder.split("/"))  # noqa: PTH118 - strings, as the walk
         stamp = _stamp_of(real)
         known = above.below.get(folder)
@@ -160,10 +160,9 @@ class Inclusion:
 
 
 def count_uncovered(workspace: str, covered: Collection[str] = (), *, limit_s: float | None = None) -> Uncovered:
-    """Count the files that `include = ["**/*.md"]` would add; only names are looked at.
+    """Count the files that `include = ["**/*.md"]` would add, by their names only.
 
-    `covered` are stored paths of files and folders that are part of the memory already. After `limit_s` the count ends
-    as it is.
+    `covered` are stored paths that are already part of the memory. Counting stops after `limit_s`.
     """
     ends_at = None if limit_s is None else time.monotonic() + limit_s
     inclusion = Inclusion(workspace, (EVERY_NOTE,))
@@ -197,7 +196,7 @@ def count_uncovered(workspace: str, covered: Collection[str] = (), *, limit_s: f
 
 
 def _repository_above(workspace: str) -> Iterator[str]:
-    """Yield the folders above a workspace up to the top of the git repository that it lies in, the nearest first."""
+    """Yield the folders above a workspace up to the top of its git repository, nearest first."""
     if os.path.exists(os.path.join(workspace, ".git")):  # noqa: PTH110, PTH118
         return
     above: list[str] = []
@@ -213,7 +212,7 @@ def _repository_above(workspace: str) -> Iterator[str]:
 
 
 def _stamp_of(folder: str) -> Stamp | None:
-    """Return what tells the folder's `.gitignore` from a changed one; None where there is none."""
+    """Return the state of a folder's `.gitignore`; None if there is none."""
     try:
         info = os.lstat(f"{folder}{os.sep}{GITIGNORE}")
     except OSError:
@@ -223,17 +222,17 @@ def _stamp_of(folder: str) -> Stamp | None:
     return info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino
 
 
-@lru_cache(maxsize=1024)  # as many folders of one workspace have rules of their own
-def _spec_of(folder: str, stamp: Stamp) -> PathSpec:  # noqa: ARG001 - the stamp tells when to read it again
+@lru_cache(maxsize=1024)  # more folders than one workspace has `.gitignore` files
+def _spec_of(folder: str, stamp: Stamp) -> PathSpec:  # noqa: ARG001 - part of the cache key
     try:
         raw, _ = read_below(folder, (GITIGNORE,), most_bytes=LARGEST_GITIGNORE)
-    except OSError:  # gone, or unreadable: git, too, goes on without it
+    except OSError:  # gone or unreadable: git ignores that, too
         raw = b""
     return _patterns(raw.decode("utf-8", "replace").splitlines(), of_git=True)
 
 
 def _patterns(lines: Iterable[str], *, of_git: bool = False) -> PathSpec:
-    import pathspec  # 7 ms, for those who have such patterns
+    import pathspec  # takes 7 ms
     from pathspec.patterns.gitignore.basic import GitIgnoreBasicPattern
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
@@ -243,7 +242,7 @@ def _patterns(lines: Iterable[str], *, of_git: bool = False) -> PathSpec:
             regex, include = super().pattern_to_regex(pattern)
             return regex and _without_second_thoughts(regex), include
 
-    # To git a folder that is ignored counts more than a file that is not; in `include` the last match decides.
+    # In git an ignored folder wins over a file that is not ignored; in `include` the last match decides.
     kind = pathspec.GitIgnoreSpec if of_git else pathspec.PathSpec
 
     def made(lines: Iterable[str]) -> PathSpec:
@@ -259,17 +258,17 @@ def _patterns(lines: Iterable[str], *, of_git: bool = False) -> PathSpec:
     lines = [line for line in lines if len(line) <= LONGEST_PATTERN]
     try:
         return made(lines)
-    except ValueError:  # git passes over a line that is no pattern
+    except ValueError:  # git skips invalid lines
         return made(filter(is_pattern, lines))
 
 
 def _without_second_thoughts(regex: str) -> str:
-    """Return the regular expression of a pattern so that `*a*a*a*a*b` takes no exponential time.
+    """Return the regular expression of a pattern without exponential backtracking, as for `*a*a*a*a*b`.
 
-    What is between two wildcards is taken where it first fits, for good: what follows a later place fits there, too.
+    What is between two wildcards matches at its first place only: whatever follows matches from there, too.
     """
     regex = _BETWEEN_STARS.sub(r"(?>[^/]*?\1)", regex)
-    regex = _ANYTHING_BUT.sub("(?!/)[^", regex)  # as in git, `[!a]` is no slash
+    regex = _ANYTHING_BUT.sub("(?!/)[^", regex)  # as in git, `[!a]` does not match a slash
     first, *middle = regex.split(_FOLDERS)
     if not middle:
         return regex
@@ -280,7 +279,7 @@ def _without_second_thoughts(regex: str) -> str:
 
 
 def _literal_folders(pattern: str) -> str:
-    """Return the folders at the beginning of a pattern that hold no wildcard; empty: it may match anywhere."""
+    """Return the leading folders of a pattern without wildcards; empty if it may match anywhere."""
     folders = pattern.strip("/").split("/")[:-1]
     return "/".join(takewhile(lambda part: not any(char in part for char in "*?[\\"), folders))
 
@@ -291,9 +290,9 @@ def _literal_folders(pattern: str) -> str:
 def unsearched_conversations(
     settings: Settings, agent: str, own_folder: Path, workspace: Path, *, own: bool = False
 ) -> Iterator[str]:
-    """Yield notes on the conversations of the agent itself and of other programs that are left out of search.
+    """Yield notes on conversations of the agent and of other programs that search leaves out, by file names only.
 
-    `own_folder` is the folder of the session store; with `own` only what it holds counts. Only names are looked at.
+    `own_folder` is the folder of the session store; `own` considers only that.
     """
     if not settings.sessions.offer or (own and not own_folder.is_dir()):
         return
@@ -323,7 +322,7 @@ def _left_out(count: int, whose: str, *folders: str) -> str:
 
 
 def openclaw_folders(agent: str) -> list[Path]:
-    """Return where OpenClaw keeps conversations: of its agent of that name, else of all, and those of no agent."""
+    """Return OpenClaw's folders of conversations: those of the agent of this name, else of all agents."""
     top = Path(os.environ.get("OPENCLAW_STATE_DIR") or "~/.openclaw").expanduser()
     own = top / "agents" / agent / "sessions"
     folders = [own] if own.is_dir() else sorted((top / "agents").glob("*/sessions"))
@@ -331,20 +330,20 @@ def openclaw_folders(agent: str) -> list[Path]:
 
 
 def claude_code_folders(workspace: Path) -> list[Path]:
-    """Return where Claude Code keeps conversations: those of the workspace's own project, else all."""
+    """Return Claude Code's folder of conversations: that of the workspace's project, else of all."""
     top = Path(os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude").expanduser() / "projects"
     own = top / re.sub(r"[^A-Za-z0-9]", "-", os.path.realpath(workspace))
     return [folder for folder in ([own] if own.is_dir() else [top]) if folder.is_dir()]
 
 
 def codex_folders() -> list[Path]:
-    """Return where Codex keeps conversations."""
+    """Return Codex's folder of conversations."""
     folder = Path(os.environ.get("CODEX_HOME") or "~/.codex").expanduser() / "sessions"
     return [folder] if folder.is_dir() else []
 
 
 def _count(folders: Iterable[Path]) -> int:
-    """Count conversations by the names of their files; folders that cannot be listed are passed over."""
+    """Count conversations by file names; folders that cannot be listed are skipped."""
     count = 0
     for _, below, names in (walked for folder in folders for walked in os.walk(folder)):
         below[:] = [name for name in below if name not in {CORRUPT, COMPACTED, ARCHIVE} and not name.startswith(".")]

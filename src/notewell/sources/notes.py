@@ -1,4 +1,4 @@
-"""Lists and reads the notes of a workspace: `MEMORY.md`, `memory/**/*.md`, extra paths and what `include` adds."""
+"""Lists and reads the notes of a workspace: `MEMORY.md`, `memory/**/*.md`, extra paths and `include`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from notewell.text.redaction import redact
 from notewell.types import Document, FileStamp, Listing, SourceName
 
 ENDINGS = (".md",)
-LARGEST_NOTE_BYTES = 64_000_000  # nobody reads a longer note, and reading one takes many times its size in memory
+LARGEST_NOTE_BYTES = 64_000_000  # indexing a note takes many times its size in memory
 MOST_INVALID, MOST_INVALID_SHARE = 8, 0.3  # characters; "Müll" in Latin-1 has one of four
 
 
@@ -66,16 +66,16 @@ class NotesSource:
     ) -> None:
         self._workspace = workspace
         self._extra_paths = tuple(extra_paths)
-        self._redacted = redacted  # secrets are hidden before anybody sees the text
-        self._audience = audience  # to whom what is private is not there
+        self._redacted = redacted  # secrets are redacted when a note is read
+        self._audience = audience  # a group cannot see what is private
         self._inclusion = Inclusion(os.path.realpath(workspace), include or ())
         self._walker = Walker("memory", ENDINGS, kind="a Markdown file", ignored=self._inclusion.reports)
         self._included = Walker("memory", ENDINGS, kind="a Markdown file", inclusion=self._inclusion)
-        self._public: dict[str, tuple[int, ...]] = {}  # what lstat said of notes that were public when last read
+        self._public: dict[str, tuple[int, ...]] = {}  # lstat of notes that were public when last read
 
     @property
     def roots(self) -> tuple[Root, ...]:
-        """The files and folders that notes come from, besides what `include` adds."""
+        """The files and folders that notes come from, apart from `include`."""
         return self._roots_and_escaping[0]
 
     @property
@@ -83,9 +83,9 @@ class NotesSource:
         return "memory"
 
     def list(self, paths: Collection[str] | None = None) -> Listing:
-        """Return every note now there, each real file once, sorted by path; with `paths` only those.
+        """Return all notes, each real file once, sorted by path; with `paths` only those.
 
-        Raises WorkspaceError when the workspace itself cannot be opened: that is not the same as holding no notes.
+        Raises WorkspaceError if the workspace cannot be opened: that is not the same as having no notes.
         """
         if paths is not None:
             return listing_of(paths, self.stamp_of)
@@ -96,7 +96,7 @@ class NotesSource:
         if not self._audience.is_group:
             return listing
         hidden = _private_by_name(walks)
-        # Without the problems: one may name what is private.
+        # Without the problems, which may name private notes.
         return Listing(tuple(stamp for stamp in listing.files if self._is_public(stamp.path, hidden)))
 
     def _walks(self) -> Sequence[Walk]:
@@ -106,10 +106,10 @@ class NotesSource:
         return walks
 
     def read(self, stamp: FileStamp, *, as_written: bool = False) -> Document:
-        """Return the note with the stamp of what was really read; only `stamp.path` is looked at.
+        """Return the note at `stamp.path`, with the stamp of what was actually read.
 
-        `as_written` leaves secrets in it: for changing the note, not for showing it to a model. Raises OSError when the
-        file is gone, unreadable, too large, no regular file, no text, or reached through a link.
+        `as_written` keeps secrets in it: for changing the note, not for showing it to a model. Raises OSError if the
+        file is gone, unreadable, too large, not a regular file, not text, or reached through a link.
         """
         document = self._document(stamp.path, as_written=as_written)
         if document.private and self._audience.is_group:
@@ -124,7 +124,7 @@ class NotesSource:
         text = decode_note(raw)
         if is_no_text(text):
             raise OSError(errno.EILSEQ, "no UTF-8 text; save it as UTF-8 to index it", path)
-        # An extra path that lies in a folder called private is private, whatever its notes are stored under.
+        # An extra path in a folder called private is private, whatever its stored path.
         private = is_private(place.real_path if place.root.is_outside else path, text)
         if self._redacted and not as_written:
             text = redact(text).text
@@ -140,14 +140,14 @@ class NotesSource:
         )
 
     def _is_public(self, path: str, hidden: Collection[tuple[int, int] | str] | None = None) -> bool:
-        """Return whether a note may be named to a group; one that cannot be read may be private.
+        """Return whether a group may see a note; one that cannot be read may be private.
 
-        `hidden` are the files that have a private name, if that is known: a hard link to one is as private.
+        `hidden` are the files with a private name, if known: a hard link to one is private, too.
         """
         place = self._place(path)
         try:
             info = os.lstat(place.real_path) if place else None
-            # The time of the last change cannot be set back, as the other one can.
+            # The ctime cannot be set back, unlike the mtime.
             state = (info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns) if info else ()
             if state and self._public.get(path) == state:
                 return True
@@ -160,31 +160,31 @@ class NotesSource:
             return False
         if document.private:
             self._public.pop(path, None)
-        elif info and time.time_ns() - info.st_ctime_ns > SETTLED_NS:  # until then it may change and keep its times
+        elif info and time.time_ns() - info.st_ctime_ns > SETTLED_NS:  # before that it may change without a new ctime
             self._public[path] = state
         return not document.private
 
     def may_hold(self, path: str) -> bool:
-        """Say whether a path has the form of a note's."""
+        """Return whether a path looks like a note's."""
         return is_markdown(path)
 
     def exists(self, path: str) -> bool:
-        """Say whether the path names a regular file of this memory now; a single look, folders on the way unchecked."""
+        """Return whether the path is an existing note; folders on the path are not checked for links."""
         place = self._place(path)
         return place is not None and place.exists() and (not self._audience.is_group or self._is_public(path))
 
     def resolve(self, path: str) -> Path:
-        """Return where a note lies on disk.
+        """Return the path of a note on disk.
 
-        Raises PathRefusedError for whatever is not a path of this memory, and NoteNotFoundError when it could be one
-        but no such file exists.
+        Raises PathRefusedError if it is not a path of this memory, and NoteNotFoundError if it could be but does not
+        exist.
         """
         return Path(self._find(path)[0].real_path)
 
     def place_to_write(self, path: str) -> tuple[str, tuple[str, ...], str]:
-        """Return the base folder, the parts below it and the stored path of a note that may be written, old or new.
+        """Return the base folder, the parts below it and the stored path of a note to be written, existing or new.
 
-        Raises PathRefusedError for paths outside the workspace and names that are not the same everywhere.
+        Raises PathRefusedError for paths outside the workspace and for ambiguous names.
         """
         try:
             place = self._find(path)[0]
@@ -199,14 +199,14 @@ class NotesSource:
         return place.root.base, place.below_base, place.stored
 
     def stored_path(self, file: Path) -> str | None:
-        """Return the stored path of a file on disk, or None when it is no note of this memory; it may be gone."""
+        """Return the stored path of a file on disk, which may be gone; None if it is not a note of this memory."""
         path = stored_below(file, (*self.roots, self._top))
         if path is None or not self._place(path) or (self._audience.is_group and not self.exists(path)):
             return None
         return path
 
     def stamp_of(self, path: str) -> FileStamp:
-        """Return the stamp of one note under the name its folder lists, ready for `read`; raises like `resolve`."""
+        """Return the stamp of a note, spelled as its folder lists it; raises like `resolve`."""
         place, info = self._find(path)
         return stamp_from("memory", place.stored, info)
 
@@ -216,11 +216,11 @@ class NotesSource:
 
     @cached_property
     def _top(self) -> Root:
-        """The workspace itself, of which `include` chooses notes."""
+        """The workspace itself, from which `include` chooses notes."""
         return Root("", os.path.realpath(self._workspace), ())
 
     def _listed_roots(self) -> Iterator[Root]:
-        """Yield the roots there are, under the names the workspace lists: `Memory.md` is `MEMORY.md` on some disks."""
+        """Yield the roots that exist, spelled as the workspace lists them: some disks ignore case."""
         try:
             names = set(os.listdir(self._workspace))  # noqa: PTH208 - strings are all that is needed
         except OSError as error:
@@ -238,7 +238,7 @@ class NotesSource:
                         yield replace(root, stored=name, parts=(name,))
 
     def _place(self, path: str) -> Place | None:
-        """Return where a path would lie, or None when it cannot be one of this memory."""
+        """Return where a path would be; None if it cannot be one of this memory."""
         parts = parts_of(path) if is_markdown(path) else None
         if parts is None or any(path.startswith(f"{folder}/") for folder in self._inclusion.reports):
             return None
@@ -266,7 +266,7 @@ class NotesSource:
 
 
 def _private_by_name(walks: Iterable[Walk]) -> frozenset[tuple[int, int] | str]:
-    """Return the files that have a name that is private, whatever other names they have."""
+    """Return the files that have a private name, whatever other names they have."""
     return frozenset(found.identity for files, _ in walks for found in files if is_private(found.stamp.path, ""))
 
 
@@ -274,9 +274,9 @@ def _private_by_name(walks: Iterable[Walk]) -> frozenset[tuple[int, int] | str]:
 
 
 def roots_of(workspace: Path, extra_paths: Sequence[Path]) -> tuple[tuple[Root, ...], tuple[str, ...]]:
-    """Return where to look for notes, and the extra paths that leave the workspace through a link.
+    """Return the roots of notes, and the extra paths that leave the workspace through a link.
 
-    The order of the roots is the order in which a file found twice is kept.
+    A file found twice belongs to the first root.
     """
     base = os.path.realpath(workspace)
     roots = [Root(name, base, (name,), is_file=True) for name in ROOT_FILES]
@@ -302,7 +302,7 @@ def roots_of(workspace: Path, extra_paths: Sequence[Path]) -> tuple[tuple[Root, 
 
 
 def _real_parent(path: Path) -> Path:
-    """Resolve the folders on the way but not the last part: links may lead to a root, it must not be one."""
+    """Resolve links in the path of a root, but not the root itself, which must not be a link."""
     return Path(os.path.realpath(path.parent)) / path.name if path.name else path
 
 
@@ -447,11 +447,11 @@ def decode_note(raw: bytes) -> str:
 
 
 def is_no_text(text: str) -> bool:
-    """Tell whether most of what was decoded is binary, or text in an encoding that nothing in it names, such as GBK."""
+    """Return whether the decoded text is mostly invalid: binary, or in an unmarked encoding such as GBK."""
     invalid = text.count("\ufffd")
     return invalid > MOST_INVALID and invalid > MOST_INVALID_SHARE * len(text)
 
 
 def encoding_of(raw: bytes) -> tuple[bytes, str]:
-    """Return the byte order mark that a note begins with, and its encoding."""
+    """Return a note's byte order mark, if any, and its encoding."""
     return next(((mark, name) for mark, name in BYTE_ORDER_MARKS if raw.startswith(mark)), (b"", "utf-8"))

@@ -1,7 +1,6 @@
 """Decides which notes and conversations an audience may see.
 
-A direct chat sees all of its agent's memory. A group sees neither `MEMORY.md` nor private notes, and of all
-conversations only its own.
+A direct chat sees everything. A group sees neither `MEMORY.md` nor private notes, and only its own conversation.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ PRIVATE_FOLDER = "private"  # `memory/private/` and any other folder of that nam
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Who hears the answer: one person, or a group whose own conversation may be named."""
+    """Who reads the answer: one person, or a group, perhaps with a conversation of its own."""
 
     chat: Chat = "direct"
     session: str | None = None
@@ -47,13 +46,13 @@ class Audience:
 
     @property
     def label(self) -> str:
-        """Who it is, in one word, as entries and the trash keep it; empty for a direct chat."""
+        """A label for entries and the trash; empty for a direct chat."""
         if not self.is_group:
             return ""
         return "group" if self.session is None else f"group:{id_of_group(self.session)}"
 
     def may_see_transcript(self, path: str) -> bool:
-        """Say whether a conversation may be shown to this audience."""
+        """Return whether a conversation may be shown to this audience."""
         return not self.is_group or path in self.own_transcripts
 
 
@@ -61,10 +60,10 @@ DIRECT = Audience()
 
 
 def audience_of(chat: str | None, session: str | None, opened_for: Audience = DIRECT) -> Audience:
-    """Return who listens; what is not said is as the memory was opened for.
+    """Return the audience of a call, by default that the memory was opened for.
 
-    Raises QueryError for what cannot be, and for whoever would see more than those it was opened for: a group stays a
-    group, and only a direct chat of no session may name one.
+    Raises QueryError for invalid values, and for an audience that would see more: a group stays a group, and only a
+    direct chat without a session may choose one.
     """
     kind = opened_for.chat if chat is None else chat
     if kind not in get_args(Chat):
@@ -81,15 +80,15 @@ def audience_of(chat: str | None, session: str | None, opened_for: Audience = DI
 
 
 def shows_citations(citations: Citations, chat: Chat) -> bool:
-    """Say whether results carry citations: `auto` means in direct chats, where the paths are the reader's own."""
+    """Return whether results carry citations; `auto` means in direct chats."""
     return citations == "on" or (citations == "auto" and chat == "direct")
 
 
 # --- private notes ---------------------------------------------------------------------------------
 
-# Here YAML, TOML and JSON are parsed in full: in doubt a note is private. One that mentions neither `private` nor
-# `visibility` is not parsed at all, so YAML is loaded for few notes. Keys count at any depth, twice given ones each,
-# and every value of `private` that is not plainly a no.
+# YAML, TOML and JSON are fully parsed here, and in doubt a note is private. Notes that mention neither `private` nor
+# `visibility` are not parsed, so YAML is rarely imported. Keys count at any depth, duplicates included, and every value
+# of `private` that is not clearly negative means yes.
 _CLOSERS = {"---": frozenset({"---", "..."}), "+++": frozenset({"+++"}), ";;;": frozenset({";;;"})}
 _NO = frozenset({"false", "no", "n", "off", "0", "0.0"})
 _MENTION = re.compile(r"private|visibility", re.IGNORECASE)
@@ -102,7 +101,7 @@ _COMMENTS = re.compile(rf"(?:<!--.*?-->{_BLANK.pattern})+", re.DOTALL)  # before
 _DIRECTIVES = re.compile(r"(?:%.*\n|[ \t]*(?:#.*)?\r?\n)+(?=---)")
 _OPENING = re.compile(r"(---|\+\+\+|;;;)(?:[ \t].*|[a-zA-Z]+[ \t]*)?$")  # some programs name the language: `---toml`
 _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|\n[ \t]*)", re.IGNORECASE)
-# In what could not be read as front matter the wish is honoured all the same, where a line begins with it.
+# The mark is honoured even in text that is not valid front matter, at the beginning of a line.
 _WISH = re.compile(
     r"^[ \t]*(?:\{.*?|<!--[ \t]*|\?[ \t]+)?[\"']?"
     r"(?:private[\"']?\s*[:=]\s*(?:[!&]\S{0,60}\s+){0,3}[\"']?(?:true|yes|on|1)\b"
@@ -116,13 +115,13 @@ MOST_BRACKETS = 500
 
 
 def is_private(path: str, text: str) -> bool:
-    """Say whether a note is for its owner alone: by its name, its folder, or `private: true` in its front matter."""
+    """Return whether a note is private: by its name, its folder, or `private: true` in its front matter."""
     *folders, name = path.casefold().split("/")
     return name == PRIVATE_FILE or PRIVATE_FOLDER in folders or marked_private(text)
 
 
 def marked_private(text: str) -> bool:
-    """Return whether the front matter of a note says that the note is for its owner alone."""
+    """Return whether the front matter marks a note as private."""
     text = _BLANK.sub("", text, count=1)
     comments = _COMMENTS.match(text)
     if comments is None:
@@ -131,7 +130,7 @@ def marked_private(text: str) -> bool:
 
 
 def _in_front_matter(text: str) -> bool:
-    """Look at a note from its first visible character on."""
+    """Check a note from its first visible character on."""
     if text.startswith("{"):
         return _in_object(text)
     if text.startswith("%") and (directives := _DIRECTIVES.match(text)):
@@ -143,7 +142,7 @@ def _in_front_matter(text: str) -> bool:
     language = first[3:].strip().lower() if first[3:4].isalpha() else ""
     # What follows the dashes on their line belongs to the document: `--- {private: true}`, `--- !!map`.
     block = _block(rest if language else f"{first[3:]}\n{rest}", _CLOSERS[opening[1]])
-    if block is None:  # never closed: perhaps a thematic break, perhaps front matter that was cut off
+    if block is None:  # never closed: a thematic break, or truncated front matter
         return _WISH.search(text) is not None
     if not block.isascii():  # `ｐｒｉｖａｔｅ：ｔｒｕｅ` and a key with a character in it that nobody sees
         block = unicodedata.normalize("NFKC", _HIDDEN.sub("", block))
@@ -156,7 +155,7 @@ def _in_front_matter(text: str) -> bool:
 
 
 def _block(rest: str, closers: frozenset[str]) -> str | None:
-    """Return the text up to the line that closes it; None when none does. Blocks that say nothing are passed over."""
+    """Return the text up to the closing line; None if there is none. Empty blocks are skipped."""
     at = begins = 0
     while at < len(rest):
         ends = rest.find("\n", at)
@@ -191,7 +190,7 @@ def _in_object(text: str) -> bool:
 def _says_so(entries: Callable[[str], Iterator[tuple[str, object]]], block: str) -> bool:
     try:
         return any(_is_private(key, value) for key, value in entries(block))
-    except (ValueError, RecursionError):  # of which the errors of all three parsers are
+    except (ValueError, RecursionError):  # the base of all three parsers' errors
         return True
 
 
@@ -201,7 +200,7 @@ def _is_private(key: str, value: object) -> bool:
     return (key == "private" and said not in _NO) or (key == "visibility" and "private" in said)
 
 
-# Each parser yields the keys with their values, those of inner tables, too.
+# Each parser yields all keys with their values, also those of nested tables.
 
 
 class _Pairs(list[tuple[str, object]]):
@@ -237,13 +236,13 @@ def _json_entries(block: str) -> Iterator[tuple[str, object]]:
 
 
 def _yaml_entries(block: str) -> Iterator[tuple[str, object]]:
-    """Follow the events of the parser: it is not recursive, and no tag of YAML makes it build an object."""
+    """Follow the parser's events, which needs no recursion and builds no objects."""
     import yaml  # costs 15 ms
 
     document = f"---{block}" if block[:1].isspace() else f"---\n{block}"
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     named: dict[str, str] = {}  # scalars with an anchor
-    # For each open mapping the key whose value comes next, for each list the key whose value it is.
+    # The key of the next value for each open mapping, and the key of each open list.
     waiting: list[tuple[str | None, bool]] = []
     try:
         for event in yaml.parse(document, Loader=loader):

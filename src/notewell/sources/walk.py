@@ -1,4 +1,4 @@
-"""Lists the documents below a root, by rules for names and paths; symbolic links are reported, never followed."""
+"""Lists the documents below a root; symbolic links are reported, never followed."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 _KIND = 0o170000  # the bits of a mode that say what a thing is
 _HAS_JUNCTIONS = hasattr(os.stat_result, "st_reparse_tag")
 
-# On Windows a listing comes with sizes and times: to look at each file would be slower.
+# On Windows a listing includes sizes and times; a stat of each file would be slower.
 _TIMES_TELL = os.name != "nt"
-_LARGEST_INTEGER = 2**63 - 1  # that every database can hold; some file systems use all 64 bits for an inode
-SETTLED_NS = 20_000_000  # twice the tick of a file system's clock, within which a folder may change and keep its time
-REMEMBERED_S = 60.0  # then every folder is listed again, in case a file system does not keep the times of folders
+_LARGEST_INTEGER = 2**63 - 1  # for databases; some file systems use all 64 bits of an inode
+SETTLED_NS = 20_000_000  # twice a file system's clock tick, within which a folder may change without a new time
+REMEMBERED_S = 60.0  # then all folders are listed again, for file systems without reliable folder times
 
 IS_LINK = "is a symbolic link, and links are not followed"
 NOT_REGULAR = "is not a regular file"
@@ -39,9 +39,9 @@ NOT_TEXT = "has a name that is not valid Unicode; rename it to have it indexed"
 
 ROOT_FILES = ("MEMORY.md", "memory.md")
 ROOT_FOLDER = "memory"
-SKIPPED_FOLDERS = frozenset({"node_modules"})  # besides everything that begins with a dot
+SKIPPED_FOLDERS = frozenset({"node_modules"})  # in addition to names that begin with a dot
 
-# Device names Windows sees in any folder and before any ending; Microsoft, "Naming Files, Paths, and Namespaces".
+# Windows reserves these in any folder, with any extension; Microsoft, "Naming Files, Paths, and Namespaces".
 _WINDOWS_DEVICES = frozenset(
     {"con", "prn", "aux", "nul", "conin$", "conout$"}
     | {f"{port}{digit}" for port in ("com", "lpt") for digit in "0123456789¹²³"}
@@ -52,7 +52,7 @@ _SLASH_LOOKALIKES = frozenset("∕⁄⧸⧵⟋⟍∖")  # not folded by NFKC
 
 
 def unused_label(name: str, taken: set[str], endings: tuple[str, ...]) -> str:
-    """Return `@name`, or `@name-2`, `@name-3.md`, ... when an earlier root is called so; `taken` gets the label."""
+    """Return `@name`, or `@name-2`, `@name-3.md`, ... if that is taken; adds the label to `taken`."""
     stem, dot, ending = name.rpartition(".") if name.lower().endswith(endings) else (name, "", "")
     number, label = 1, f"@{name}"
     while label.casefold() in taken:
@@ -63,17 +63,17 @@ def unused_label(name: str, taken: set[str], endings: tuple[str, ...]) -> str:
 
 
 def is_markdown(name: str) -> bool:
-    """Say whether a file of this name is a note."""
+    """Return whether a file of this name is a note."""
     return name[-3:].lower() == ".md"
 
 
 def is_skipped(name: str) -> bool:
-    """Say whether a file or folder of this name is left alone: hidden ones, and folders of other people's files."""
+    """Return whether a file or folder is ignored by its name: hidden ones and `node_modules`."""
     return name.startswith(".") or name.lower() in SKIPPED_FOLDERS
 
 
 def is_text(name: str) -> bool:
-    """Say whether a file name can be written down; bytes that are no text come as lone surrogates."""
+    """Return whether a file name is valid Unicode; invalid bytes are decoded as lone surrogates."""
     if name.isascii():
         return True
     try:
@@ -84,7 +84,7 @@ def is_text(name: str) -> bool:
 
 
 def parts_of(path: str) -> tuple[str, ...] | None:
-    """Return the parts of a stored path, or None when no document can have such a path on this system."""
+    """Return the parts of a stored path; None if it is not valid on this system."""
     parts = tuple(path.split("/"))
     if "\0" in path or not is_text(path) or not {"", ".", ".."}.isdisjoint(parts):
         return None
@@ -94,9 +94,9 @@ def parts_of(path: str) -> tuple[str, ...] | None:
 
 
 def is_disguised(path: str) -> bool:
-    """Say whether a path reads differently to someone who decodes, folds or displays it, or on another system.
+    """Return whether a path means something else when it is decoded, normalized, displayed, or used on another system.
 
-    A note may have such a name; but where no such note exists, the asker did not mean a note.
+    A note may have such a name; but if it does not exist, the path is refused instead of not found.
     """
     folded = unicodedata.normalize("NFKC", path)
     return (
@@ -110,7 +110,7 @@ def is_disguised(path: str) -> bool:
 
 
 def means_else_on_windows(part: str) -> bool:
-    """Say whether Windows would take one part of a path for something else than a file of that name."""
+    """Return whether Windows would not take a part of a path as a plain file name."""
     return (
         part[-1:] in {" ", "."}
         or not _WINDOWS_FORBIDDEN.isdisjoint(part)
@@ -123,15 +123,15 @@ def means_else_on_windows(part: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A file or folder that documents come from: how their stored paths begin, and where it is on disk."""
+    """A file or folder that documents come from: its stored path and its place on disk."""
 
     stored: str  # "memory", "notes/x.md", "@vault", "sessions/@claude"; "" is the workspace itself
     base: str  # a real folder; nothing below it may be a link
     parts: tuple[str, ...]  # from the base to the root
     is_extra: bool = False
-    is_outside: bool = False  # of the workspace; the stored path then begins with a label instead of `parts`
+    is_outside: bool = False  # outside the workspace: the stored path begins with a label instead of `parts`
     is_file: bool = False  # known to be a single file; extra paths may be either
-    missing_as: str = ""  # how a problem names it when it is not there; empty: by its stored path
+    missing_as: str = ""  # its name in the problem if it does not exist; empty: the stored path
 
     @property
     def real_path(self) -> str:
@@ -140,7 +140,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a path would lie: below a root, which may be the file itself."""
+    """The place of a path below a root, which may be the file itself."""
 
     root: Root
     rest: tuple[str, ...]
@@ -158,15 +158,15 @@ class Place:
         return "/".join((self.root.stored, *self.rest) if self.root.stored else self.rest)
 
     def exists(self) -> bool:
-        """Say whether a regular file is there now; a single look, folders on the way unchecked."""
+        """Return whether a regular file exists; folders on the path are not checked for links."""
         try:
             return stat.S_ISREG(os.lstat(self.real_path).st_mode)
-        except OSError:  # gone or out of reach: either way nothing that could be shown
+        except OSError:  # gone or unreachable
             return False
 
 
 def place_below(root: Root, parts: tuple[str, ...], *, casefold: bool = False) -> Place | None:
-    """Return where the parts of a stored path lie below a root; None when they do not."""
+    """Return the place of a stored path below a root; None if it is not below it."""
     stored = root.stored.casefold() if casefold else root.stored
     above = tuple(stored.split("/")) if stored else ()
     rest = parts[len(above) :]
@@ -176,7 +176,7 @@ def place_below(root: Root, parts: tuple[str, ...], *, casefold: bool = False) -
 
 
 def stored_below(file: Path, roots: Iterable[Root]) -> str | None:
-    """Return the path under which a file on disk would be stored; None when it lies below no root."""
+    """Return the stored path of a file on disk; None if it is below no root."""
     real = Path(os.path.realpath(file.parent)) / file.name
     for root in roots:
         if real.is_relative_to(root.real_path):
@@ -185,9 +185,9 @@ def stored_below(file: Path, roots: Iterable[Root]) -> str | None:
 
 
 def find_file(place: Place, path: str) -> tuple[Place, os.stat_result]:
-    """Return the place of an existing file, every part spelt as its folder lists it, and what lstat says of it.
+    """Return the place of an existing file, spelled as its folders list it, and its lstat result.
 
-    Raises PathRefusedError for links and whatever is not a regular file, and NoteNotFoundError when there is no file.
+    Raises PathRefusedError for anything but regular files, and NoteNotFoundError if there is no file.
     """
     spelt: list[str] = []
     folder = place.root.base
@@ -210,7 +210,7 @@ def find_file(place: Place, path: str) -> tuple[Place, os.stat_result]:
 
 
 def listing_of(paths: Iterable[str], stamp_of: Callable[[str], FileStamp]) -> Listing:
-    """Return the stamps of those paths where there is a file, sorted."""
+    """Return the stamps of the paths that exist, sorted."""
     found = []
     for path in paths:
         with suppress(NoteNotFoundError):
@@ -219,7 +219,7 @@ def listing_of(paths: Iterable[str], stamp_of: Callable[[str], FileStamp]) -> Li
 
 
 def is_same_file(folder: str, one: str, other: str) -> bool:
-    """Say whether two spellings name one file, as they do on disks that do not tell upper from lower case."""
+    """Return whether two spellings name the same file, as on disks that ignore case."""
     try:
         return os.path.samestat(
             os.lstat(os.path.join(folder, one)),  # noqa: PTH118
@@ -230,7 +230,7 @@ def is_same_file(folder: str, one: str, other: str) -> bool:
 
 
 def listed_name(folder: str, name: str, info: os.stat_result) -> str:
-    """Return the spelling a folder lists for a name that the disk accepted, perhaps in another case or Unicode form."""
+    """Return a name as its folder lists it; the disk may have accepted another case or Unicode form."""
     if name.isascii() and not is_same_file(folder, name, name.swapcase()):
         return name
     with os.scandir(folder) as entries:
@@ -246,7 +246,7 @@ def _folded(name: str) -> str:
 
 
 def problem_at(path: str, reason: str | OSError) -> Problem:
-    """Return the problem with a path that can be printed, whatever bytes the name holds."""
+    """Return a problem whose path is printable, whatever bytes the name contains."""
     if isinstance(reason, OSError):
         reason = f"cannot be read: {reason.strerror or type(reason).__name__}"
     return Problem(path.encode("utf-8", "backslashreplace").decode(), reason)
@@ -265,9 +265,9 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """What a folder held when it was listed."""
+    """The content of a folder when it was listed."""
 
-    state: tuple[int, ...]  # what lstat said of it then
+    state: tuple[int, ...]  # its lstat then
     files: list[Found]
     folders: list[tuple[str, str]]  # real path, stored path with a slash at its end
     problems: list[Problem]
@@ -275,9 +275,9 @@ class _Folder:
 
 
 class Walker:
-    """Lists roots again and again. A folder that has not changed is not listed again: only its files are looked at.
+    """Lists roots repeatedly. Of folders whose own time has not changed, only the known files are checked.
 
-    Creating, removing and renaming change the time of the folder they happen in; a file's own changes show in the file.
+    Creating, deleting and renaming files changes the folder's time; other changes show in the file.
     """
 
     def __init__(
@@ -291,18 +291,18 @@ class Walker:
     ) -> None:
         self._source = source
         self._endings = endings  # of the files that are documents
-        self._kind = kind  # "a Markdown file": what a single file that is none of them should be
+        self._kind = kind  # "a Markdown file": what a single file should be, for messages
         self._ignored = frozenset(ignored)  # names of files, and stored paths of folders
-        self._inclusion = inclusion  # which files and folders of a workspace count; None: all that are documents
+        self._inclusion = inclusion  # chooses files and folders of a workspace; None: all documents
         self._known: dict[tuple[str, str], _Folder] = {}
         self._forget_at = 0.0
 
     def holds(self, name: str) -> bool:
-        """Say whether a file of this name is a document."""
+        """Return whether a file of this name is a document."""
         return name.lower().endswith(self._endings) and name.lower() not in self._ignored
 
     def walk(self, root: Root) -> Walk:
-        """Return what one root holds now, in no particular order, and what could not be looked at."""
+        """Return the documents of a root, unsorted, and what could not be read."""
         try:
             info = os.lstat(root.real_path)
         except OSError as error:
@@ -343,7 +343,7 @@ class Walker:
         return found, problems
 
     def _unchanged(self, place: tuple[str, str], rules: FolderRules | None) -> _Folder | None:
-        """Return what a folder held before, each file looked at again, if its list of names is still the same."""
+        """Return the remembered content of a folder with its files checked again, if its names have not changed."""
         folder = self._known.get(place)
         if folder is None or folder.rules is not rules or folder.state != _state(os.lstat(place[0])):
             return None
@@ -351,7 +351,7 @@ class Walker:
         for position, (real_path, identity, stamp) in enumerate(files):
             try:
                 info = os.lstat(real_path)
-            except OSError:  # gone this very moment
+            except OSError:  # gone in the meantime
                 return None
             if (
                 info.st_ctime_ns == stamp.ctime_ns
@@ -370,7 +370,7 @@ class Walker:
         return folder
 
     def _listed(self, place: tuple[str, str], rules: FolderRules | None) -> _Folder:
-        """List a folder, and remember it if nothing can change in it that its time would not show."""
+        """List a folder, and remember it if its time would reveal any change."""
         now_ns = time.time_ns()
         state = _state(os.lstat(place[0]))
         folder = self._list_folder(state, *place, rules)
@@ -381,9 +381,9 @@ class Walker:
         return folder
 
     def _list_folder(self, state: tuple[int, ...], folder: str, stored: str, rules: FolderRules | None) -> _Folder:
-        """Return what a folder holds. `stored` is its stored path with a slash at its end.
+        """Return the content of a folder; `stored` is its stored path with a slash at the end.
 
-        Links are problems only where everything counts: a folder of any kind is full of them.
+        Links are problems only if all files are notes: other folders are full of them.
         """
         files: list[Found] = []
         folders: list[tuple[str, str]] = []
@@ -392,15 +392,15 @@ class Walker:
         with os.scandir(folder) as entries:
             for entry in entries:
                 name = entry.name
-                # Nearly all are such: they need no closer look, and a sync looks at thousands.
+                # A shortcut for nearly all names: a sync checks thousands.
                 plain = name.endswith(endings) and name[0] != "." and name.isascii() and name not in ignored
                 if not plain and (is_skipped(name) or not (self.holds(name) or entry.is_dir())):
                     continue
                 try:
                     info = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:  # deleted since the folder was opened: simply no longer there
+                except FileNotFoundError:  # deleted since the folder was opened
                     continue
-                # A look at the kind alone is not enough on Windows, where a junction is a folder, too.
+                # The mode is not enough on Windows, where a junction looks like a folder.
                 kind = info.st_mode & _KIND if not (_HAS_JUNCTIONS and is_link(info)) else stat.S_IFLNK
                 if rules and not _is_chosen(rules, stored + name, kind):
                     continue
@@ -416,7 +416,7 @@ class Walker:
         return _Folder(state, files, folders, problems, rules)
 
     def _found(self, stored: str, real_path: str, info: os.stat_result) -> Found:
-        # Windows gives no inode while listing; a name that differs only in case is the same file there.
+        # Windows listings have no inodes; names that differ only in case are the same file there.
         identity = (info.st_dev, info.st_ino) if info.st_ino else os.path.normcase(real_path)
         return Found(real_path, identity, stamp_from(self._source, stored, info))
 
@@ -425,7 +425,7 @@ Walk = tuple[list[Found], list[Problem]]
 
 
 def combined(walks: Sequence[Walk], problems: Iterable[Problem] = ()) -> Listing:
-    """Return what several walks found, each real file once, the first one met, sorted by stored path."""
+    """Return what several walks found, each real file once, sorted by stored path."""
     met = [*problems, *(problem for _, unreadable in walks for problem in unreadable)]
     found = [each for files, _ in walks for each in files]
     distinct = {each.stamp.path for each in found}, {each.identity for each in found}
@@ -437,8 +437,8 @@ def combined(walks: Sequence[Walk], problems: Iterable[Problem] = ()) -> Listing
 
 
 def stamp_from(source: SourceName, path: str, info: os.stat_result) -> FileStamp:
-    """Return the stamp of a file by what stat says of it."""
-    if not _TIMES_TELL:  # on Windows the ctime is that of creation, and a listing comes without inodes
+    """Return the stamp of a file from its stat result."""
+    if not _TIMES_TELL:  # on Windows ctime is the creation time, and listings have no inodes
         return FileStamp(source, path, info.st_size, info.st_mtime_ns)
     inode = info.st_ino & _LARGEST_INTEGER
     return FileStamp(source, path, info.st_size, info.st_mtime_ns, info.st_ctime_ns, inode)
@@ -458,7 +458,7 @@ _path_of = attrgetter("stamp.path")
 
 
 def _drop_doubles(found: list[Found]) -> list[Problem]:
-    """Leave each real file and each path once in the list, the first one met; return what that leaves out."""
+    """Keep the first of each real file and each path; return a problem for each that is dropped."""
     problems: list[Problem] = []
     kept: dict[str, Found] = {}
     seen: set[tuple[int, int] | str] = set()
@@ -468,7 +468,7 @@ def _drop_doubles(found: list[Found]) -> list[Problem]:
         seen.add(each.identity)
         path = each.stamp.path
         if path in kept:
-            problems.append(problem_at(path, f"two files would have this path; {each.real_path} is left out"))
+            problems.append(problem_at(path, f"another file has the same path; {each.real_path} is left out"))
         else:
             kept[path] = each
     found[:] = kept.values()

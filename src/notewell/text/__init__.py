@@ -1,6 +1,6 @@
-"""Turns text into terms, and takes secrets and recalled passages out of it."""
+"""Turns text into terms, redacts secrets, and fences recalled passages."""
 
 
 def valid_unicode(text: str) -> str:
-    """Return `text` with halves of surrogate pairs replaced: no database, file, tokenizer or provider takes them."""
+    """Return `text` with lone surrogates replaced, which no database, file, tokenizer or provider accepts."""
     return text.encode("utf-8", "replace").decode()

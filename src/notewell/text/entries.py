@@ -1,11 +1,11 @@
-"""Reads and writes the entries of notes: a remembered text, and below it one HTML comment that says whose it is.
+"""Reads and writes the entries of notes: a remembered text followed by an HTML comment with its metadata.
 
     The guest wifi is heron-guest.
     <!-- notewell id=k3f9a2qx date=2026-11-18T14:30:05+02:00 author=main source="command line" category=fact
     importance=5 -->
 
-in one line. docs/concepts.md describes the form. Notes of earlier releases hold `_Noted 2026-11-18 14:30 +0200 by main,
-from command line._` instead, a blank line below the text; such entries are read like the others.
+in one line. docs/concepts.md describes the format. Notes of earlier releases contain `_Noted 2026-11-18 14:30 +0200 by
+main, from command line._` a blank line below the text; such entries are read, too.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from notewell.text import valid_unicode
 from notewell.types import Category, EntryLabel
 
 CATEGORIES: tuple[Category, ...] = get_args(Category)
-CATEGORY: Category = "other"  # where none is given
+CATEGORY: Category = "other"  # the default
 IMPORTANCES = range(1, 11)
-IMPORTANCE = 5  # where none is given
-ID_LENGTH = 8  # 40 bits: among 10,000 entries two share an id once in 20,000 workspaces
+IMPORTANCE = 5  # the default
+ID_LENGTH = 8  # 40 bits: a collision among 10,000 entries in one of 20,000 workspaces
 
 _COMMENT = re.compile(r"[ \t]*<!--[ \t]*notewell\b(?P<attributes>.*)-->[ \t]*")
-_NOTED = re.compile(  # as earlier releases wrote it
+_NOTED = re.compile(  # the format of earlier releases
     r"_Noted (?P<date>\d{4}-\d{2}-\d{2}(?: \d{2}:\d{2})?(?: [+-]\d{4})?)"
-    r" by (?=.*\._[ \t]*\Z)(?P<author>.*?), from (?P<source>.*)\._[ \t]*"  # the end first: there may be many `from`
+    r" by (?=.*\._[ \t]*\Z)(?P<author>.*?), from (?P<source>.*)\._[ \t]*"  # the end first: `from` may recur
 )
 _ATTRIBUTE = re.compile(r'(?<![a-z-])([a-z-]+)=(?:"([^"]*)"|([^\s"]+))')
-_REFERENCE = re.compile(r"&#?\w{1,8};", re.ASCII)  # the numbers of longer ones are more than Python reads
+_REFERENCE = re.compile(r"&#?\w{1,8};", re.ASCII)  # Python cannot parse longer numbers
 _BARE_VALUE = re.compile(r"[\w.:+@/]+(?:-[\w.:+@/]+)*", re.ASCII)
 _LOOKALIKE = re.compile(rf"([ \t]*+)(\\*+)({_COMMENT.pattern}|{_NOTED.pattern})")  # escaped or not
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
@@ -42,11 +42,11 @@ _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A remembered text with all that is known of it. Lines are 1-based; 0 in one that is not written yet."""
+    """A remembered text with its metadata. Lines are 1-based; 0 if it is not written yet."""
 
     text: str
-    id: str = ""  # short and stable; empty: made from text and date
-    date: datetime | None = None  # None: not known
+    id: str = ""  # short and stable; empty: derived from the text and metadata
+    date: datetime | None = None  # None: unknown
     author: str = ""  # an agent or a person
     source: str = ""  # "command line", "session 7f3a", a program
     category: Category = CATEGORY
@@ -55,7 +55,7 @@ class Entry:
     replaced_by: str = ""  # id of the newer entry
     replaced_at: datetime | None = None
     chat: str = ""  # the group that wrote it, see `Audience.label`; empty: a direct chat
-    line_count: int = 0  # of the text, where other text is right above it; 0: it begins below a blank line
+    line_count: int = 0  # lines of the text, if there is no blank line above it; else 0
     first_line: int = 0
     last_line: int = 0  # of the text
     comment_line: int = 0
@@ -66,7 +66,7 @@ class Entry:
 
     @property
     def label(self) -> EntryLabel:
-        """What the index keeps of it."""
+        """The part that is stored in the index."""
         return EntryLabel(self.id, self.category, self.importance)
 
     @property
@@ -92,9 +92,9 @@ class Entry:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What is written into a note; `find_entries` reads the same text from it.
+        """The lines to write into a note; `find_entries` reads the same text back.
 
-        The text has to be as `closed_text` returns it. A line of it that looks like the end of an entry gets a
+        The text must come from `closed_text`. Lines of it that look like the end of an entry are escaped with a
         backslash, which Markdown does not show.
         """
         lines = self.text.split("\n")
@@ -105,17 +105,17 @@ class Entry:
 
 
 class FoundEntries(NamedTuple):
-    """The entries of a note in order, and the lines that say whose they are: nobody searches for those."""
+    """The entries of a note in order, and the lines of their comments, which are not searched."""
 
     entries: tuple[Entry, ...]
-    comment_lines: frozenset[int]  # 1-based; also of comments whose text is gone
+    comment_lines: frozenset[int]  # 1-based; also comments without a text
 
 
 # --- reading -------------------------------------------------------------------------------------
 
 
 def find_entries(text: str, *, body_first_line: int = 1) -> FoundEntries:
-    """Return the entries of a note whose lines end in a newline only. Comments in code blocks are code."""
+    """Return the entries of a note, whose line endings must be newlines. Comments in code blocks are ignored."""
     if "<!--" not in text and "_Noted " not in text:
         return FoundEntries((), frozenset())
     lines = text.split("\n")
@@ -139,7 +139,7 @@ def find_entries(text: str, *, body_first_line: int = 1) -> FoundEntries:
 
 
 def without_comments(text: str, found: FoundEntries | None = None) -> str:
-    """Return a note with every line that says whose an entry is left blank; all lines keep their number."""
+    """Return a note with the comments of entries blanked; line numbers stay the same."""
     comments = (found or find_entries(text)).comment_lines
     if not comments:
         return text
@@ -147,7 +147,7 @@ def without_comments(text: str, found: FoundEntries | None = None) -> str:
 
 
 def changed_comments(text: str, gone: Collection[int]) -> dict[int, str | None]:
-    """Return what becomes of comments, by line, when these lines of a note go; None where the comment goes, too."""
+    """Return the new comments, by line, after removing lines of a note; None if the comment is removed, too."""
     lines = text.split("\n")
     changed: dict[int, str | None] = {}
     for entry in find_entries(text).entries:
@@ -164,7 +164,7 @@ def changed_comments(text: str, gone: Collection[int]) -> dict[int, str | None]:
 
 
 def _facts_of(line: str) -> Mapping[str, str] | None:
-    """Return what a line says of the text above it; None for any other line."""
+    """Return the attributes in a comment line; None for other lines."""
     if found := _COMMENT.fullmatch(line):
         pairs = _ATTRIBUTE.findall(found["attributes"])
         return {name: _REFERENCE.sub(_character, quoted or bare) for name, quoted, bare in pairs}
@@ -172,15 +172,15 @@ def _facts_of(line: str) -> Mapping[str, str] | None:
 
 
 def _character(reference: re.Match[str]) -> str:
-    import html  # a millisecond, for few values
+    import html  # takes a millisecond
 
     return html.unescape(reference[0])
 
 
 def _text_above(lines: Sequence[str], comment: int, top: int, blocks: int) -> range | None:
-    """Return the lines of an entry's text, counted from 0; None when the text is gone.
+    """Return the 0-based lines of an entry's text; None if there is none.
 
-    One blank line between text and comment is fine: formatters put one there, and so did earlier releases.
+    One blank line between text and comment is allowed: formatters and earlier releases put one there.
     """
     stop = comment - 1 if comment > top and not lines[comment - 1].strip() else comment
     first = stop
@@ -223,7 +223,7 @@ def _unescaped(line: str) -> str:
 
 
 def _positive(value: str | None) -> int:
-    """Return a number that was written by hand or by us; 0 for anything else."""
+    """Return a positive number of up to five digits; 0 for anything else."""
     return int(value) if value and value.isascii() and value.isdigit() and len(value) < 6 else 0
 
 
@@ -238,13 +238,13 @@ def _read_time(value: str | None) -> datetime | None:
 
 
 def closed_text(text: str) -> str:
-    """Return the text with its last code block ended, so that what is written below is no part of it."""
+    """Return the text with its last code block closed."""
     marks = open_code_block(text)
     return f"{text}\n{marks}" if marks else text
 
 
 def open_code_block(text: str) -> str:
-    """Return the marks that end the code block which a text begins and does not end; empty where there is none."""
+    """Return the marks that close the code block left open by a text; empty if there is none."""
     return _outside_code(text.split("\n"))[1] if "```" in text or "~~~" in text else ""
 
 
@@ -253,7 +253,7 @@ def _written_time(moment: datetime | None) -> str:
 
 
 def _written_value(value: str) -> str:
-    """Return the value as one attribute; nothing in it can end the comment."""
+    """Return the value of an attribute, escaped so that it cannot end the comment."""
     value = " ".join(valid_unicode(value.replace("\0", "")).split())
     if _BARE_VALUE.fullmatch(value):
         return value
@@ -269,7 +269,7 @@ def _made_id(entry: Entry) -> str:
 
 
 def _count_blocks(text: str) -> int:
-    """Return how many runs of lines a text has between its blank lines."""
+    """Return the number of paragraphs in a text."""
     filled = [bool(line.strip()) for line in text.split("\n")]
     return sum(now and not before for before, now in zip([False, *filled], filled, strict=False))
 
@@ -278,7 +278,7 @@ def _count_blocks(text: str) -> int:
 
 
 def _outside_code(lines: Sequence[str], first: int = 0) -> tuple[list[int], str]:
-    """Return the lines outside code blocks, counted from 0, and the marks of a block that is open at the end."""
+    """Return the 0-based lines outside code blocks, and the marks of a block left open at the end."""
     outside: list[int] = []
     marks = ""
     for number in range(first, len(lines)):
@@ -296,7 +296,7 @@ def _outside_code(lines: Sequence[str], first: int = 0) -> tuple[list[int], str]
 
 
 def checked_category(value: object, error: type[NotewellError] = RememberError) -> Category:
-    """Return the category; raise `error` for a word that is none."""
+    """Return the category; raises `error` if it is invalid."""
     for category in CATEGORIES:
         if value == category:
             return category

@@ -1,7 +1,6 @@
 """Fences recalled text, and strips fenced text from messages.
 
-What an agent recalls comes back in the transcript of its conversation. The fence tells notewell that it is recalled
-text, so that it never becomes new memory.
+Recalled text appears in the transcript of the conversation. The fence marks it, so that it never becomes new memory.
 """
 
 from __future__ import annotations
@@ -9,10 +8,10 @@ from __future__ import annotations
 import re
 
 FENCE_TAG = "recalled-memory"
-MIN_PIECE = 80  # characters; a shorter piece of a text tells nothing
+MIN_PIECE = 80  # characters; shorter pieces are useless
 CUT_MARK = " […]"
 
-# Blanks are possessive: a long row of them is gone through once.
+# Possessive quantifiers: long runs of blanks are scanned once.
 _OPENING = re.compile(rf"<(?=\s*+/?\s*+{FENCE_TAG}\b)", re.IGNORECASE)
 _BEGINS = re.compile(rf"<\s*{FENCE_TAG}\b", re.IGNORECASE)
 _ENDS = re.compile(rf"<\s*/\s*{FENCE_TAG}\s*>", re.IGNORECASE)
@@ -20,13 +19,13 @@ _IN_ATTRIBUTE = str.maketrans({"&": "&amp;", '"': "&quot;", "<": "&lt;", ">": "&
 
 
 def fence(text: str, origin: str) -> str:
-    """Return the text marked as recalled data, with where it comes from; nothing in it can end the fence early."""
+    """Return the text marked as recalled data with its origin; nothing in it can end the fence early."""
     inner = _OPENING.sub("&lt;", text)
     return f'<{FENCE_TAG} origin="{origin.translate(_IN_ATTRIBUTE)}">\n{inner}\n</{FENCE_TAG}>'
 
 
 def fence_within(text: str, origin: str, budget: int) -> str:
-    """Return the fenced text, cut to fit into `budget` characters; empty when too little would be left."""
+    """Return the fenced text, cut to fit into `budget` characters; empty if too little would be left."""
     fenced = fence(text, origin)
     while len(fenced) > budget:
         text = text.removesuffix(CUT_MARK)

@@ -1,4 +1,4 @@
-"""Tells the function words (stop words) of a query, in nine languages, from those that say what it is about.
+"""Finds the function words (stop words) of a query in nine languages.
 
 The tables hold closed classes only: articles, pronouns, prepositions, conjunctions, auxiliaries, question words and the
 verbs of asking. The published lists (stopwordsiso 0.7.1 and stop-words 2025.11.4) also drop "home", "system",

@@ -148,7 +148,7 @@ ENGLISH_ONLY = {"en": 1.0}  # the language weights of such a model
 
 
 def is_mostly_latin(text: str) -> bool:
-    """Tell whether at least three quarters of the letters are Latin; true for text without letters.
+    """Return whether at least three quarters of the letters are Latin; true for text without letters.
 
     A word or two of another script leave the meaning of an English sentence to the model; more of them decide it.
     """
@@ -159,5 +159,5 @@ def is_mostly_latin(text: str) -> bool:
 
 
 def may_be_english(text: str) -> bool:
-    """Tell whether a model for English can be given a text: false where another language is recognised."""
+    """Return whether a model for English can be given a text: false where another language is recognised."""
     return is_mostly_latin(text) and language_of(text) in {"", "en"}

@@ -46,11 +46,11 @@ _ELISION = re.compile(
     r"^(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|un|all|dall|dell|nell|sull|coll|quest|quell)'(?=\w\w\w)", re.IGNORECASE
 )
 _LATIN_ACCENT = re.compile("(?<=[A-Za-z\u0370-\u03ff])[\u0300-\u036f]+")
-# ASCII that can be in no token, for `str.translate`: what is left between blanks repeats a lot.
+# ASCII that cannot be in a token, for `str.translate`: the remaining pieces repeat a lot.
 _BLANKED = {code: " " for code in range(128) if not re.match(r"[-\w./@:+#'\\]", chr(code))}
 _ARABIC_VOWELS = re.compile("[\u0640\u064b-\u065f\u0670]")
 
-LONGEST_TERM = 64  # characters; longer runs are data (base64, minified code) that nobody types into a search
+LONGEST_TERM = 64  # characters; longer runs are data such as base64
 _EXPANSIONS_KEPT = 200_000  # distinct pieces, some 40 MB; then the memo starts over
 _LONGEST_KEPT = 32  # characters; longer pieces, above all lines of unspaced scripts, hardly ever repeat
 _WHOLE = "\x01"  # stands before an identifier that counts whole; cannot occur in a term
@@ -100,7 +100,7 @@ def runs(text: str) -> list[str]:
 
 
 def is_unspaced(char: str) -> bool:
-    """Say whether a character is of a script without blanks between words, or of Hangul."""
+    """Return whether a character is of a script without blanks between words, or of Hangul."""
     return _PAIRED_RUN.match(char) is not None
 
 

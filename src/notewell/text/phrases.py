@@ -1,4 +1,4 @@
-"""Finds a phrase in texts as a person means it: in any case, over line breaks, and as whole words."""
+"""Finds a phrase in texts, ignoring case and line breaks, as whole words."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 from notewell.text.lexicon import is_unspaced
 
-SHORTEST = 3  # characters; less would be found on every page
+SHORTEST = 3  # characters; shorter phrases are everywhere
 SHORTEST_UNSPACED = 2  # most words of Chinese have two
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A text to look for. Chinese, Japanese, Thai and other scripts without blanks are matched anywhere."""
+    """A text to look for. In scripts without spaces, such as Chinese, Japanese and Thai, it is matched anywhere."""
 
     text: str
     whole_words: bool = True
@@ -28,12 +28,12 @@ class Phrase:
 
     @property
     def is_too_short(self) -> bool:
-        """Whether it would be found everywhere."""
+        """Whether it is too short to be useful."""
         bare = "".join(self.text.split())
         return len(bare) < (SHORTEST_UNSPACED if any(map(is_unspaced, bare)) else SHORTEST)
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield where it begins and ends in a text."""
+        """Yield the spans of its occurrences."""
         at = 0
         while found := self._pattern.search(text, at):
             at = found.start() + 1
@@ -41,11 +41,11 @@ class Phrase:
                 yield found.span()
 
     def is_in(self, text: str) -> bool:
-        """Say whether a text contains it."""
+        """Return whether a text contains it."""
         return next(self.spans(text), None) is not None
 
     def lines_in(self, text: str) -> tuple[int, ...]:
-        """Return the lines, 1-based, that hold it or a part of it."""
+        """Return the 1-based lines that contain it or a part of it."""
         lines: dict[int, None] = {}
         first, counted = 1, 0
         for start, end in self.spans(text):
@@ -62,7 +62,7 @@ def _is_whole(text: str, start: int, end: int) -> bool:
 
 
 def _joins(char: str) -> bool:
-    """Say whether a character next to another one that does makes one word with it."""
+    """Return whether a character can be part of a word."""
     if is_unspaced(char):
         return False
     return char.isalnum() or char == "_" or unicodedata.category(char).startswith("M")

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from notewell.agents.install.clients import CLIENTS
-from notewell.agents.install.editing import values_of
+from notewell.agents.editing import values_of
+from notewell.agents.install import CLIENTS
 from notewell.cli.main import run
 
 FILES = {

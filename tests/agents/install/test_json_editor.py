@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from notewell.agents.install.editing import JsonTextError, parse_json, values_of, with_member, without_member
+from notewell.agents.editing import values_of, with_member, without_member
+from notewell.sources.transcripts.json5 import Json5Error, container_at
 
 ENTRY = {"command": "notewell", "args": ["mcp"]}
 KEYS = ("mcpServers", "memory")
@@ -54,10 +55,10 @@ COMMENTED = """\
 )
 def test_a_member_is_added_in_the_style_of_the_file(before, after):
     added = with_member(before, KEYS, ENTRY)
-    servers = parse_json(added).member("mcpServers").value
-    entry = servers.member("memory").value
-    assert entry.value == ENTRY
-    assert f"{added[: entry.start]}@{added[entry.end :]}" == after
+    servers = container_at(added).item("mcpServers").value_start
+    entry = container_at(added, servers).item("memory")
+    assert values_of(added)["mcpServers"]["memory"] == ENTRY
+    assert f"{added[: entry.value_start]}@{added[entry.value_end :]}" == after
 
 
 def test_comments_and_json5_syntax_are_kept():
@@ -101,7 +102,7 @@ def test_adding_and_removing_leaves_every_file_as_it_was(seed):
         value[KEYS[0]] = {"other": random_value(rng)}
     text = json.dumps(value, indent=rng.choice([None, 1, 2, 4, "\t"]), ensure_ascii=rng.random() < 0.5)
     text += rng.choice(["", "\n"])
-    assert parse_json(text).value == value
+    assert values_of(text) == value
     added = with_member(text, KEYS, ENTRY)
     assert values_of(added) == {**value, KEYS[0]: {**value.get(KEYS[0], {}), "memory": ENTRY}}
     json.loads(added)  # what was strict JSON still is
@@ -120,24 +121,25 @@ def test_adding_and_removing_leaves_every_file_as_it_was(seed):
         '{"a": }',
         '{"a": 1} x',
         '{"a": "x',
-        "[1 2]",
-        '"\\u12"',
-        "nope",
-        "[" * 300,
+        '{"a": [1 2]}',
+        '{"a": "\\u12"}',
+        '{"a": nope}',
+        '{"a": ' + "[" * 300,
+        '{"a": ' + "[" * 300 + "]" * 300 + "}",
         "{'a': \"x\ny\"}",
     ],
 )
 def test_invalid_json_is_refused_with_its_line(text):
-    with pytest.raises(JsonTextError, match=r"line \d"):
-        parse_json(text)
+    with pytest.raises(Json5Error, match=r"line \d"):
+        values_of(text)
 
 
 @pytest.mark.parametrize("text", ["[]", "1", '"x"'])
 def test_a_file_that_is_not_an_object_is_refused(text):
-    with pytest.raises(JsonTextError, match="object"):
+    with pytest.raises(Json5Error, match="object"):
         values_of(text)
 
 
 def test_a_number_of_more_digits_than_python_reads_is_told_with_its_line():
-    with pytest.raises(JsonTextError, match=r"^line 2: .*digits"):
-        with_member('{\n"a": ' + "9" * 5000 + "}", ("b",), 1)
+    with pytest.raises(Json5Error, match=r"^line 2: .*digits"):
+        values_of('{\n"a": ' + "9" * 5000 + "}")

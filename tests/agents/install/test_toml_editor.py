@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from notewell.agents.install.editing import with_table, without_table
+from notewell.agents.editing import with_table, without_table
 
 KEYS = ("mcp_servers", "memory")
 ENTRY = {"command": 'C:\\Program "x"\\notewell.exe', "args": ["mcp", "--workspace", "/höme/you"]}
@@ -57,3 +57,9 @@ def test_a_table_is_replaced_in_place(header):
     assert tomllib.loads(new) == {"mcp_servers": {"memory": ENTRY}, "profiles": {"fast": {"model": "mini"}}}
     assert new.index("mcp_servers") < new.index("# about profiles")
     assert without_table(new, KEYS) == rest
+
+
+def test_what_people_added_to_the_entry_is_kept():
+    entry = ENTRY | {"env": {"OPENAI_API_KEY": "x"}, "enabled": True}
+    added = with_table('[mcp_servers.memory]\ncommand = "old"\n[mcp_servers.memory.env]\nA = "1"\n', KEYS, entry)
+    assert tomllib.loads(added) == {"mcp_servers": {"memory": entry}}

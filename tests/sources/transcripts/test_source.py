@@ -182,7 +182,7 @@ def test_bad_and_giant_lines_are_counted_and_the_rest_is_read(own, source):
         Problem(
             "sessions/a.jsonl",
             "left out: 2 lines are not JSON records (line 2 first); line 4 is longer than 4 MB; "
-            "the last line is incomplete and waits for its end",
+            "the last line is still incomplete",
         ),
     )
 

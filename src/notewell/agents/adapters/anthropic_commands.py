@@ -1,8 +1,8 @@
 """Runs the six commands of Anthropic's memory tool on the notes of a workspace.
 
-`/memories` is the workspace's folder `memory/`, and `/memories/MEMORY.md` is the `MEMORY.md` beside that folder. A
-change takes the lock that all processes share, replaces whole files, and is indexed before the answer. Answers are
-worded like those of the SDK's own tool.
+`/memories` is the workspace's folder `memory/`, and `/memories/MEMORY.md` is the `MEMORY.md` next to it. A change takes
+the lock that all processes share, replaces whole files, and is indexed before the answer. Answers are worded like those
+of the SDK's own tool.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class MemoryPath:
-    """A path as the model wrote it, and where it is in the workspace."""
+    """A path as the model wrote it, and its place in the workspace."""
 
     asked: str  # without a slash at the end
     parts: tuple[str, ...]
@@ -71,7 +71,7 @@ class MemoryPath:
 
     @classmethod
     def parse(cls, path: object) -> MemoryPath:
-        """Return where a path is; raises RefusedError for anything that is not plainly below `/memories`."""
+        """Parse a path; raises RefusedError for anything that is not plainly below `/memories`."""
         if not isinstance(path, str):
             raise RefusedError(f"A path must be text such as {TOP}/people.md, got: {path!r}")
         asked = path.rstrip("/") if path.startswith(f"{TOP}/") else path
@@ -188,9 +188,9 @@ class MemoryCommands:
     # --- reading ---------------------------------------------------------------------------------
 
     def _find(self, place: MemoryPath) -> os.stat_result | None:
-        """Return what lstat says of a file or folder, None when nothing is there; raises RefusedError for links.
+        """Return the lstat result of a file or folder, None if it does not exist; raises RefusedError for links.
 
-        A name that could be read as another path is refused, unless a file really has it.
+        A name that could mean another path is refused, unless such a file exists.
         """
         where = self._base
         try:
@@ -245,14 +245,14 @@ class MemoryCommands:
     def _walk(
         self, top: tuple[str, ...], *, levels: int = -1, everything: bool = False
     ) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:
-        """Yield what is below a folder, each folder before its contents; see `_scan`."""
+        """Yield everything below a folder, each folder before its contents; see `_scan`."""
         for name, info in self._scan(top, everything=everything):
             yield (*top, name), info
             if levels != 1 and stat.S_ISDIR(info.st_mode):
                 yield from self._walk((*top, name), levels=levels - 1, everything=everything)
 
     def _scan(self, parts: tuple[str, ...], *, everything: bool = False) -> list[tuple[str, os.stat_result]]:
-        """Return what a folder contains, by name; hidden files and links only with `everything`."""
+        """Return the contents of a folder by name; hidden files and links only with `everything`."""
         found = []
         try:
             with os.scandir(os.path.join(self._base, *parts)) as entries:  # noqa: PTH118
@@ -270,7 +270,7 @@ class MemoryCommands:
         return sorted(found, key=lambda each: each[0])
 
     def _contents(self, place: MemoryPath) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-        """Return the notes and folders below a folder; raises RefusedError when it contains anything else."""
+        """Return the notes and folders below a folder; raises RefusedError if it contains anything else."""
         notes: list[tuple[str, ...]] = []
         folders = [place.parts]
         for parts, info in self._walk(place.parts, everything=True):
@@ -297,7 +297,7 @@ class MemoryCommands:
     # --- writing ---------------------------------------------------------------------------------
 
     def _edit(self, place: MemoryPath, change: Callable[[str], tuple[str, str]], told: str) -> str:
-        """Replace a note's content by what `change` makes of it, and return the answer that `change` gives."""
+        """Replace a note's content with that returned by `change`, and return its answer."""
         with self._writing():
             info = self._find(place)
             if info is None:
@@ -348,7 +348,7 @@ class MemoryCommands:
 
 
 def _checked_note(place: MemoryPath) -> MemoryPath:
-    """Return the path if it can be a note: only Markdown is indexed, so nothing else is written."""
+    """Return the path if it can be a note; only Markdown may be written."""
     if not place.is_note:
         name = place.asked.rpartition("/")[2]
         better = f"{place.asked.removesuffix('.txt')}.md" if place.asked != TOP else f"{TOP}/notes.md"
@@ -365,7 +365,7 @@ def _not_below_top(path: str) -> RefusedError:
 
 
 def _cleaned(text: object) -> tuple[str, str]:
-    """Return the text without secrets, recalled memory and NUL, and what to tell the model about that."""
+    """Return the text without secrets, recalled memory and NUL, and notes for the model about that."""
     if not isinstance(text, str):
         raise RefusedError(f"The text must be given as a string, got: {type(text).__name__}")
     own = strip_fenced(text)

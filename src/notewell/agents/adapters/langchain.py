@@ -45,7 +45,7 @@ class MemoryRetriever(BaseRetriever):
     ) -> list[Document]:
         options: Any = {name: value for name, value in self if name in SearchOptions.__annotations__}
         found = passages_for(self.memory, query, whole=self.whole_passages, fenced=self.fenced, options=options)
-        return [Document(id=each.citation, page_content=each.text, metadata=each.metadata) for each in found]
+        return [Document(id=facts["citation"], page_content=text, metadata=facts) for text, facts in found]
 
     async def _aget_relevant_documents(
         self,

@@ -22,15 +22,7 @@ from notewell.sources.notes import LARGEST_NOTE_BYTES, split_front_matter
 from notewell.sources.walk import is_markdown, is_skipped, means_else_on_windows
 
 with needs_extra("langgraph"):
-    from langgraph.store.base import (
-        BaseStore,
-        GetOp,
-        Item,
-        ListNamespacesOp,
-        PutOp,
-        SearchItem,
-        SearchOp,
-    )
+    from langgraph.store.base import BaseStore, GetOp, Item, ListNamespacesOp, PutOp, SearchItem, SearchOp
 
 if TYPE_CHECKING:
     from langgraph.store.base import Op, Result
@@ -40,8 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["MemoryStore"]
 
 FOLDER = ("memory", "store")
-MAX_RANKED = 200  # hits, the most that either side of a search considers; further items follow without a score
-NOTE_MODE = 0o600  # what an agent keeps is private
+MAX_RANKED = 200  # hits that a search considers at most; further items have no score
+NOTE_MODE = 0o600  # an agent's items are private
 
 
 class MemoryStore(BaseStore):
@@ -120,7 +112,7 @@ class MemoryStore(BaseStore):
         return sorted(found)[op.offset : op.offset + op.limit]
 
     def _items(self) -> Iterator[tuple[str, StoredItem]]:
-        """Yield every item with the stored path of its note, in order; corrupt ones are logged and left out."""
+        """Yield every item with the stored path of its note, sorted; corrupt ones are logged and skipped."""
         for parts in sorted(self._notes_below(FOLDER)):
             try:
                 item = self._read(parts)
@@ -145,7 +137,7 @@ class MemoryStore(BaseStore):
                 yield (*parts, entry.name)
 
     def _read(self, parts: tuple[str, ...]) -> StoredItem | None:
-        """Return the item in a note, parsed again only when the file changed; None when there is no such note."""
+        """Return the item in a note, cached until the file changes; None if there is no such note."""
         path = "/".join(parts)
         try:
             info = os.lstat(os.path.join(self._base, *parts))  # noqa: PTH118
@@ -173,7 +165,7 @@ class MemoryStore(BaseStore):
             if op.value is not None:
                 ranked = op.index is not False
                 item = StoredItem(tuple(op.namespace), op.key, dict(op.value), now, now, ranked=ranked)
-                _note_text(item)  # a value that is not JSON is refused before anything is written
+                _note_text(item)  # raises for invalid values before anything is written
             writes.append((_note_parts(op.namespace, op.key), item))
         changed: list[str] = []
         try:
@@ -188,7 +180,7 @@ class MemoryStore(BaseStore):
                 log.warning("%s", problem)
 
     def _write(self, parts: tuple[str, ...], item: StoredItem | None) -> bool:
-        """Write a note, or delete it; False when there was nothing to delete."""
+        """Write or delete a note; returns False if there was nothing to delete."""
         known = self._read(parts)
         if item is None and known is None:
             return False
@@ -210,7 +202,7 @@ class MemoryStore(BaseStore):
 
 MARK = "notewell-item"  # the first key of the front matter; its value is the version of the format
 VERSION = "1"
-MAX_NAME = 80  # of a file named after a key; with a hash well below the 255 bytes that file systems allow
+MAX_NAME = 80  # of a file named after a key; file systems allow 255 bytes
 _SEPARATOR = "\u001f"  # between the parts of a namespace
 _SAFE_NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{MAX_NAME - 1}}}")
 _JSON_BLOCK = re.compile(r"^```json\n(?P<json>.*?)^```\s*$", re.DOTALL | re.MULTILINE)
@@ -218,17 +210,17 @@ _JSON_BLOCK = re.compile(r"^```json\n(?P<json>.*?)^```\s*$", re.DOTALL | re.MULT
 
 @dataclass(frozen=True, slots=True)
 class StoredItem:
-    """An item as its note holds it."""
+    """An item as stored in its note."""
 
     namespace: tuple[str, ...]
     key: str
     value: dict[str, Any]
     created_at: datetime
     updated_at: datetime
-    ranked: bool = True  # False: queries leave it without a score
+    ranked: bool = True  # False: queries give it no score
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of a LangGraph item; the value is a copy that the caller may change."""
+        """Return the fields of a LangGraph item, with a copy of the value."""
         return {
             "namespace": self.namespace,
             "key": self.key,
@@ -239,7 +231,7 @@ class StoredItem:
 
 
 def note_name(part: str) -> str:
-    """Return a file name for a key or a part of a namespace: itself where that is safe everywhere, else with a hash."""
+    """Return a file name for a key or a part of a namespace: itself if it is safe everywhere, else with a hash."""
     if _SAFE_NAME.fullmatch(part) and not is_skipped(part) and not means_else_on_windows(part):
         return part
     readable = re.sub(r"[^a-z0-9]+", "-", part.lower()).strip("-")[: MAX_NAME // 2]
@@ -252,7 +244,7 @@ def _note_parts(namespace: tuple[str, ...], key: str) -> tuple[str, ...]:
 
 
 def _note_text(item: StoredItem) -> str:
-    """Return the note of an item; its value is the JSON block, which people may edit."""
+    """Return the note of an item, with its value in a JSON block that people may edit."""
     try:
         value = json.dumps(item.value, ensure_ascii=False, indent=2)
     except (TypeError, ValueError) as error:
@@ -274,7 +266,7 @@ def _note_text(item: StoredItem) -> str:
 
 
 def _parse_note(text: str, path: str) -> StoredItem | None:
-    """Return the item that a note holds; None when the note is not one of the store's."""
+    """Return the item in a note; None if it is not a note of the store."""
     if MARK not in split_front_matter(text)[0]:
         return None
     head = dict(line.split(": ", 1) for line in text.split("\n---", 1)[0].split("\n")[1:] if ": " in line)
@@ -318,7 +310,7 @@ _ORDER: dict[str, Callable[[float, float], bool]] = {
 
 
 def _matches(value: object, wanted: object) -> bool:
-    """Say whether a value fits a filter, as in LangGraph's own stores."""
+    """Return whether a value fits a filter, as in LangGraph's own stores."""
     if isinstance(wanted, Mapping):
         if any(str(name).startswith("$") for name in wanted):
             return all(_compares(value, str(name), other) for name, other in wanted.items())
@@ -340,13 +332,13 @@ def _compares(value: object, name: str, other: object) -> bool:
     if name not in _ORDER:
         raise QueryError(f"unknown filter operator: {name}", hint=f"use $eq, $ne, {', '.join(_ORDER)}")
     try:
-        return _ORDER[name](float(value), float(other))  # type: ignore[arg-type]  # what is not a number does not match
+        return _ORDER[name](float(value), float(other))  # type: ignore[arg-type]  # not a number: no match
     except (TypeError, ValueError):
         return False
 
 
 def _in_namespace(namespace: Sequence[str], kind: str, pattern: Sequence[str]) -> bool:
-    """Say whether a namespace begins (`prefix`) or ends (`suffix`) with the pattern, where `*` matches any part."""
+    """Return whether a namespace begins (`prefix`) or ends (`suffix`) with the pattern, where `*` matches any part."""
     if len(namespace) < len(pattern):
         return False
     if kind not in {"prefix", "suffix"}:

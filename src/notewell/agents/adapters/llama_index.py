@@ -46,8 +46,8 @@ class MemoryRetriever(BaseRetriever):
             self._memory, query_bundle.query_str, whole=self._whole, fenced=self._fenced, options=self._options
         )
         return [
-            NodeWithScore(node=TextNode(id_=each.citation, text=each.text, metadata=each.metadata), score=each.score)
-            for each in found
+            NodeWithScore(node=TextNode(id_=facts["citation"], text=text, metadata=facts), score=facts["score"])
+            for text, facts in found
         ]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

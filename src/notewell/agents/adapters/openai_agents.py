@@ -34,9 +34,9 @@ __all__ = ["ConversationSession", "memory_function_tools"]
 def memory_function_tools(
     memory: Memory, *, chat: Chat | None = None, citations: Citations | None = None, read_only: bool | None = None
 ) -> list[FunctionTool]:
-    """Return the memory tools for `Agent(tools=...)`; with `read_only` none that writes.
+    """Return the memory tools for `Agent(tools=...)`; `read_only` leaves out those that write.
 
-    Errors come back to the model as results that say what to do next.
+    Errors are returned to the model as results with a hint.
     """
     tools = MemoryTools(memory, chat=chat, citations=citations, read_only=read_only)
     return [_function_tool(tools, spec) for spec in tools.specs]
@@ -56,10 +56,10 @@ def _function_tool(tools: MemoryTools, spec: ToolSpec) -> FunctionTool:
 
 
 class ConversationSession:
-    """A session for `Runner.run(..., session=...)` whose items are messages of the memory's conversation store.
+    """A session for `Runner.run(..., session=...)` that stores its items in the memory's conversation store.
 
-    Read them with `notewell sessions show`; search finds them when the memory's sources include sessions. An id that
-    cannot be a file name is stored under a name made from it, `stored_id`.
+    Read them with `notewell sessions show`; search finds them if the memory's sources include sessions. An id that is
+    not a valid file name is stored as `stored_id`.
     """
 
     session_settings: SessionSettings | None
@@ -83,7 +83,7 @@ class ConversationSession:
         return self._memory.conversations
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Return the items, oldest first; with a limit only the latest."""
+        """Return the items, oldest first; only the latest with a limit."""
         wanted = limit if limit is not None or self.session_settings is None else self.session_settings.limit
         return await asyncio.to_thread(self._items, wanted)
 
@@ -93,7 +93,7 @@ class ConversationSession:
             await asyncio.to_thread(self._add, items)
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Remove and return the latest item; None when there is none."""
+        """Remove and return the latest item; None if there is none."""
         return await asyncio.to_thread(self._pop)
 
     async def clear_session(self) -> None:
@@ -114,7 +114,7 @@ class ConversationSession:
     def _add(self, items: list[TResponseInputItem]) -> None:
         messages = [_message_of(item) for item in items]
         if not self._store.exists(self.stored_id):
-            with suppress(SessionExistsError):  # created by another process meanwhile
+            with suppress(SessionExistsError):  # created by another process in the meantime
                 self._store.create(self.stored_id, kind=self._kind, channel="openai-agents")
         self._store.append(self.stored_id, *messages)
 
@@ -126,7 +126,7 @@ class ConversationSession:
         if message is None:
             return None
         *before, last = _items_of(message)
-        if before:  # another program's message, which became several items
+        if before:  # another program's message of several items
             self._store.append(self.stored_id, *(_message_of(item) for item in before))
         return last  # type: ignore[return-value]  # as it was given
 
@@ -137,7 +137,7 @@ class ConversationSession:
 
 # --- items of the Responses API as messages ------------------------------------------------------
 
-KEPT = "openaiItem"  # the field of a stored message for an item that its text alone cannot restore
+KEPT = "openaiItem"  # the field of a stored message with the original item
 
 
 def _message_of(item: Any) -> Message:

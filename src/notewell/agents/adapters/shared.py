@@ -1,10 +1,9 @@
-"""What several adapters need: a hint when a package is missing, passages to retrieve, indexing of written notes."""
+"""Shared by adapters: errors for missing packages, retrieval of passages, indexing of written notes."""
 
 from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from notewell.errors import NoteNotFoundError, NotewellError
@@ -34,20 +33,12 @@ def needs_extra(extra: str) -> Iterator[None]:
         ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A retrieved text, ready to become a document of any framework."""
+def passages_for(
+    memory: Memory, query: str, *, whole: bool, fenced: bool, options: SearchOptions
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the passages that a search finds, best first, with their metadata; notes are logged as warnings.
 
-    text: str
-    citation: str
-    score: float
-    metadata: dict[str, Any]
-
-
-def passages_for(memory: Memory, query: str, *, whole: bool, fenced: bool, options: SearchOptions) -> list[Passage]:
-    """Return the passages that a search finds, best first; the answer's notes are logged as warnings.
-
-    `whole` returns the full passage instead of a snippet; `fenced` marks it as recalled data.
+    `whole` returns full passages instead of snippets; `fenced` marks them as recalled data.
     """
     answer = memory.search(query, **options)
     for note in answer.notes:
@@ -65,7 +56,7 @@ def passages_for(memory: Memory, query: str, *, whole: bool, fenced: bool, optio
             "found_by": hit.found_by,
             "mode": answer.mode,
         }
-        found.append(Passage(fence(text, hit.citation) if fenced else text, hit.citation, hit.score, metadata))
+        found.append((fence(text, hit.citation) if fenced else text, metadata))
     return found
 
 
@@ -77,7 +68,7 @@ def _whole_text(memory: Memory, hit: Hit) -> str:
 
 
 def index_written(memory: Memory, paths: Collection[str]) -> list[str]:
-    """Index notes that were just written, and return what went wrong: the notes are safe on disk, so nothing raises."""
+    """Index notes that were just written; returns problems, since the notes are safely on disk."""
     if not paths:
         return []
     try:

@@ -1,4 +1,4 @@
-"""The memory as tools for a model: `openai()` and `anthropic()` describe them, `MemoryTools` answers calls."""
+"""The memory as tools for a model: `openai()` and `anthropic()` describe them, `MemoryTools` runs them."""
 
 from notewell.agents.tools.calling import MemoryTools, ToolResult
 from notewell.agents.tools.prompt import memory_prompt

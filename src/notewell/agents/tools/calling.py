@@ -1,4 +1,4 @@
-"""Answers a model's calls of the memory tools."""
+"""Runs the memory tools for a model."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 PYTHON_NAMES = {"from": "first_line"} | {
     option.tool: name for name, option in declared_options().items() if option.tool
 }
-SHOWN_TO_GROUPS = ("files", "chunks", "pending", "mode", "stale")  # of the status
+SHOWN_TO_GROUPS = ("files", "chunks", "pending", "mode", "stale")  # in the status
 MAX_NAMED = 5  # hits that did not fit and are named in a note
 
 
@@ -59,9 +59,9 @@ _COMMAND = re.compile(r"`(?:notewell|pip) ")
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a call, for the model."""
+    """The result of a tool call."""
 
-    document: Json  # like the command's --json; {"error": {...}} when it failed
+    document: Json  # like the command's --json; {"error": {...}} on failure
     is_error: bool = False
 
     @property
@@ -71,7 +71,7 @@ class ToolResult:
 
 
 class MemoryTools:
-    """The tools of one memory for one kind of chat. Safe to use from several threads, as the memory is."""
+    """The tools of a memory for one kind of chat. Safe to use from several threads."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class MemoryTools:
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """The available tools; in a read-only memory none that writes."""
+        """The available tools; without those that write if the memory is read-only."""
         return READING if self.read_only else (*READING, *WRITING)
 
     @property
@@ -119,11 +119,11 @@ class MemoryTools:
         )
 
     def session_context(self) -> SessionContext:
-        """Return what the agent should know at the start of a session, as this chat may see it."""
+        """Return the context for a new session, as this chat may see it."""
         return self.memory.session_context(chat=self.chat)
 
     def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> ToolResult:
-        """Run a tool. Arguments may be JSON text; errors become results that say what to do next."""
+        """Run a tool. Arguments may be JSON text; errors become results with a hint."""
         try:
             if name not in [spec.name for spec in self.specs]:
                 offered = ", ".join(spec.name for spec in self.specs)
@@ -200,9 +200,9 @@ class MemoryTools:
         }
 
     def status(self) -> Json:
-        """Return the state of the memory, as this chat may know it."""
+        """Return the status, as this chat may see it."""
         document = status_document(self.memory.status())
-        if self.chat == "group":  # paths and settings are private to the owner
+        if self.chat == "group":  # paths and settings are private
             return {name: document[name] for name in SHOWN_TO_GROUPS}
         return document
 
@@ -223,7 +223,7 @@ def _failed(error: NotewellError) -> ToolResult:
 
 
 def without_commands(text: str) -> str:
-    """Return a note or hint without the commands that it tells a person to run: an agent has no shell of theirs."""
+    """Return a note or hint without commands for the user's shell, which an agent cannot run."""
     text = text.replace("until `notewell index` has embedded them", "until they are embedded")
     first, *others = _BETWEEN_CLAUSES.split(text)
     kept = "" if _COMMAND.search(first) else first

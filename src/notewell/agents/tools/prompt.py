@@ -1,4 +1,4 @@
-"""Text for a model's prompt: the memory section, and recalled passages marked as data."""
+"""Writes text for a model's prompt: the memory section, and recalled passages marked as data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def memory_prompt(
 ) -> str:
     """Return the memory section of a system prompt: when to search, how to cite, what to do when unsure.
 
-    It is empty in minimal mode (for sub-agents), and when the agent has none of the reading tools.
+    It is empty in minimal mode (for sub-agents), and if the agent has none of the reading tools.
     """
     if mode == "minimal" or not set(tools) & set(READING_TOOLS):
         return ""
@@ -44,7 +44,7 @@ def memory_prompt(
 
 
 def state_line(memory: Memory) -> str:
-    """Return one line on what the memory holds now and how it is searched."""
+    """Return one line about the contents of the memory and the search mode."""
     status = memory.status()
     if not status.files:
         unindexed = len(memory.files())
@@ -54,7 +54,7 @@ def state_line(memory: Memory) -> str:
     pending = f"{status.pending:,} of {status.chunks:,} passages" if status.pending else ""
     mode = status.mode
     if mode == "keyword" and status.pending and status.embedder and not status.fallback:
-        mode = memory.settings.query.default_mode  # embedding has just begun
+        mode = memory.settings.query.default_mode  # embedding has just started
     if mode == "keyword":
         return f"{line} Search is keyword-only: try synonyms too."
     if mode == "semantic":

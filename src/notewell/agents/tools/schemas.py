@@ -1,4 +1,4 @@
-"""Describes the memory tools to a model, and checks the arguments it sends."""
+"""Describes the memory tools to a model, and checks the arguments of its calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from notewell.text.entries import CATEGORIES
 Schema = dict[str, Any]
 OpenAiApi = Literal["chat", "responses"]
 
-# Every word below is sent to the model with every conversation: the whole list stays under 1,200 tokens.
+# All of this is sent with every conversation: the whole list stays under 1,200 tokens.
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class ToolSpec:
     parameters: Schema
     result: Schema
     read_only: bool = True
-    destructive: bool = False  # takes something away
+    destructive: bool = False  # deletes something
 
 
 def _object(properties: Schema, *required: str, closed: bool = False) -> Schema:
@@ -96,11 +96,7 @@ GET = ToolSpec(
     title="Read memory",
     description="Read lines of a memory file at a path that memory_search returned. Read only the lines you need.",
     parameters=_object(
-        {
-            "path": _TEXT,
-            "from": _COUNT | {"description": "First line, counted from 1"},
-            "lines": _COUNT,
-        },
+        {"path": _TEXT, "from": _COUNT | {"description": "First line, counted from 1"}, "lines": _COUNT},
         "path",
         closed=True,
     ),
@@ -205,9 +201,9 @@ def anthropic(specs: Iterable[ToolSpec] = READING) -> list[Schema]:
 # --- arguments -----------------------------------------------------------------------------------
 
 _TYPE_NAMES = {"string": "text", "integer": "a whole number", "number": "a number"}
-MAX_SHOWN = 60  # characters of a wrong value, enough to recognize it
-# Characters that a tool, and so every server, takes. A search reads the first 4,000 of a query; an entry of 100,000 is
-# a document, not a fact; no path that a search returned is as long.
+MAX_SHOWN = 60  # characters of a wrong value
+# Limits of tool arguments in characters. A search reads the first 4,000 of a query, an entry of 100,000 is a document
+# and not a fact, and no path from a search is as long.
 MAX_CHARS = {"query": 10_000, "text": 100_000, "path": 1_000}
 MAX_OTHER_CHARS = 1_000
 
@@ -241,7 +237,7 @@ def checked_arguments(spec: ToolSpec, arguments: object) -> dict[str, Any]:
 def _checked(spec: ToolSpec, name: str, value: object, schema: Schema) -> object:
     kind = schema["type"]
     if kind == "integer" and isinstance(value, float) and value.is_integer():
-        value = int(value)  # some clients have only one kind of number
+        value = int(value)  # some clients have only floats
     fits = {
         "string": isinstance(value, str),
         "integer": isinstance(value, int) and not isinstance(value, bool),
@@ -258,13 +254,13 @@ def _checked(spec: ToolSpec, name: str, value: object, schema: Schema) -> object
     if "enum" in schema and value not in schema["enum"]:
         allowed = " or ".join(map(repr, schema["enum"]))
         raise QueryError(f"{spec.name}: {name!r} must be {allowed}, got {shown(value)}", hint=f"use {allowed}")
-    if isinstance(value, str):  # JSON may hold half a surrogate pair, and an answer that repeats it could not be sent
+    if isinstance(value, str):  # lone surrogates could not be sent back
         value = value.encode("utf-8", "replace").decode()
     return value
 
 
 def shown(value: object) -> str:
-    """Return as much of a wrong value as it takes to recognize it."""
+    """Return the beginning of a wrong value."""
     text = repr(value[: MAX_SHOWN + 1] if isinstance(value, str) else value)
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 

@@ -1,8 +1,8 @@
-"""Past conversations as a source of memory: the transcripts of several programs, and the session store's own files.
+"""Past conversations as a source of memory: transcripts of several programs, and the session store's own files.
 
-The package itself knows how the session store names its files, and the ids of sessions. An id that the store gives can
-be a file name everywhere. Files that other programs or people put into the store keep their names, such as the id of a
-group in its chat program (`120363@g.us`).
+This module knows the file names of the session store and the ids of sessions. Ids given by the store are valid file
+names on every system. Files that other programs put there keep their names, such as a group's id in its chat program
+(`120363@g.us`).
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ TRANSCRIPTS_VERSION = 2  # raised whenever the same transcript could give other 
 # The folder of the session store, as it is stored: chats and groups, each also below `archive/`.
 TOP = "sessions"
 CHATS, GROUPS, ARCHIVE = "chats", "groups", "archive"
-COMPACTED = "compacted"  # messages that a summary took the place of
-PENDING = ".pending"  # ending of an archive there that its session does not name yet
-CORRUPT = "damaged"  # files that could not be read, as they were
+COMPACTED = "compacted"  # messages that a summary replaced
+PENDING = ".pending"  # suffix of an archive that its session does not name yet
+CORRUPT = "damaged"  # copies of files that could not be read
 REGISTRY = "registry.json5"  # the list of sessions: not a conversation
 SESSION_ENDING = ".json5"
 
 _NEW_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,127}")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-_UNPRINTABLE = frozenset({"Cc", "Cf", "Zl", "Zp"})  # line breaks, and what changes how the text around it is shown
-_LONGEST_NAME = 200  # bytes; most file systems have 255 for a name, and ours add an ending
+_UNPRINTABLE = frozenset({"Cc", "Cf", "Zl", "Zp"})  # line breaks and invisible formatting
+_LONGEST_NAME = 200  # bytes; most file systems allow 255, and endings are added
 
 
 def is_new_id(name: str) -> bool:
-    """Return whether a new session may have this id: it can be a file name everywhere."""
+    """Return whether a new session may have this id: a valid file name on every system."""
     return _NEW_ID.fullmatch(name) is not None and not means_else_on_windows(name)
 
 
 def checked_id(session_id: object) -> str:
-    """Return the id of a new session in lower case, or raise SessionInputError if not every system could have it."""
+    """Return the id of a new session in lower case; raises SessionInputError for names invalid on some system."""
     name = session_id.lower() if isinstance(session_id, str) else ""
     if not is_new_id(name):
         raise SessionInputError(
             f"{session_id!r} is not a session id",
-            hint="use 1 to 128 of a-z, 0-9, - and _; `notewell sessions list` shows those there are",
+            hint="use 1 to 128 of a-z, 0-9, - and _; `notewell sessions list` lists all sessions",
         )
     return name
 
 
 def id_of_group(group_id: str) -> str:
-    """Return the id of a group's session: readable where it can be, and always the same for the same group."""
+    """Return the id of a group's session: readable if possible, and always the same for the same group."""
     readable = re.sub(r"[^a-z0-9_-]+", "-", group_id.lower()).strip("-_")[:80]
     if readable == group_id and is_new_id(readable):
         return readable
@@ -57,7 +57,7 @@ def id_of_group(group_id: str) -> str:
 
 
 def is_session_name(name: object) -> bool:
-    """Return whether a session's file can have this name, less its ending; never true of a path."""
+    """Return whether a session's file can have this name, without its ending; false for paths."""
     return (
         isinstance(name, str)
         and name.strip() != ""
@@ -72,17 +72,17 @@ def is_session_name(name: object) -> bool:
 
 
 def names_of(session_id: str) -> tuple[str, ...]:
-    """Return the names under which a session's file may be stored; no other session has one of them.
+    """Return the names under which a session's file may be stored; no other session uses any of them.
 
-    A group is named by its id in the chat program, or by that of its session here. Case tells groups apart, but not
-    UUIDs.
+    A group is named by its id in the chat program or by its session's id. Names are case-sensitive for groups, but not
+    for UUIDs.
     """
     spelt = (session_id, session_id.lower(), session_id.upper()) if _UUID.fullmatch(session_id) else (session_id,)
     return tuple(dict.fromkeys((*filter(is_session_name, spelt), id_of_group(session_id))))
 
 
 def session_at(path: str) -> str | None:
-    """Return the id of the session whose file has this stored path; None where it is not one of the session store's."""
+    """Return the id of the session whose file has this stored path; None for other paths."""
     top, *folders, file = path.split("/")
     if folders[:1] == [ARCHIVE]:
         del folders[0]

@@ -1,4 +1,4 @@
-"""Reads transcripts on from where reading stopped, in pieces that fit into memory."""
+"""Reads transcripts from where reading stopped, in pieces that fit into memory."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from notewell.sources.transcripts.session_files import (
 from notewell.sources.walk import stamp_from
 from notewell.types import Piece, Problem, SpokenLine
 
-BLOCK_BYTES = 256 * 1024  # larger reads are no faster; the rest of a block costs memory
-LONGEST_LINE = 4 * 1024 * 1024  # bytes; longer ones are pictures and dumps of tools, and JSON takes ten times its size
-FINGERPRINT_BYTES = 4096  # at either end: a page of a file is what a rewrite changes at least
+BLOCK_BYTES = 256 * 1024  # larger reads are no faster and take more memory
+LONGEST_LINE = 4 * 1024 * 1024  # bytes; longer ones are images and tool output, and JSON takes ten times its size
+FINGERPRINT_BYTES = 4096  # at either end: a rewrite changes at least a page
 
 # A piece becomes one transaction: large enough to write fast, small enough for 150 MB in all and a deadline in seconds.
 PIECE_CHARS = 1_000_000  # of text: some 600 chunks
@@ -47,7 +47,7 @@ APPEND_S = 0.02  # an append to a session file takes about 8 ms, most of it to r
 
 @dataclass(slots=True)
 class ByteCounter:
-    """Counts what is read from files, to show what a run costs."""
+    """Counts the bytes read from files."""
 
     count: int = 0
 
@@ -56,7 +56,7 @@ class ByteCounter:
 
 
 class Line(NamedTuple):
-    """One line of a file, with where reading stands after it."""
+    """One line of a file, and the position after it."""
 
     number: int  # 1-based
     content: bytes | None  # without its newline; None when it is too long to be read
@@ -68,10 +68,7 @@ class Line(NamedTuple):
 def lines_of(
     file: BinaryIO, counter: ByteCounter, *, stop: int, start: int = 0, number: int = 0, chain: str = ""
 ) -> Iterator[Line]:
-    """Yield the lines from byte `start` to byte `stop`; `number` lines came before, and `chain` is their hash.
-
-    Never more than one line is held in memory.
-    """
+    """Yield the lines between two bytes, one at a time; `number` lines with the hash `chain` came before."""
     gathered = _GatheredLine(chain)
     end = start
     for block in _blocks(file, counter, start, stop):
@@ -93,7 +90,7 @@ def count_lines(file: BinaryIO, counter: ByteCounter, *, start: int, stop: int) 
 
 
 def fingerprint(file: BinaryIO, counter: ByteCounter, length: int) -> str:
-    """Return a hash of both ends of the first `length` bytes, to see whether they are still the same."""
+    """Return a hash of both ends of the first `length` bytes."""
     hasher = hashlib.sha256()
     for start, stop in ((0, min(FINGERPRINT_BYTES, length)), (max(0, length - FINGERPRINT_BYTES), length)):
         for block in _blocks(file, counter, start, stop):
@@ -102,7 +99,7 @@ def fingerprint(file: BinaryIO, counter: ByteCounter, length: int) -> str:
 
 
 class _GatheredLine:
-    """The parts of one line. The newline is not hashed: a last line without one is the same line when it gets it."""
+    """The parts of one line. The newline is not hashed, so that it may be added to the last line later."""
 
     def __init__(self, chain: str) -> None:
         self.length = 0
@@ -126,9 +123,9 @@ class _GatheredLine:
 
 def _blocks(file: BinaryIO, counter: ByteCounter, start: int, stop: int) -> Iterator[bytes]:
     while start < stop:
-        file.seek(start)  # the caller may have read elsewhere meanwhile
+        file.seek(start)  # the caller may have read elsewhere
         block = file.read(min(BLOCK_BYTES, stop - start))
-        if not block:  # the file was cut short meanwhile: the next look finds it rewritten
+        if not block:  # the file was truncated: the next run finds it rewritten
             return
         start += len(block)
         counter.count += len(block)
@@ -140,7 +137,7 @@ def _blocks(file: BinaryIO, counter: ByteCounter, start: int, stop: int) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a transcript has been read, and what tells whether it was only appended to since."""
+    """How far a transcript has been read, with what is needed to see whether it was only appended to since."""
 
     bytes: int = 0  # all complete lines up to here are read
     lines: int = 0
@@ -148,21 +145,21 @@ class Position:
     chain: str = ""  # hash of those bytes, line by line
     ended: bool = True  # False: the last line read has no newline yet
     in_array: bool = False  # among the messages of a session file, which go on here
-    last_at: str = ""  # when the last message was said, ISO; empty when no message tells
+    last_at: str = ""  # time of the last message, ISO; empty if unknown
     size: int = 0  # of the file when it was read
     mtime_ns: int = 0
     ctime_ns: int = 0
-    inode: int = 0  # another one: the file was replaced, not appended to
+    inode: int = 0  # a different one: the file was replaced, not appended to
     fingerprint: str = ""  # hash of both ends of what was read
     problem: str = ""  # why a session file cannot be read
 
     def as_text(self) -> str:
-        """Return the position as the index keeps it."""
+        """Return the position as it is stored in the index."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_text(cls, text: str) -> Position | None:
-        """Return the position, or None when the text is not one: the transcript is then read from its beginning."""
+        """Return the position; None if the text is invalid: the transcript is then read from the beginning."""
         try:
             return cls(**json.loads(text))
         except (TypeError, ValueError):
@@ -170,17 +167,16 @@ class Position:
 
     @property
     def day(self) -> date | None:
-        """The day of the last message; None when no message tells its time."""
+        """The day of the last message; None if unknown."""
         try:
             return datetime.fromisoformat(self.last_at).astimezone().date() if self.last_at else None
         except (ValueError, OverflowError, OSError):  # the year 9999 in another time zone
             return None
 
     def is_valid(self, file: BinaryIO, counter: ByteCounter) -> bool:
-        """Say whether what was read up to here is still what the file begins with.
+        """Return whether the file still begins with what was read.
 
-        A file that grew is looked at where a rewrite would show: its identity and both ends. One that was touched
-        without growing is compared in full.
+        If the file grew, its identity and both ends are compared; if it was touched without growing, all of it.
         """
         info = os.fstat(file.fileno())
         if info.st_size < self.bytes or info.st_ino != self.inode:
@@ -195,7 +191,7 @@ class Position:
         return True
 
     def after_late_newline(self, file: BinaryIO, counter: ByteCounter) -> Position | None:
-        """Return the position once the last line read has got its newline; None when the line itself went on."""
+        """Return the position after the newline of the last line, if it was added; None if the line itself grew."""
         if self.ended or os.fstat(file.fileno()).st_size == self.bytes:
             return self
         file.seek(self.bytes)
@@ -205,14 +201,14 @@ class Position:
 
 # --- pieces ------------------------------------------------------------------------------------
 
-Spoken = tuple[Line, list[Message]]  # a line, and what people and assistants say on it
+Spoken = tuple[Line, list[Message]]  # a line, and what users and assistants say on it
 
 
 class PieceReader:
     """Reads one open transcript."""
 
     def __init__(self, file: BinaryIO, path: str, counter: ByteCounter) -> None:
-        from notewell.text.redaction import redact  # its patterns are compiled when the first transcript is read
+        from notewell.text.redaction import redact  # compiles its patterns
 
         self._file = file
         self._path = path
@@ -221,9 +217,9 @@ class PieceReader:
         self._info = os.fstat(file.fileno())
 
     def pieces(self, position: str | None) -> Iterator[Piece]:
-        """Yield what was said after `position`, or from the beginning if the file was not only appended to since.
+        """Yield what was said after `position`, or from the beginning if the file was not only appended to.
 
-        The last piece says that it is, and there is always one.
+        There is always a last piece, marked as such.
         """
         known = Position.from_text(position) if position else None
         if known:
@@ -236,7 +232,7 @@ class PieceReader:
             yield from self._gathered(known, self._jsonl_lines(known or Position(), trouble), trouble)
 
     def messages(self, first_line: int) -> Iterator[list[Message]]:
-        """Yield what is said on every line from `first_line` up to the last message."""
+        """Yield the messages of every line from `first_line` up to the last message."""
         if is_session_file(self._path):
             _, session = self._read_session()
             by_line = self._spoken_by_line(session.messages)
@@ -250,7 +246,7 @@ class PieceReader:
     # --- JSONL -------------------------------------------------------------------------------
 
     def _jsonl_lines(self, known: Position, trouble: _Trouble, first_line: int = 1) -> Iterator[Spoken]:
-        """Yield the lines that are complete, those before `first_line` unread; a torn last line waits for its end."""
+        """Yield complete lines, those before `first_line` without messages; an incomplete last line waits."""
         for line in lines_of(
             self._file, self._counter, start=known.bytes, stop=self._info.st_size, number=known.lines, chain=known.chain
         ):
@@ -270,7 +266,7 @@ class PieceReader:
     # --- session files -----------------------------------------------------------------------
 
     def _session_pieces(self, known: Position | None) -> Iterator[Piece]:
-        """Read only what was appended where the file is in the session store's own layout, else the whole file."""
+        """Read only what was appended if the file is in the session store's layout, else the whole file."""
         end, looked_at = end_of_messages(self._file, self._info.st_size)
         self._counter.count += looked_at
         stop = self._info.st_size if end is None else end
@@ -294,7 +290,7 @@ class PieceReader:
         yield from self._gathered(None, lines, in_array=end is not None, problem=problem)
 
     def _appended(self, known: Position, stop: int) -> list[Spoken] | None:
-        """Return the lines that the session store appended; None where they are not one message a line."""
+        """Return the appended lines; None if they are not one message a line."""
         added: list[Spoken] = []
         for line in lines_of(
             self._file, self._counter, start=known.bytes, stop=stop, number=known.lines, chain=known.chain
@@ -316,7 +312,7 @@ class PieceReader:
         return by_line
 
     def _read_session(self) -> tuple[bytes, SessionText]:
-        """Return the whole file and its messages; what looks corrupt is read again in case an append is in progress."""
+        """Return the whole file and its messages; a corrupt file is read again in case an append is in progress."""
         before = None
         while True:
             self._info = os.fstat(self._file.fileno())
@@ -330,7 +326,7 @@ class PieceReader:
     # --- both --------------------------------------------------------------------------------
 
     def _clean(self, message: Message | LeftOut) -> list[Message]:
-        """Return the message with its secrets marked; none when it is left out."""
+        """Return the message with its secrets redacted; nothing if it is left out."""
         if not isinstance(message, Message):
             return []
         text = self._redact(message.text).text
@@ -345,7 +341,7 @@ class PieceReader:
         in_array: bool = False,
         problem: str = "",
     ) -> Iterator[Piece]:
-        """Yield the lines in pieces. A file with a problem is remembered without a time: it is looked at every time."""
+        """Yield the lines in pieces. A file with a problem is stored without a time, so that every run checks it."""
         info = self._info
         stamp = stamp_from("sessions", self._path, info)
         if problem:
@@ -391,7 +387,7 @@ class _Trouble:
     torn: bool = False
 
     def add(self, kind: list[int], line: Line) -> None:
-        """Count a line; the last one may only be incomplete."""
+        """Count a line; the last one may just be incomplete."""
         if line.ended:
             kind.append(line.number)
         else:
@@ -403,7 +399,7 @@ class _Trouble:
             *_counted(self.too_long, *(f"{verb} longer than {LONGEST_LINE // 2**20} MB" for verb in ("is", "are"))),
         ]
         if self.torn:
-            reasons.append("the last line is incomplete and waits for its end")
+            reasons.append("the last line is still incomplete")
         return ["left out: " + "; ".join(reasons)] if reasons else []
 
 
@@ -414,7 +410,7 @@ def _counted(numbers: list[int], one: str, many: str) -> list[str]:
 
 
 class _GatheredPiece:
-    """What was said since the last piece, and how far that is."""
+    """What was said since the last piece, and the position after it."""
 
     def __init__(self, position: Position) -> None:
         self.said: list[SpokenLine] = []
@@ -424,7 +420,7 @@ class _GatheredPiece:
         self._last_time = 0  # of the last message that states one
 
     def add(self, line: Line, said: list[Message]) -> bool:
-        """Add a line; say whether it is enough for a piece."""
+        """Add a line; returns whether the piece is full."""
         self._last = line
         for message in said:
             self.said.append(SpokenLine(line.number, message.line, self._began.messages + len(self.said) + 1))
@@ -434,7 +430,7 @@ class _GatheredPiece:
 
     @property
     def position(self) -> Position:
-        """Where reading stands after the last line added."""
+        """The position after the last line added."""
         if self._last is None:
             return self._began
         return replace(

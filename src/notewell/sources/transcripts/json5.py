@@ -1,7 +1,7 @@
-"""Parses JSON5, and edits files whose last array grows: comments, unknown fields and layout are kept.
+"""Edits JSON5 files in place, above all those whose last array grows; comments, unknown fields and layout are kept.
 
-Parsing is pyjson5's. The spans of members and elements are ours, because no library tells them: they give messages
-their line numbers, and let an edit touch only what it is about. A file that we write is laid out like this:
+pyjson5 parses values. The spans of members and elements are our own, because no library returns them: they give
+messages their line numbers and limit an edit to what it changes. Files that we write have this layout:
 
     {
       ...                      the head: fields that seldom change
@@ -11,41 +11,48 @@ their line numbers, and let an edit touch only what it is about. A file that we 
       updatedAt: 1704070800000,
     }                          the foot: small fields that change with every append
 
-An append writes the new lines, the end mark and the foot over the old end mark and foot, and moves nothing. Any other
-layout of the same JSON5 is read too; the first change brings it into this one and keeps everything else as it is.
+An append overwrites the old end mark and foot with the new lines, end mark and foot, and moves nothing. Any other
+layout is read too; the first change brings it into this one.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from notewell.errors import ConversationError, SessionInputError
 
 INSTALL_HINT = 'run `pip install "notewell[sessions]"`'
-DEEPEST = 100  # levels of nesting; pyjson5 stops at 32 unless told, and Python's own encoder at about 1,000
+DEEPEST = 100  # levels of nesting; pyjson5's default is 32, and Python's encoder fails at about 1,000
 
+_BLANK = re.compile(r"(?:[\s\ufeff]+|//[^\n\r\u2028\u2029]*|/\*.*?\*/)*", re.DOTALL)
 _TOKEN = re.compile(
     r"""
-    (?P<skip> [\s\ufeff]+ | //[^\n\r\u2028\u2029]* | /\*.*?\*/ )
-  | (?P<string> "[^"\\\n\r]*(?:\\.[^"\\\n\r]*)*" | '[^'\\\n\r]*(?:\\.[^'\\\n\r]*)*' )
-  | (?P<mark> [{}\[\],:] )
-  | (?P<bare> [^\s"'{}\[\],:/\ufeff]+ )
+    "[^"\\\n\r]*(?:\\(?:\r\n|.)[^"\\\n\r]*)*"
+  | '[^'\\\n\r]*(?:\\(?:\r\n|.)[^'\\\n\r]*)*'
+  | [{}\[\],:]
+  | [^\s"'{}\[\],:/\ufeff]+
     """,
     re.VERBOSE | re.DOTALL,
 )
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|.))", re.DOTALL)
+_ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"} | dict.fromkeys(
+    ("\r\n", "\r", "\n", "\u2028", "\u2029"), ""
+)
 _NAME = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
-_LINE_SEPARATORS = {"\u2028": "\\u2028", "\u2029": "\\u2029"}  # legal in JSON5, but tools that cut lines cut there
+_LINE_SEPARATORS = {"\u2028": "\\u2028", "\u2029": "\\u2029"}  # valid in JSON5, but some tools split lines there
+
+Tokens = Iterator[tuple[int, str]]  # with their positions
 
 
 class Json5Error(ValueError):
-    """The text is not JSON5; says where."""
+    """The text is not valid JSON5; the message says where."""
 
-    position: int | None = None  # how far it could be read; None: to its end
+    position: int | None = None  # where reading failed; None: at the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +76,12 @@ class Container:
     items: tuple[Item, ...]
 
     def item(self, name: str) -> Item | None:
-        """Return the member of this name; the last one counts, as in every JSON5 reader."""
+        """Return the last member of this name, the one that counts."""
         return next((item for item in reversed(self.items) if item.name == name), None)
 
 
 def parse_json5(text: str) -> Any:
-    """Return the value of the text; raises Json5Error, with the line, where it is none."""
+    """Return the value of the text; raises Json5Error with the line if it is invalid."""
     decoder = require_json5()
     try:
         return decoder.decode(text, maxdepth=DEEPEST + 10)
@@ -104,7 +111,7 @@ def parse_object(text: str) -> dict[str, Any]:
 
 
 def write_json(value: Any) -> str:
-    """Return the value as JSON on one line, which is JSON5 too; raises SessionInputError for what JSON cannot hold."""
+    """Return the value as JSON on one line; raises SessionInputError for values that JSON cannot represent."""
     if _depth(value) > DEEPEST:
         raise SessionInputError(f"nested deeper than {DEEPEST} levels", hint="keep the value flatter, or as text")
     try:
@@ -120,97 +127,117 @@ def write_json(value: Any) -> str:
 
 
 def write_name(name: str) -> str:
-    """Return the key as it is written: bare where JSON5 allows it."""
+    """Return the key, without quotes if JSON5 allows it."""
     return name if _NAME.fullmatch(name) else write_json(name)
 
 
 def container_at(text: str, start: int = 0) -> Container:
     """Return the object or array that begins at the first token from `start` on; raises Json5Error if it is broken."""
-    tokens = _tokens(text, start)
-    opening = next(tokens, None)
-    if opening is None or opening[1] not in "{[":
-        raise Json5Error("neither an object nor an array")
+    tokens = tokens_of(text, start)
+    return read_container(text, tokens, *next(tokens))
+
+
+def read_container(
+    text: str, tokens: Tokens, start: int, opening: str, value_end: Callable[[int, str], int] | None = None
+) -> Container:
+    """Return the object or array that begins with the token `opening`.
+
+    `value_end` reads the rest of a value that begins with the given position and token, and returns its end; by default
+    values are skipped.
+    """
+    if opening not in ("{", "["):
+        raise error_at(text, start, "neither an object nor an array")
     items: list[Item] = []
-    in_object = opening[1] == "{"
     while True:
-        item, closing = _next_item(text, tokens, in_object=in_object)
+        item, closing = _next_item(text, tokens, in_object=opening == "{", value_end=value_end)
         if item:
             items.append(item)
         if closing is not None:
-            return Container(opening[0], closing, tuple(items))
+            return Container(start, closing, tuple(items))
 
 
-def _next_item(text: str, tokens: Iterator[tuple[int, str]], *, in_object: bool) -> tuple[Item | None, int | None]:
+def _next_item(
+    text: str, tokens: Tokens, *, in_object: bool, value_end: Callable[[int, str], int] | None
+) -> tuple[Item | None, int | None]:
     """Return the next item, if any, and where the container ends if it ends after it."""
-    start, token = _required(tokens)
+    start, token = next(tokens)
     if token == ("}" if in_object else "]"):
         return None, start + 1
     name, value_start, value_token = "", start, token
     if in_object:
-        name = _name_of(token)
-        _, colon = _required(tokens)
-        if colon != ":":
-            raise _broken(text, start, "no colon after the key")
-        value_start, value_token = _required(tokens)
-    value_end = _value_end(text, tokens, value_start, value_token)
-    position, after = _required(tokens)
+        if token in ("{", "[", "}", "]", ",", ":"):
+            raise error_at(text, start, "a key is missing")
+        name = unquoted(text, start, token) if token[0] in "\"'" else token
+        if next(tokens)[1] != ":":
+            raise error_at(text, start, "no colon after the key")
+        value_start, value_token = next(tokens)
+    if value_token in ("}", "]", ",", ":"):
+        raise error_at(text, value_start, "a value is missing")
+    end = value_end(value_start, value_token) if value_end else _skip_value(tokens, value_start, value_token)
+    position, after = next(tokens)
     if after == ",":
-        return Item(name, start, value_start, value_end, position + 1, has_comma=True), None
+        return Item(name, start, value_start, end, position + 1, has_comma=True), None
     if after != ("}" if in_object else "]"):
-        raise _broken(text, position, "a comma is missing")
-    return Item(name, start, value_start, value_end, value_end, has_comma=False), position + 1
+        raise error_at(text, position, "a comma is missing")
+    return Item(name, start, value_start, end, end, has_comma=False), position + 1
 
 
-def _value_end(text: str, tokens: Iterator[tuple[int, str]], start: int, token: str) -> int:
-    if token in ("}", "]", ",", ":"):
-        raise _broken(text, start, "a value is missing")
+def _skip_value(tokens: Tokens, start: int, token: str) -> int:
     if token not in ("{", "["):
         return start + len(token)
-    depth = 1
+    position, depth = start, 1
     while depth:
-        position, token = _required(tokens)
+        position, token = next(tokens)
         depth += (token in ("{", "[")) - (token in ("}", "]"))
     return position + 1
 
 
-def _tokens(text: str, start: int) -> Iterator[tuple[int, str]]:
+def tokens_of(text: str, start: int) -> Tokens:
+    """Yield each token with where it begins; raises Json5Error at the end, which no caller expects."""
     position = start
-    while position < len(text):
+    while (position := after_blanks(text, position)) < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            error = _broken(text, position, "not JSON5")
-            if text.startswith("/*", position):  # a comment that never ends was looked for up to the end
+            error = error_at(text, position, "not JSON5")
+            if text.startswith("/*", position):  # an unclosed comment extends to the end
                 error.position = None
             raise error
-        if match.lastgroup != "skip":
-            yield position, match[0]
+        yield position, match[0]
         position = match.end()
+    error = error_at(text, len(text), "the text ends too early")
+    error.position = None
+    raise error
 
 
-def _required(tokens: Iterator[tuple[int, str]]) -> tuple[int, str]:
-    token = next(tokens, None)
-    if token is None:
-        raise Json5Error("the text ends too early")
-    return token
+def after_blanks(text: str, position: int) -> int:
+    """Return the position after blanks and comments."""
+    found = _BLANK.match(text, position)
+    assert found, "it matches nothing, too"
+    return found.end()
 
 
-def _name_of(token: str) -> str:
-    if token[0] in "\"'":
-        return str(parse_json5(token))
-    if token in ("{", "[", "}", "]", ",", ":"):
-        raise Json5Error("a key is missing")
-    return token
+def unquoted(text: str, start: int, token: str) -> str:
+    """Return the value of a quoted string that begins at `start` in the text."""
+
+    def unescaped(found: re.Match[str]) -> str:
+        code = found[1] or found[2]
+        if not code and found[3] in {"u", "x"}:
+            raise error_at(text, start, "invalid escape")
+        return chr(int(code, 16)) if code else _ESCAPED.get(found[3], found[3])
+
+    said = _ESCAPE.sub(unescaped, token[1:-1])
+    return said.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _broken(text: str, position: int, what: str) -> Json5Error:
-    line = text.count("\n", 0, position) + 1
-    error = Json5Error(f"line {line}: {what}")
+def error_at(text: str, position: int, what: str) -> Json5Error:
+    """Return an error with the line of a position in the text."""
+    error = Json5Error(f"line {text.count(chr(10), 0, position) + 1}: {what}")
     error.position = position
     return error
 
 
 def _depth(value: Any) -> int:
-    """Return how deep lists and dicts are nested, without recursion: a hostile value must not end the process."""
+    """Return how deep lists and dicts are nested, without recursion, since values may be hostile."""
     deepest, level = 0, [value]
     while level:
         children: list[Any] = []
@@ -227,7 +254,7 @@ def _depth(value: Any) -> int:
 
 
 def has_json5() -> bool:
-    """Say whether the extra that parses JSON5 is installed."""
+    """Return whether pyjson5 is installed."""
     try:
         require_json5()
     except ConversationError:
@@ -236,7 +263,7 @@ def has_json5() -> bool:
 
 
 def require_json5() -> Any:
-    """Return the parser; raises ConversationError without the extra, before something unreadable is written."""
+    """Return the parser; raises ConversationError if it is not installed."""
     try:
         import pyjson5
     except ImportError as error:
@@ -251,7 +278,7 @@ def require_json5() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A text in three: up to the end mark, the foot after it, and the fields of the foot."""
+    """A text in parts: up to the end mark, the foot after it, and the foot's fields."""
 
     body: str  # the head and the elements; ends with a line break
     foot: str
@@ -272,12 +299,12 @@ class Layout:
 
     @property
     def end_mark(self) -> str:
-        """The line after the last element; strings that we write hold no line break, so nothing else is this line."""
+        """The line after the last element; it is unique, since strings that we write contain no line breaks."""
         return f"  ], // end of {self.array}\n"
 
     @property
     def end_field(self) -> str:
-        """The field of the foot that says where the end mark is, in bytes; it differs after an edit by hand."""
+        """The field of the foot with the offset of the end mark in bytes; a manual edit makes it wrong."""
         return f"{self.array}End"
 
     def new_text(self, head: Mapping[str, Any], elements: Sequence[Mapping[str, Any]], foot: Mapping[str, Any]) -> str:
@@ -289,7 +316,7 @@ class Layout:
         return self.join(body, "}\n", foot)
 
     def join(self, body: str, foot: str, changes: Mapping[str, Any]) -> str:
-        """Return the whole text, with fields of the foot set."""
+        """Return the whole text, after setting fields of the foot."""
         return body + self.end_of(len(body.encode()), foot, changes)
 
     def end_of(self, end_byte: int, foot: str, changes: Mapping[str, Any]) -> str:
@@ -298,12 +325,12 @@ class Layout:
         return self.end_mark + foot.removeprefix("{\n")
 
     def parts_of_end(self, end: str) -> Parts | None:
-        """Return the last part of a file in its parts, or None when it is not in our layout and must be read whole."""
+        """Return the end of a file in parts; None if it is not in our layout."""
         mark = end.rfind("\n" + self.end_mark)
         if mark < 0:
             return None
         body, foot = end[: mark + 1], end[mark + 1 + len(self.end_mark) :]
-        if body.rstrip().endswith("}"):  # somebody took the comma away: nothing may follow
+        if body.rstrip().endswith("}"):  # the last comma was removed: nothing may follow
             return None
         try:
             values = parse_object("{" + foot)
@@ -312,7 +339,7 @@ class Layout:
         return Parts(body, foot, values)
 
     def set_head(self, text: str, changes: Mapping[str, Any]) -> str:
-        """Return the text with fields set that stand before the array; in our own layout the array is not looked at."""
+        """Return the text after setting fields before the array, which is not read in our own layout."""
         opening = f"\n{self.opening}"
         cut = text.find(opening)
         end = self.parts_of_end(text)
@@ -328,9 +355,9 @@ class Layout:
         return head.removesuffix(closing) + text[cut + len(opening) :]
 
     def arrange(self, text: str) -> Parts:
-        """Return the parts of any JSON5 object, brought into our layout; comments and unknown fields are kept.
+        """Return the parts of any JSON5 object in our layout, with comments and unknown fields.
 
-        Raises Json5Error where the text is no object, or the array is something else.
+        Raises Json5Error if the text is not an object, or the array is not an array.
         """
         text = text.removeprefix("\ufeff").replace("\r\n", "\n")
         values = parse_object(text)  # the scanner of spans is more lenient than a parser
@@ -354,14 +381,14 @@ class Layout:
         return Parts(body, foot, parse_object("{\n" + foot))
 
     def elements_of(self, text: str) -> list[tuple[int, int]]:
-        """Return where each element stands in the text, from its own start to the end of its comma."""
+        """Return the span of each element in the text, including its comma."""
         item = container_at(text).item(self.array)
         if item is None:
             return []
         return [(each.start, each.end) for each in container_at(text, item.value_start).items]
 
     def without_elements(self, text: str, first: int, last: int) -> str:
-        """Return the text without elements `first` up to but not including `last` (0-based), nor comments between."""
+        """Return the text without elements `first` (0-based) to `last` (exclusive) and the comments between."""
         spans = self.elements_of(text)
         if first >= last or first >= len(spans):
             return text
@@ -369,27 +396,29 @@ class Layout:
         end = _line_start(text, spans[last][0]) if last < len(spans) else _after_line(text, spans[-1][1])
         return text[:start] + text[max(end, spans[min(last, len(spans)) - 1][1]) :]
 
-    def with_element(self, text: str, position: int, element: Mapping[str, Any]) -> str:
-        """Return the text with one element replaced; the rest of its line stays."""
+    def with_element(self, text: str, position: int, element: Mapping[str, Any] | None) -> str:
+        """Return the text with one element replaced, the rest of its line kept; None removes it."""
+        if element is None:
+            return self.without_elements(text, position, position + 1)
         start, end = self.elements_of(text)[position]
         comma = "," if text[end - 1] == "," else ""
         return text[:start] + write_json(element) + comma + text[end:]
 
     def with_new_elements(self, text: str, elements: Sequence[Mapping[str, Any]]) -> str:
-        """Return the text, in our layout, with elements added after the last one."""
+        """Return the text in our layout, with elements appended."""
         parts = self.parts_of_end(text)
-        if parts is None or parts.values.get(self.end_field) != len(parts.body.encode()):  # written or edited by others
+        if parts is None or parts.values.get(self.end_field) != len(parts.body.encode()):  # another layout, or edited
             parts = self.arrange(text)
         return self.join(parts.body + element_lines(elements), parts.foot, {})
 
 
 def element_lines(elements: Sequence[Mapping[str, Any]]) -> str:
-    """Return the elements as they are written: one a line."""
+    """Return the elements as JSON, one a line."""
     return "".join(f"    {write_json(element)},\n" for element in elements)
 
 
 def with_appended(text: str, name: str, value: Mapping[str, Any], *, before: str) -> str:
-    """Return the text with a value added to the array `name`, which is made before the member `before` if need be."""
+    """Return the text with a value appended to the array `name`, created before the member `before` if needed."""
     item = container_at(text).item(name)
     if item is None or text[item.value_start] != "[":
         text = set_members(text, 0, {name: []}, before=before)
@@ -430,9 +459,9 @@ def _after_line(text: str, position: int) -> int:
 
 
 def set_members(text: str, start: int, changes: Mapping[str, Any], *, before: str = "") -> str:
-    """Return the text with members of the object at `start` set, or removed where the value is None.
+    """Return the text with members of the object at `start` set, or removed if the value is None.
 
-    Values that are there are replaced where they stand; new ones go before the member `before`, else to the end.
+    Existing members are replaced in place; new ones go before the member `before`, else to the end.
     """
     for name, value in changes.items():
         found = container_at(text, start)

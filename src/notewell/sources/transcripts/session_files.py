@@ -1,4 +1,4 @@
-"""Reads session files: the messages of a JSON5 conversation, each with the line it stands on."""
+"""Reads the messages of session files (JSON5), with their line numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from notewell.sources.transcripts.json5 import (
 from notewell.sources.transcripts.messages import Json, Message, message_from_json
 
 FORMAT_VERSION = 3  # 1: no version; 2: as OpenClaw describes it; 3: the messages come last, so that appending is cheap
-FIRST_LOOK = 4096  # bytes read from either end of a file; a foot has about 200, a head about 500
 MESSAGES = Layout(
     "messages",
     "A conversation, kept by notewell. You may edit it; comments and fields of your own are kept.\n"
@@ -36,17 +35,17 @@ NumberedMessage = tuple[int, Message]  # the 1-based line where it begins, and t
 
 
 def is_session_file(path: str) -> bool:
-    """Say whether a transcript is a session file."""
+    """Return whether a transcript is a session file."""
     return path.lower().endswith(SESSION_ENDING)
 
 
-# How many times the length of a corrupt text is looked at for objects of several lines, which may never end. Those on
-# one line, as the store writes them, are found in any case.
+# Limits the search for multi-line objects in a corrupt text, as a multiple of its length. Objects on one line, as the
+# store writes them, are always found.
 _MOST_LOOKS = 8
 
 
 class SessionText(NamedTuple):
-    """The messages of a session file, and why it cannot be read as a whole, if it cannot."""
+    """The messages of a session file, and the problem if it cannot be read as a whole."""
 
     messages: list[NumberedMessage]
     problem: str = ""
@@ -54,7 +53,7 @@ class SessionText(NamedTuple):
 
 
 def read_messages(data: bytes) -> SessionText:
-    """Return the messages of a session file in any layout; of a corrupt one those that can be read."""
+    """Return the messages of a session file in any layout; those that can be read if it is corrupt."""
     try:
         text = decode_json5(data)
         if not has_json5() and (lines := _one_a_line(text)):
@@ -92,7 +91,7 @@ def messages_in(values: Json) -> list[Message]:
 
 
 def check_version(values: Json) -> None:
-    """Raise SessionTooNewError when a newer release wrote this."""
+    """Raise SessionTooNewError if a newer release wrote the file."""
     version = values.get("version", 1)
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise SessionTooNewError(
@@ -104,7 +103,7 @@ def check_version(values: Json) -> None:
 def end_of_messages(file: BinaryIO, size: int) -> tuple[int | None, int]:
     """Return the byte where the messages end, and how many bytes were read to find it.
 
-    None for a file that is not in the layout that the session store appends to, or was edited since.
+    None if the file is not in the session store's layout, or was edited since.
     """
     look = 512  # bytes; a foot has about 200
     while True:
@@ -121,7 +120,7 @@ def end_of_messages(file: BinaryIO, size: int) -> tuple[int | None, int]:
 
 
 def whole_elements(text: str) -> Iterator[tuple[int, Any]]:
-    """Yield what can be read of the messages in a corrupt text, with their lines; None for each line that cannot."""
+    """Yield the messages that can be read in a corrupt text, with their lines; None for each line that cannot."""
     array = MESSAGE_ARRAY.search(text)
     position = array.end() if array else 0
     number = text.count("\n", 0, position) + 1
@@ -147,9 +146,9 @@ def whole_elements(text: str) -> Iterator[tuple[int, Any]]:
 
 
 def _end_of_value(text: str, start: int, *, whole_text: bool) -> tuple[int | None, int]:
-    """Return where the object that begins here ends, if it is valid, and how many characters were looked at in vain.
+    """Return where the object that begins here ends, if it is valid, and the number of characters searched in vain.
 
-    First its own line is tried, then, with `whole_text`, all that follows.
+    Its own line is tried first, then, with `whole_text`, all that follows.
     """
     line_end = text.find("\n", start)
     line_end = line_end if line_end >= 0 else len(text)
@@ -167,7 +166,7 @@ def _end_of_value(text: str, start: int, *, whole_text: bool) -> tuple[int | Non
 
 
 def _lines_of_elements(text: str, count: int) -> list[int]:
-    """Return the line where each message begins."""
+    """Return the line on which each message begins."""
     lines = _one_a_line(text)
     if len(lines) == count:
         return lines
@@ -183,7 +182,7 @@ def _lines_of_elements(text: str, count: int) -> list[int]:
 
 
 def _plain_messages(text: str, numbers: list[int]) -> list[NumberedMessage]:
-    """Return the messages on these lines, which the store writes as plain JSON: no JSON5 parser is needed for them."""
+    """Return the messages on these lines, which the store writes as plain JSON, without a JSON5 parser."""
     lines = text.split("\n")
     try:
         return [
@@ -194,7 +193,7 @@ def _plain_messages(text: str, numbers: list[int]) -> list[NumberedMessage]:
 
 
 def _one_a_line(text: str) -> list[int]:
-    """Return the lines that hold a message as the store writes it; finding them is faster than scanning all tokens."""
+    """Return the lines with a message as the store writes it; faster than scanning all tokens."""
     head, found, rest = text.partition(f"\n{MESSAGES.opening}")
     body, ended, _ = rest.rpartition(f"\n{MESSAGES.end_mark}")
     if not (found and ended):

@@ -1,6 +1,6 @@
-"""Installs the MCP server into other programs, by a change of their settings.
+"""Installs the MCP server into other programs by editing their settings.
 
-A change is planned first, then written, and a backup of the file is kept.
+A change is planned first, then written, with a backup of the file.
 """
 
 from __future__ import annotations
@@ -28,14 +28,6 @@ MAX_BACKUPS = 1000  # in one second
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
-    """How a program starts the MCP server."""
-
-    command: str
-    args: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Client:
     """A program, and where and how its settings list MCP servers."""
 
@@ -46,14 +38,9 @@ class Client:
     keys: tuple[str, ...]  # of the table of servers
     project_file: str = ""  # relative to the project; empty: none
     typed: bool = False  # an entry has `"type": "stdio"`
-    project_variable: str = ""  # stands for the project's folder
+    project_variable: str = ""  # expands to the project's folder
     next_step: str = ""
-    beside: str = ""  # what of the program's own the server stands beside
-
-    def entry(self, server: Server) -> dict[str, Any]:
-        """Return the server's entry in this program's settings."""
-        head: dict[str, Any] = {"type": "stdio"} if self.typed else {}
-        return head | {"command": server.command, "args": list(server.args)}
+    beside: str = ""  # a note on the program's own memory
 
 
 def _home(environ: Environ) -> Path:
@@ -119,12 +106,7 @@ CLIENTS: dict[str, Client] = {
             next_step="quit Claude Desktop and start it again; its settings list the server under Developer",
         ),
         Client(
-            "codex",
-            "Codex",
-            "toml",
-            _codex,
-            ("mcp_servers",),
-            next_step="restart Codex; `codex mcp list` shows it",
+            "codex", "Codex", "toml", _codex, ("mcp_servers",), next_step="restart Codex; `codex mcp list` shows it"
         ),
         Client(
             "openclaw",
@@ -170,11 +152,11 @@ def server_for(
     agent: str = "main",
     read_only: bool = False,
     program: Path | None = None,
-) -> Server:
-    """Return how the client starts the server.
+) -> dict[str, Any]:
+    """Return the entry in the client's settings with which it starts the server.
 
-    Desktop programs often have another PATH than the shell, so the user's settings name our program by its full path.
-    A project's settings are shared with others: they say `notewell`, and the project's folder if that is the workspace.
+    Desktop programs often have a different PATH than the shell, so the user's settings contain the full path. A
+    project's settings are shared with others: they say `notewell`, and the project's folder if that is the workspace.
     """
     args = ["mcp"]
     if project is not None and workspace == project:
@@ -183,10 +165,10 @@ def server_for(
         args += ["--workspace", str(workspace)]
     args += ["--agent", agent] if agent != "main" else []
     args += ["--read-only"] if read_only else []
-    if project is not None:
-        return Server("notewell", tuple(args))
-    found = program or _own_program()
-    return Server(str(found), tuple(args)) if found else Server(sys.executable, ("-m", "notewell", *args))
+    command = "notewell" if project is not None else str(program or _own_program() or "")
+    if not command:
+        command, args = sys.executable, ["-m", "notewell", *args]
+    return ({"type": "stdio"} if client.typed else {}) | {"command": command, "args": args}
 
 
 def _own_program() -> Path | None:
@@ -200,7 +182,7 @@ def _own_program() -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The planned change of one settings file; no change when both texts are the same."""
+    """The planned change of a settings file, which may be none."""
 
     client: Client
     name: str
@@ -222,10 +204,10 @@ class Change:
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
-def plan_change(client: Client, file: Path, *, name: str, server: Server | None) -> Change:
-    """Return the change that adds the server to the client's settings under this name; None removes it.
+def plan_change(client: Client, file: Path, *, name: str, entry: dict[str, Any] | None) -> Change:
+    """Return the change that adds the entry to the client's settings; None removes it.
 
-    The edited text is parsed again and must say exactly what was intended; otherwise nothing is changed.
+    The edited text is parsed again and must contain exactly the intended change; otherwise an error is raised.
     """
     if not NAME.fullmatch(name):
         raise NotewellError(f"{name!r} cannot be a server's name", hint="use letters, digits, - and _")
@@ -243,7 +225,6 @@ def plan_change(client: Client, file: Path, *, name: str, server: Server | None)
             f"{client.title} already has another server called {name!r}",
             hint="choose another name, such as --name notewell",
         )
-    entry = client.entry(server) if server else None
     if entry is not None and isinstance(known, dict):
         entry = {**known, **entry}  # keep what people added, such as `env`
     if known == entry:
@@ -263,7 +244,7 @@ def plan_change(client: Client, file: Path, *, name: str, server: Server | None)
 
 
 def apply_change(change: Change) -> Path | None:
-    """Write the change and return the backup of the old file; None when there was none."""
+    """Write the change and return the backup of the old file; None if there was none."""
     if not change.is_change:
         return None
     file = Path(os.path.realpath(change.file))  # a link to the settings stays a link
@@ -288,7 +269,7 @@ def apply_change(change: Change) -> Path | None:
 def _values(client: Client, file: Path, text: str) -> dict[str, Any]:
     import tomllib  # only a change needs it
 
-    from notewell.agents.install.editing import values_of
+    from notewell.agents.editing import values_of
 
     try:
         return tomllib.loads(text.replace("\r\n", "\n")) if client.format == "toml" else values_of(text)
@@ -300,7 +281,7 @@ def _values(client: Client, file: Path, text: str) -> dict[str, Any]:
 
 
 def _with_entry(values: dict[str, Any], keys: tuple[str, ...], entry: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the values with the entry set, or removed together with tables that would be left empty."""
+    """Return the values with the entry set, or removed along with tables that become empty."""
     wanted = copy.deepcopy(values)
     table = wanted
     way = []
@@ -320,7 +301,7 @@ def _with_entry(values: dict[str, Any], keys: tuple[str, ...], entry: dict[str, 
 
 
 def _edited(client: Client, old: str, keys: tuple[str, ...], entry: dict[str, Any] | None) -> str:
-    from notewell.agents.install import editing
+    from notewell.agents import editing
 
     if client.format == "toml":
         table = (keys[0], keys[-1])
@@ -329,7 +310,7 @@ def _edited(client: Client, old: str, keys: tuple[str, ...], entry: dict[str, An
 
 
 def _is_ours(entry: Any) -> bool:
-    """Say whether an entry starts notewell's server, wherever it is installed."""
+    """Return whether an entry starts notewell's server, wherever it is installed."""
     if not isinstance(entry, dict) or not isinstance(entry.get("args"), list):
         return False
     words = [str(entry.get("command") or ""), *map(str, entry["args"])]

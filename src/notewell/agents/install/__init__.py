@@ -1,1 +1,0 @@
-"""Adds the MCP server to the settings of other programs."""
