@@ -91,6 +91,7 @@ class TestRemote(EmbedderContract):
     open_embedder = staticmethod(OPENERS["remote"])
 
 
+@pytest.mark.slow
 class TestGranite(EmbedderContract):
     open_embedder = staticmethod(OPENERS["granite"])
 
@@ -107,6 +108,7 @@ class TestExported(EmbedderContract):
     open_embedder = staticmethod(OPENERS["exported"])
 
 
+@pytest.mark.slow
 class TestMemoryModel(EmbedderContract):
     open_embedder = staticmethod(OPENERS["notewell-memory"])
 

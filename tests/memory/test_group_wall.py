@@ -142,7 +142,7 @@ def private_bytes(folder: Path) -> dict[str, bytes]:
         for name in files:
             path = f"{below}/{name}"
             named = path == "/workspace/MEMORY.md" or ("quux" in name and ".lock" not in name)
-            if (named or "/.trash" in below) and os.path.isfile(f"{parent}/{name}"):
+            if (named or "/.trash" in below) and Path(parent, name).is_file():
                 content = Path(parent, name).read_bytes()
                 if named or b"quux" in content:
                     kept[path] = content
