@@ -29,7 +29,7 @@ from notewell.embedding.hashing import HashingEmbedder
 
 pytestmark = [
     pytest.mark.slow,  # importing LanceDB takes longer than most rooms
-    pytest.mark.skipif(find_spec("lancedb") is None, reason="LanceDB is not installed: pip install 'notewell[lancedb]'"),
+    pytest.mark.skipif(find_spec("lancedb") is None, reason="needs the extra `lancedb`"),
 ]
 
 FACTS = {
