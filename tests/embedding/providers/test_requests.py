@@ -193,6 +193,7 @@ def many(count=120):
     return [f"note {number} " + "about the harbour and its sheds " * 40 for number in range(count)]
 
 
+@pytest.mark.slow
 def test_requests_are_packed_and_order_is_kept(fake, embedder):
     texts = many()
     rows = embedder.embed_documents(texts)
