@@ -32,6 +32,7 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.enable()
         gc.freeze()
+        gc.set_threshold(20_000, 10, 10)  # few tests leave that much; those of leaks collect by themselves
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -167,6 +167,7 @@ def test_lines_stay_where_they_are(newline):
     assert [found.line for found in redacted.found] == [2, 10]
 
 
+@pytest.mark.slow
 @given(st.text(max_size=400))
 @settings(max_examples=300)
 def test_any_text_passes_and_a_second_pass_changes_nothing(text):
@@ -182,6 +183,7 @@ PIECES = [secret for _, secret in secrets_of(11)] + [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(PIECES), max_size=12))
 @settings(max_examples=300)
 def test_secrets_run_together_are_hidden_for_good(pieces):
