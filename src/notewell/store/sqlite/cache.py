@@ -315,6 +315,6 @@ def _prepare_tables(db: Database) -> None:
         return
     if found or db.file_is_read_only or db.value("SELECT count(*) FROM sqlite_schema"):
         raise IndexCorruptError(f"{db.path} is not an embedding cache")
-    db.begin_log()
+    db.rows("PRAGMA journal_mode = WAL")
     with db.transaction():
         db.rows(_SCHEMA)

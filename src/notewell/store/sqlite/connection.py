@@ -163,11 +163,6 @@ class Database:
         """Return the error to raise when something in the file cannot be what we stored."""
         return IndexCorruptError(f"{self.path}: {what} in it is corrupt", path=self.path)
 
-    def begin_log(self) -> None:
-        """Give an empty file a write-ahead log; a rollback journal on disk has nothing to bring back yet."""
-        self.rows("PRAGMA journal_mode = MEMORY")
-        self.rows("PRAGMA journal_mode = WAL")
-
     def rewrite_file(self) -> None:
         """Rewrite the whole file, so that nothing of deleted rows is left in it or in its log."""
         self.rows("VACUUM")

@@ -101,7 +101,7 @@ def prepare_tables(
     if is_empty:  # new, or left by a crash right after it was created
         if read_only or not create:
             raise IndexCorruptError(f"{db.path} is empty", path=db.path)
-        db.begin_log()
+        db.rows("PRAGMA journal_mode = WAL")
         migrate(db)
     version = _checked_version(db)
     if not read_only and db.file_is_read_only:
