@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,7 @@ GOLDEN = REPOSITORY.parent / "shared" / "golden"
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection() -> Generator[None, object, object]:
     """What collecting leaves in memory stays there: looking for garbage in it takes longer than most tests."""
     gc.disable()
     try:
