@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from notewell.store.sqlite import connection
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command does: tests run side by side
 settings.register_profile("untimed", deadline=None)  # the machine that runs this may be busy
@@ -15,7 +19,38 @@ settings.load_profile("untimed")
 
 LONG_AGO = 1_780_000_000  # seconds; any time that is past
 REPOSITORY = Path(__file__).parent.parent
+FSYNC, SYNCHRONOUS = os.fsync, connection.SYNCHRONOUS
 GOLDEN = REPOSITORY.parent / "shared" / "golden"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What collecting leaves in memory stays there: looking for garbage in it takes longer than most tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
+        gc.set_threshold(20_000, 10, 10)  # few tests leave that much; those of leaks collect by themselves
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_power_cut() -> Iterator[None]:
+    """Files are written as ever, but no test waits for the disk, which takes longer than all else; see `synced`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)  # fails for what is not open, too
+        patch.setattr(connection, "SYNCHRONOUS", "OFF")
+        yield
+
+
+@pytest.fixture(scope="module")
+def synced(no_power_cut: None) -> Iterator[None]:
+    """Files are brought to disk as in production, for tests of failing disks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", FSYNC)
+        patch.setattr(connection, "SYNCHRONOUS", SYNCHRONOUS)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parent.parent / "src" / "notewell"
+from tests.source_code import MODULES, SOURCE, module_at
 
 ROOMS = [  # in the order of the pipeline: a room imports only rooms above it in this list
     "types",
@@ -39,23 +38,11 @@ ROOMS = [  # in the order of the pipeline: a room imports only rooms above it in
 SEAMS = {"types", "errors", "protocols"}  # they refer to each other
 SQL_WORDS = ("SELECT ", "INSERT ", "DELETE FROM", "CREATE TABLE", "PRAGMA ")
 
-MODULES = sorted(SOURCE.rglob("*.py"))
-
 
 def part_of(module: str) -> str:
     """Return the part of notewell that a dotted name belongs to."""
     pieces = module.split(".")
     return pieces[1] if len(pieces) > 1 else "__init__"
-
-
-def imports_of(path: Path) -> set[str]:
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-    return {name for name in found if name.split(".")[0] == "notewell"}
 
 
 def own_part(path: Path) -> str:
@@ -70,7 +57,7 @@ def test_every_part_is_a_room_of_the_plan():
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
 def test_imports_point_up_the_list(path):
     own = own_part(path)
-    for name in imports_of(path):
+    for name in module_at(path).imports:
         other = part_of(name)
         if other == own or {own, other} <= SEAMS:
             continue
@@ -94,7 +81,7 @@ def test_surfaces_use_the_public_api_only():
     declared_once = {"search.options"}  # what every surface offers
     of_the_process = {"embedding"}  # what only the owner of the process decides
     for path in [*(SOURCE / "cli").rglob("*.py"), *(SOURCE / "mcp").rglob("*.py")]:
-        for name in imports_of(path):
+        for name in module_at(path).imports:
             short = name.removeprefix("notewell.")
             assert part_of(name) in allowed or short in type_only | declared_once | of_the_process, (
                 f"{path.name}: {name}"
@@ -105,17 +92,12 @@ def test_sql_lives_in_the_store():
     for path in MODULES:
         if own_part(path) == "store":
             continue
-        strings = [
-            node.value
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        ]
-        assert not [text for text in strings if text.startswith(SQL_WORDS)], path
+        assert not [text for text in module_at(path).constants if text.startswith(SQL_WORDS)], path
 
 
 def test_every_module_says_what_it_holds():
     for path in MODULES:
-        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+        assert module_at(path).docstring, path
 
 
 @pytest.mark.slow

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.source_code import MODULES, module_at
+
 REPOSITORY = Path(__file__).parent.parent
-SOURCE = REPOSITORY / "src" / "notewell"
-MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Phrase -> what to say instead. Everyday words ("writing", "behind") have other meanings and are left to the reader.
 GLOSSARY = {
@@ -38,20 +37,6 @@ BANNED = [(re.compile(pattern.replace(" ", r"\s+"), re.IGNORECASE), instead) for
 FORMULA = re.compile(r"\bin[,;] .*\bout[.:;]|\bcomes? in[,;].*\bout\b")  # "X in, Y out" says nothing about a module
 
 
-def strings_of(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield the line and text of every string that a person could read: all that hold a blank, docstrings too."""
-    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            text = "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
-            text = node.value
-        else:
-            continue
-        if " " in text:
-            yield node.lineno, text
-
-
 def offences(text: str) -> Iterator[tuple[int, str]]:
     """Yield the offset in lines and the complaint for every phrase that the glossary replaces; code may say it."""
     text = re.sub(r"`[^`\n]*`", lambda code: " " * len(code[0]), text)
@@ -64,7 +49,7 @@ def test_strings_and_docstrings_keep_to_the_glossary():
     found = [
         f"{path.relative_to(REPOSITORY).as_posix()}:{line + offset}: {complaint}"
         for path in MODULES
-        for line, text in strings_of(ast.parse(path.read_text(encoding="utf-8")))
+        for line, text in module_at(path).readable
         for offset, complaint in offences(text)
     ]
     assert not found, "\n" + "\n".join(found)
@@ -73,7 +58,7 @@ def test_strings_and_docstrings_keep_to_the_glossary():
 def test_module_docstrings_say_what_the_module_does():
     found = []
     for path in MODULES:
-        docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        docstring = module_at(path).docstring
         if FORMULA.search(docstring.partition("\n\n")[0].replace("\n", " ")):
             found.append(f"{path.relative_to(REPOSITORY).as_posix()}: {docstring.partition(chr(10))[0]}")
     assert not found, "\n" + "\n".join(found)

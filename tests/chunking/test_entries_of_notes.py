@@ -82,6 +82,7 @@ def notes(draw):
     return note_of(*(Entry(text, f"entry{n:03}") if is_entry else text for n, (text, is_entry) in enumerate(texts)))
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(note=notes(), tokens=TOKENS, overlap=OVERLAPS, style=st.sampled_from(["markdown", "lines"]))
 def test_no_chunk_holds_lines_of_two_entries(note, tokens, overlap, style):

@@ -72,6 +72,7 @@ def test_line_chunks_cover_the_text_within_limits_and_spans(text, tokens, overla
     assert all(chunk.context == "" and chunk.text.strip() for chunk in chunks)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(MARKDOWN, st.integers(20, 60))
 def test_no_chunk_of_a_text_ends_in_a_heading_that_is_followed_by_text(text, tokens):

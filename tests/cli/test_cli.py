@@ -526,6 +526,7 @@ def test_completion(notewell, shell):
     assert "_NOTEWELL_COMPLETE" in done.out
 
 
+@pytest.mark.slow
 def test_completion_answers_a_shell(workspace):
     done = run_process(_NOTEWELL_COMPLETE="bash_complete", COMP_WORDS="notewell se", COMP_CWORD="1")
     assert "search" in done.out
@@ -599,6 +600,7 @@ def test_a_workspace_that_is_none(notewell, workspace, monkeypatch, named):
     assert done.document["error"]["hint"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows does not let go of the current folder")
 def test_a_current_folder_that_is_gone(tmp_path):
     gone = tmp_path / "gone"
@@ -926,6 +928,7 @@ def test_the_local_model_finds_by_meaning(notewell, by_meaning, query, path):
     assert 0 < found["hits"][0]["vectorScore"] <= 1
 
 
+@pytest.mark.slow
 def test_the_local_model_is_named_by_status_and_passes_doctor(notewell, by_meaning):
     status = notewell("status", "-w", by_meaning, "--set", "provider=auto", "--json").document
     assert status["embedder"].startswith("local/")

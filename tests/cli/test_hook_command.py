@@ -52,6 +52,7 @@ def transcript(tmp_path):
     return file
 
 
+@pytest.mark.slow
 def test_a_session_starts_with_the_curated_memory_and_the_latest_notes(workspace):
     today = datetime.now().astimezone()
     for days, text in ((0, "met Rosa"), (1, "the boiler is mended"), (2, "too long ago")):
@@ -68,6 +69,7 @@ def test_a_session_starts_with_the_curated_memory_and_the_latest_notes(workspace
     assert "too long ago" not in context
 
 
+@pytest.mark.slow
 def test_it_fits_into_the_budget_in_whole_lines(workspace):
     (workspace / "MEMORY.md").write_text("".join(f"- fact number {n}\n" for n in range(1000)), encoding="utf-8")
     done = hook("session-start", {"cwd": str(workspace)})
@@ -89,6 +91,7 @@ def test_the_event_may_be_in_a_file(workspace, tmp_path):
     assert "gone.json" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_resumed_session_has_it_already(workspace):
     done = hook("session-start", {"source": "resume", "cwd": str(workspace)})
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -43,8 +43,8 @@ needs_sqlite_vec = pytest.mark.skipif(not importlib.util.find_spec("sqlite_vec")
 STORES = [
     pytest.param(sqlite_segments, id="sqlite with segments"),
     pytest.param(sqlite_vec, id="sqlite with sqlite-vec", marks=needs_sqlite_vec),
-    pytest.param(postgres, id="postgres"),
-    pytest.param(postgres_segments, id="postgres with segments"),
+    pytest.param(postgres, id="postgres", marks=pytest.mark.slow),
+    pytest.param(postgres_segments, id="postgres with segments", marks=pytest.mark.slow),
 ]
 
 

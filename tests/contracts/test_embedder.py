@@ -33,13 +33,15 @@ def open_granite(_: Path) -> Embedder:
 def open_onnx_folder(place: Path) -> Embedder:
     from tests.embedding.local.sentence_folder import write_sentence_folder  # skips where onnx is missing
 
-    return OnnxFolderEmbedder(write_sentence_folder(place / "tiny"))
+    folder = place / "tiny"
+    return OnnxFolderEmbedder(folder if folder.exists() else write_sentence_folder(folder))
 
 
 def open_exported(place: Path) -> Embedder:
     from tests.embedding.local.exported_model import write_exported_folder  # skips where onnx is missing
 
-    return OnnxFolderEmbedder(write_exported_folder(place / "exported"))
+    folder = place / "exported"
+    return OnnxFolderEmbedder(folder if folder.exists() else write_exported_folder(folder))
 
 
 def open_memory_model(_: Path) -> Embedder:
@@ -91,6 +93,7 @@ class TestRemote(EmbedderContract):
     open_embedder = staticmethod(OPENERS["remote"])
 
 
+@pytest.mark.slow
 class TestGranite(EmbedderContract):
     open_embedder = staticmethod(OPENERS["granite"])
 
@@ -107,6 +110,7 @@ class TestExported(EmbedderContract):
     open_embedder = staticmethod(OPENERS["exported"])
 
 
+@pytest.mark.slow
 class TestMemoryModel(EmbedderContract):
     open_embedder = staticmethod(OPENERS["notewell-memory"])
 
@@ -115,6 +119,7 @@ class TestGguf(EmbedderContract):
     open_embedder = staticmethod(OPENERS["gguf"])
 
 
+@pytest.mark.slow
 def test_identities_of_all_embedders_differ(tmp_path):
     identities = [opener(tmp_path).identity for opener in OPENERS.values()]
     assert len({str(identity) for identity in identities}) == len(identities)

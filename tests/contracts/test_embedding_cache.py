@@ -41,6 +41,7 @@ class TestSqliteCache(CacheContract):
         return SqliteEmbeddingCache(folder / "cache.sqlite", max_entries=100)
 
 
+@pytest.mark.slow
 class TestPostgresCache(CacheContract):
     """The cache of a tenant in a PostgreSQL database."""
 
@@ -142,6 +143,7 @@ def test_a_cache_of_the_first_release_is_used_on(older_cache):
         cache.close()
 
 
+@pytest.mark.slow
 def test_a_cache_of_the_first_release_that_cannot_be_written(older_cache):
     script = (
         "import sys; from pathlib import Path; from notewell.store.sqlite import SqliteEmbeddingCache as Cache;"
@@ -285,6 +287,7 @@ print(len(missing.get_many(identity, [hash_text("two")])), len(missing.notes))
 """
 
 
+@pytest.mark.slow
 def test_a_read_only_cache_gives_and_does_not_take(tmp_path):
     folder = tmp_path / "state"
     folder.mkdir()
@@ -295,6 +298,7 @@ def test_a_read_only_cache_gives_and_does_not_take(tmp_path):
     assert output.split() == ["1", "1", "True", "0", "0", "1"]
 
 
+@pytest.mark.slow
 def test_looking_costs_no_numpy_when_nothing_is_there(tmp_path):
     script = (
         "import sys; from pathlib import Path; from notewell.store.sqlite import SqliteEmbeddingCache as Cache;"

@@ -35,12 +35,14 @@ class TestSqliteVec(StoreContract):
     create_store = staticmethod(sqlite_vec)
 
 
+@pytest.mark.slow
 class TestPostgres(StoreContract):
     """One tenant of a PostgreSQL database."""
 
     create_store = staticmethod(postgres)
 
 
+@pytest.mark.slow
 class TestPostgresSegments(StoreContract):
     """A tenant of PostgreSQL with codes for its vectors, as large ones have."""
 

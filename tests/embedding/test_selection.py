@@ -132,6 +132,7 @@ def test_a_plug_in_that_does_not_load_is_named(plug_in):
         select_embedder(asking_for("broken"))
 
 
+@pytest.mark.slow
 def test_choosing_loads_nothing(pack):
     program = """
 import sys

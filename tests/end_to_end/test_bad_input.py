@@ -270,6 +270,7 @@ def test_every_escape_is_refused_with_one_and_the_same_error(fortress):
             assert "secret content" not in refused.value.message + refused.value.hint
 
 
+@pytest.mark.slow
 def test_every_escape_is_refused_by_the_command(notewell, fortress):
     for path in escapes(fortress):
         if "\x00" in path:

@@ -328,7 +328,13 @@ def test_every_error_of_the_tree_is_provoked():
     assert set(PROVOCATIONS) | BY_MEMORY_ONLY == tree(errors.NotewellError)
 
 
-@pytest.mark.parametrize("error", PROVOCATIONS, ids=lambda error: error.__name__)
+PROCESSES = {errors.IndexReadOnlyError, errors.NoteUnreadableError, errors.TenantClaimedError}  # they start one
+
+
+@pytest.mark.parametrize(
+    "error",
+    [pytest.param(each, marks=[pytest.mark.slow] * (each in PROCESSES), id=each.__name__) for each in PROVOCATIONS],
+)
 def test_an_error_says_what_happened_and_what_to_do(error, notewell, workspace, tmp_path, monkeypatch):
     expected = PROVOCATIONS[error]
     done = expected.provoke(World(notewell, workspace, tmp_path, monkeypatch))

@@ -10,6 +10,8 @@ import pytest
 
 from notewell import Memory
 
+pytestmark = pytest.mark.slow
+
 TESTS = Path(__file__).parent
 QUESTIONS = json.loads((TESTS / "examples_questions.json").read_text(encoding="utf-8"))
 EXACT, PARAPHRASED, UNSPACED = QUESTIONS[:12], QUESTIONS[12:26] + QUESTIONS[37:], QUESTIONS[26:37]

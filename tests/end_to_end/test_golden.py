@@ -19,7 +19,7 @@ CJK = {
 }
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 def memory(request, golden, tmp_path_factory):
     """The golden workspace, indexed with the vectors that were recorded, in each storage engine."""
     folder = shutil.copytree(golden / "workspace", tmp_path_factory.mktemp("golden") / "workspace")

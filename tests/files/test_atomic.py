@@ -11,6 +11,8 @@ import pytest
 from notewell.files.atomic import write_atomically
 from notewell.files.faults import STEPS, failing, planted
 
+pytestmark = pytest.mark.usefixtures("synced")
+
 POSIX = pytest.mark.skipif(os.name == "nt", reason="no POSIX permissions or open folders")
 
 

@@ -196,6 +196,7 @@ def test_a_rebuild_gives_the_same(memory, talks):
     assert contents_of(memory) == before
 
 
+@pytest.mark.slow
 def test_pieces_are_committed_one_by_one_and_gone_on_with(memory, talks, tmp_path, monkeypatch):
     monkeypatch.setattr(growing, "PIECE_CHARS", 2000)
     monkeypatch.setattr(growing, "PIECE_BYTES", 5000)

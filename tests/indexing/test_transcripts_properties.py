@@ -124,6 +124,7 @@ def test_any_history_ends_like_a_fresh_index(history, tmp_path_factory):
 SAID = st.lists(st.text(alphabet="ab 数.", max_size=300).map(lambda text: " ".join(text.split())), max_size=30)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, derandomize=True)
 @given(SAID, st.integers(1, 60))
 def test_every_message_is_a_chunk_of_its_own_or_several(said, tokens):

@@ -28,6 +28,7 @@ def open_files() -> list[str]:
     return sorted(found)
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize("chat", [None, "group"])
 def test_memories_dropped_without_closing_leave_no_file_open(tmp_path, chat):

@@ -9,6 +9,8 @@ from notewell.agents.tools import MemoryTools
 from notewell.embedding.hashing import HashingEmbedder
 from notewell.text.entries import find_entries
 
+pytestmark = pytest.mark.slow
+
 PEOPLE = """Anna Bruno Carla Dieter Elena Fabian Greta Hugo Irene Jonas Klara Lars Mona Nils Olga Paul Quirin Rosa Sven
 Tanja Ulrich Vera Walter Xenia Yann""".split()
 CITIES = """Lisbon Porto Madrid Rome Turin Oslo Bergen Vienna Graz Zurich Basel Paris Lyon Nantes Ghent Bruges Delft
@@ -52,7 +54,6 @@ def remembered(request, tmp_path_factory):
         yield memory, entries, embedder
 
 
-@pytest.mark.slow
 def test_each_question_finds_its_fact_and_only_that_one(remembered):
     memory, entries, _ = remembered
     for question, fact in ASKED.items():

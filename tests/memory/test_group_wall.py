@@ -102,6 +102,58 @@ def built(tmp_path_factory) -> dict[str, Path]:
     return folders
 
 
+class Copies:
+    """Lends copies of the two workspaces: the same ones again, unless something in them was changed."""
+
+    def __init__(self, built: Mapping[str, Path], below: Path) -> None:
+        self._built = built
+        self._below = below
+        self._stamps: dict[str, dict[str, object]] = {}
+        self._private: dict[str, dict[str, bytes]] = {}
+
+    def of(self, name: str) -> tuple[Path, dict[str, bytes]]:
+        """Return a folder that is as it was built, and what is private in it."""
+        folder = self._below / name / "x"
+        if stamps_below(folder) != self._stamps.get(name):
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(self._built[name], folder, symlinks=True)
+            with open_memory(folder) as memory:
+                memory.index()  # what was copied has new stamps
+            self._stamps[name], self._private[name] = stamps_below(folder), private_bytes(folder)
+        return folder, self._private[name]
+
+
+def stamps_below(folder: Path) -> dict[str, object]:
+    """Return what changes with the content of any file below; an empty one is a lock."""
+    found: dict[str, object] = {}
+    for parent, folders, files in os.walk(folder):
+        found |= dict.fromkeys((f"{parent}/{name}" for name in folders), "folder")
+        for name in files:
+            stat = os.lstat(f"{parent}/{name}")
+            found[f"{parent}/{name}"] = (stat.st_size, stat.st_mode, stat.st_size and (stat.st_mtime_ns, stat.st_ino))
+    return found
+
+
+def private_bytes(folder: Path) -> dict[str, bytes]:
+    """Return the private files, but for the registry and locks."""
+    kept: dict[str, bytes] = {}
+    for parent, _, files in os.walk(folder):
+        below = parent.removeprefix(str(folder))
+        for name in files:
+            path = f"{below}/{name}"
+            named = path == "/workspace/MEMORY.md" or ("quux" in name and ".lock" not in name)
+            if (named or "/.trash" in below) and Path(parent, name).is_file():
+                content = Path(parent, name).read_bytes()
+                if named or b"quux" in content:
+                    kept[path] = content
+    return kept
+
+
+@pytest.fixture(scope="module")
+def copies(built, tmp_path_factory) -> Copies:
+    return Copies(built, tmp_path_factory.mktemp("copies"))
+
+
 # --- what a call shows ---------------------------------------------------------------------------
 
 
@@ -420,12 +472,10 @@ ASKED = [
 
 @pytest.mark.parametrize("opened", ["for the group", "and narrowed"])
 @pytest.mark.parametrize("ask", ASKED)
-def test_a_group_cannot_tell_whether_there_is_anything_private(built, tmp_path, capsys, ask, opened):
+def test_a_group_cannot_tell_whether_there_is_anything_private(built, copies, capsys, ask, opened):
     outcomes = []
-    for each, folder in built.items():
-        copy = tmp_path / each / "x"
-        shutil.copytree(folder, copy, symlinks=True)
-        before = private_bytes(copy)
+    for each in built:
+        copy, before = copies.of(each)
         with open_memory(copy, **(GROUP if opened == "for the group" else {})) as memory:
             group = memory if opened == "for the group" else memory.seen_by(**GROUP)
             found = outcome(ask, group)
@@ -472,15 +522,6 @@ def test_a_note_is_hidden_as_soon_as_its_file_says_so(tmp_path, ask):
         note.write_text("---\nprivate: true\n---\nthe harbour and quuxsoon\n")
         found = json.dumps(outcome(ask, group)).replace("no such note: 'memory/quuxopen.md'", "")
         assert not CANARY.search(found)
-
-
-def private_bytes(folder: Path) -> dict[str, bytes]:
-    """Return the private files, but for the registry and locks."""
-    kept = [path for path in folder.rglob("*quux*") if path.is_file() and ".lock" not in path.name]
-    kept += [path for path in [folder / "workspace" / "MEMORY.md"] if path.is_file()]
-    trash = [path for path in (folder / "workspace" / ".notewell").rglob("*") if ".trash" in path.parts]
-    kept += [path for path in trash if path.is_file() and b"quux" in path.read_bytes()]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in kept}
 
 
 @pytest.mark.parametrize("below", ["private", "Private/vault"])

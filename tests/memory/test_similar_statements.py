@@ -74,6 +74,7 @@ def test_a_sentence_within_a_paragraph_is_found():
     assert similar_statements("the ferry leaves at nine from pier four", "memory/x.md", note)[0].same
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", [" ", "\u2003", "7", "- ", "> ", "1. "])
 def test_a_long_run_in_a_line_is_read_once(run):
     """A bullet was looked for at each place of a run up to its end: this took minutes."""

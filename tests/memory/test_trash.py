@@ -251,6 +251,7 @@ def test_an_entry_that_is_back_already_is_not_written_twice(memory, workspace):
 LINES = st.lists(st.sampled_from(["", "a", "- b", "```", "x <!-- notewell id=a -->", "<!-- notewell id=b -->", "é"]))
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     lines=LINES,

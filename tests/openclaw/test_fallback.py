@@ -182,6 +182,7 @@ def test_closing_closes_both_even_when_one_fails(primary, builtin):
     assert closed == [True]
 
 
+@pytest.mark.slow
 def test_no_search_is_lost_in_a_thousand_with_a_primary_that_fails_at_random(primary, builtin):
     primary.chance = 0.3
     both = FallbackMemoryManager(primary, builtin, pause_s=0.001, longest_pause_s=0.004)

@@ -91,6 +91,7 @@ def test_ties_keep_the_order_of_ids(fusion):
     assert order([Candidate(i, 0.5, 2.0) for i in (3, 1, 2)], replace(SCALE, fusion=fusion)) == [1, 2, 3]
 
 
+@pytest.mark.slow
 @given(found=candidates)
 def test_a_score_does_not_depend_on_the_other_candidates(found):
     for scored in score_all(found, SCALE):

@@ -113,6 +113,7 @@ def test_overlap_is_always_less_than_the_chunk(tokens, overlap):
     assert 16 <= chunking.tokens <= 8192
 
 
+@pytest.mark.slow
 @given(data=st.data())
 def test_every_number_ends_inside_its_range_and_checking_again_changes_nothing(data):
     key = data.draw(st.sampled_from(sorted(NUMBERS.keys() - PAIRED)))

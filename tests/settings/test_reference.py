@@ -115,6 +115,7 @@ def test_the_example_message_is_what_one_sees(load, workspace):
 HEAVY = {"numpy", "msgspec", "platformdirs", "tomllib", "difflib", "rich", "click"}
 
 
+@pytest.mark.slow
 def test_importing_the_settings_is_cheap():
     code = "import sys, notewell.settings; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()

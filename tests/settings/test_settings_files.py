@@ -74,6 +74,7 @@ def test_a_workspace_reached_through_a_link_keeps_its_settings(tmp_path, outside
     assert load_settings(tmp_path / "link").settings.query.max_results == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     ["a." * 400_000 + "a = 1", "a" * 900_000, "a = " + "[" * 900_000, "[a]\n" * 200_000, "# x\n" * 240_000],

@@ -172,6 +172,7 @@ def test_no_front_matter_takes_long(front):
     assert time.perf_counter() - started < 2
 
 
+@pytest.mark.slow
 def test_a_note_without_a_mark_does_not_load_the_yaml_parser(run_python):
     script = (
         "import sys; from notewell.sources.privacy import marked_private as marked;"

@@ -17,7 +17,7 @@ from notewell.store.sqlite.connection import through_file_layer
 from notewell.testing.samples import IDENTITY, chunks_of, document, embed_pending, terms, vectors_of
 from notewell.types import EVERYTHING
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("synced")]
 
 
 def write_forever(path, first_round, ready):

@@ -27,9 +27,10 @@ from notewell import (
 )
 from notewell.embedding.hashing import HashingEmbedder
 
-pytestmark = pytest.mark.skipif(
-    find_spec("lancedb") is None, reason="LanceDB is not installed: pip install 'notewell[lancedb]'"
-)
+pytestmark = [
+    pytest.mark.slow,  # importing LanceDB takes longer than most rooms
+    pytest.mark.skipif(find_spec("lancedb") is None, reason="needs the extra `lancedb`"),
+]
 
 FACTS = {
     "the guest wifi is heron-guest": "fact",
@@ -293,7 +294,6 @@ def test_compacting_erases_deleted_entries(memory, place):
     assert [memory.get(entry.id) for entry in kept] == kept
 
 
-@pytest.mark.slow
 def test_many_small_writes_stay_in_few_files(place):
     with LanceMemory.open(place) as memory:
         for number in range(200):
@@ -318,7 +318,6 @@ with LanceMemory.open(sys.argv[1], embedder=HashingEmbedder()) as memory:
 """
 
 
-@pytest.mark.slow
 def test_four_processes_write_at_once_and_nothing_is_lost(memory, place):
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(place), str(name)]) for name in range(4)]
     assert [writer.wait(timeout=120) for writer in writers] == [0, 0, 0, 0]
@@ -377,7 +376,6 @@ def options(endpoint):
     }
 
 
-@pytest.mark.slow
 def test_the_same_works_in_s3(s3):
     with LanceMemory.open("s3://bucket/memory", embedder=HashingEmbedder(), storage_options=options(s3)) as memory:
         added = {text: memory.add(text, category=category) for text, category in FACTS.items()}
@@ -391,7 +389,6 @@ def test_the_same_works_in_s3(s3):
         assert memory.get(added["Dana prefers tea over coffee"].id) is None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("uri", "endpoint", "message"),
     [

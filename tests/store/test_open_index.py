@@ -325,6 +325,7 @@ with store.reading() as snapshot:
 """
 
 
+@pytest.mark.slow
 def test_an_index_in_a_read_only_folder_answers(tmp_path):
     """Nobody has it open and nothing can be created beside it: it is opened as immutable."""
     folder = tmp_path / "state"
@@ -334,6 +335,7 @@ def test_an_index_in_a_read_only_folder_answers(tmp_path):
     assert [file.name for file in folder.iterdir()] == ["index.sqlite"]
 
 
+@pytest.mark.slow
 def test_a_read_only_folder_shows_what_a_writer_elsewhere_commits(tmp_path):
     """The writer's log is there and readable: it is used, not ignored."""
     folder = tmp_path / "state"
@@ -356,6 +358,7 @@ except IndexReadOnlyError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_log_that_cannot_be_read_is_never_ignored(tmp_path):
     """A copy taken while the index was open: its newest changes are only in the log, which needs mending first."""
     store = new_index(tmp_path / "live" / "index.sqlite", "one")

@@ -190,6 +190,7 @@ with StateFolder(Path(sys.argv[1])).write_lock(5):
 """
 
 
+@pytest.mark.slow
 def test_a_killed_holder_lets_go(folder):
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD_LOCK, os.fspath(folder.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -216,6 +217,7 @@ print(StateFolder(folder).writable(), StateFolder(folder / "deeper").writable())
 """
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_says_so(folder):
     assert run_as_other_user(ASK, folder.path).split() == ["False", "False"]
 

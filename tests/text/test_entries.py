@@ -177,6 +177,7 @@ def plain(value: str) -> str:
     return " ".join(value.replace("\0", "").split())
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow])  # other tests may run beside it
 @given(st.lists(entries(), max_size=4), LINES)
 def test_any_text_comes_back(remembered, by_hand):

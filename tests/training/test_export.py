@@ -30,6 +30,7 @@ TOKENS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokens", TOKENS.values(), ids=TOKENS)
 def test_the_exported_graph_computes_what_was_trained(folder, weights, tokens):
     from notewell.embedding.local.inference import Session
@@ -42,6 +43,7 @@ def test_the_exported_graph_computes_what_was_trained(folder, weights, tokens):
     assert trained @ integers > 0.99  # and activations of 8 bits
 
 
+@pytest.mark.slow
 def test_the_same_input_gives_the_same_bytes(folder, tmp_path):
     again = write_exported_folder(tmp_path / "tiny")
     for name in ("model.onnx", "tokenizer.json", "notewell.json"):

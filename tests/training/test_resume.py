@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from training.export import float_pass, load_weights
 from training.resume import main
 
 from tests.embedding.local.exported_model import write_exported_folder
 
 
+@pytest.mark.slow
 def test_training_can_go_on_from_an_exported_model(tmp_path):
     folder = write_exported_folder(tmp_path / "tiny")
     main(folder, tmp_path / "weights.npz")

@@ -221,6 +221,7 @@ def test_visual_studio_code_keeps_its_settings_elsewhere_on_each_system(platform
     assert CLIENTS["vscode"].user_file(dict(os.environ)) == home / expected
 
 
+@pytest.mark.slow
 def test_it_works_as_a_process_of_its_own(home, workspace):
     words = [sys.executable, "-m", "notewell", "install", "cursor", "-w", str(workspace)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)

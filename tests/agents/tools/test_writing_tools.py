@@ -46,11 +46,11 @@ def test_a_fact_is_written_found_replaced_and_forgotten_by_its_id(tools, memory,
 
 
 def test_the_list_is_fenced_and_fits_the_budget(tools, memory):
-    for number in range(60):
+    for number in range(30):
         memory.remember(f"Fact {number}: {'word ' * 40}", to="memory/facts.md", force=True)
     document = tools.call("memory_list", {"maxResults": 100, "category": "other"}).document
-    assert document["total"] == 60
-    assert 0 < len(document["items"]) < 60
+    assert document["total"] == 30
+    assert 0 < len(document["items"]) < 30
     assert sum(len(item["text"]) for item in document["items"]) <= memory.settings.tools.injected_chars
     assert all(strip_fenced(item["text"]) == "" for item in document["items"])
     assert document["items"][0]["entry"]

@@ -190,6 +190,7 @@ with RemoteClient(Service("Acme", sys.argv[1])) as client:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to whole groups of processes")
 def test_ctrl_c_ends_a_call_at_once():
     with serving(always=Reply(manner="hang")) as server:
@@ -220,6 +221,7 @@ with RemoteClient(Service("Acme", sys.argv[1])) as client:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("choice", "announced"), [("silent", False), ("as it is", True)])
 def test_a_command_announces_no_tries_and_a_library_leaves_the_choice(choice, announced):
     with serving(Reply(500)) as server:

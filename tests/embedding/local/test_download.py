@@ -150,6 +150,7 @@ download_model(sys.argv[3], settings=settings, progress=lambda step: print(step.
 """
 
 
+@pytest.mark.slow
 def test_a_killed_download_goes_on_where_it_was(hub, settings):
     hub.hang_after = 3_000_000
     command = [sys.executable, "-c", RUN, settings.local.model_cache_dir, hub.address, NAME]

@@ -106,6 +106,7 @@ def test_integer_products_keep_the_direction(folder):
         assert cosine(integers, graph.vector(tokens)) > 0.995
 
 
+@pytest.mark.slow
 def test_both_ways_to_compute_a_vector_agree(folder):
     cold, warm = OnnxFolderEmbedder(folder), OnnxFolderEmbedder(folder)
     warm.embed_documents(["word " * (MAX_TOKENS_WITHOUT_SESSION + 1)])

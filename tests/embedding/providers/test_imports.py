@@ -20,6 +20,7 @@ print(sorted(set(sys.modules) & {{"httpx", "stamina", "tenacity", "asyncio", "nu
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(PROVIDERS))
 def test_choosing_an_embedder_imports_nothing_that_only_a_call_needs(name):
     done = subprocess.run(

@@ -13,7 +13,7 @@ import notewell
 from notewell import DiskFullError, IndexReadOnlyError, Memory, NotewellError, StoreError
 from notewell.files.faults import POINTS, STEPS, failing, planted, reach
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("synced")]
 
 ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EACCES": errno.EACCES}
 EXPECTED = {"ENOSPC": DiskFullError, "EACCES": IndexReadOnlyError, "EIO": StoreError}

@@ -11,7 +11,7 @@ from notewell import Memory, NotewellError
 from notewell.store.sqlite.connection import through_file_layer
 from tests.end_to_end.faults.file_layer import OPERATIONS, Fault, FaultyLayer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("synced")]
 
 CALLS_TRIED = 2  # of each operation, chosen by chance; `python -m tests.soak faults` tries them all
 

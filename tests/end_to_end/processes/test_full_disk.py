@@ -16,7 +16,7 @@ from tests.indexing.contents import contents_of, faults_of, fresh_contents
 from .conftest import write_note
 from .folders import small_disk
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("synced")]
 
 SHARED_MEMORY_BYTES = 32_768  # SQLite's -shm file: to open an index in use, so much room is needed
 

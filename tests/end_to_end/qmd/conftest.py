@@ -1,4 +1,4 @@
-"""A workspace whose memory is searched by QMD: the stand-in, and in the slow lane the real program from npm."""
+"""A workspace whose memory is searched by QMD: the stand-in, and the real program from npm."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def stand_in(tmp_path: Path) -> str:
     return str(install_stand_in(tmp_path))
 
 
-@pytest.fixture(params=["stand-in", pytest.param("real", marks=pytest.mark.slow)])
+@pytest.fixture(params=["stand-in", "real"])
 def program(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Either program; what is asked of one is asked of the other."""
     return real_program(monkeypatch, node.QMD) if request.param == "real" else str(install_stand_in(tmp_path))

@@ -19,6 +19,8 @@ from tests.soak.fallback import Tally, search_with_random_failures
 
 from .conftest import real_program
 
+pytestmark = pytest.mark.slow
+
 FAILURES = {
     "crash": "`qmd search` failed with exit code 1: Error: database disk image is malformed",
     "hang": "`qmd search` took longer than 1.0 s",
@@ -29,9 +31,7 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize(
-    "how", [pytest.param(how, marks=[pytest.mark.slow] * (how in {"hang", "memory"})) for how in FAILURES]
-)
+@pytest.mark.parametrize("how", FAILURES)
 def test_the_builtin_index_answers_the_same_call(open_memory, stand_in, monkeypatch, how):
     memory = open_memory(stand_in, qmd__timeout_ms=20_000 if how == "memory" else 1000, qmd__max_rss_mb=200)
     memory.search("heron-guest")
@@ -107,14 +107,12 @@ def test_a_program_that_is_no_qmd(open_memory):
     assert answer.fallback.reason == "the version of 'true' is not supported"
 
 
-@pytest.mark.slow
 def test_a_real_qmd_that_is_too_old(open_memory, monkeypatch):
     answer = open_memory(real_program(monkeypatch, node.QMD_TOO_OLD)).search("heron-guest")
     assert answer.hits
     assert answer.fallback.reason == "qmd 1.0.7 is not supported"
 
 
-@pytest.mark.slow
 def test_the_primary_is_tried_again_after_a_pause_that_grows(open_memory, stand_in, calls, state, monkeypatch):
     memory = open_memory(stand_in)
     monkeypatch.setenv("QMD_STAND_IN", "crash")
@@ -167,7 +165,6 @@ def test_nothing_is_lost_when_it_fails_at_random(tmp_path):
     assert set(tally.by_backend) == {"qmd", "builtin"}
 
 
-@pytest.mark.slow
 def test_nothing_is_lost_in_1000_searches(tmp_path):
     tally: Tally = search_with_random_failures(tmp_path, count=1000, seed=1)
     assert tally.lost == 0
@@ -175,7 +172,6 @@ def test_nothing_is_lost_in_1000_searches(tmp_path):
     assert tally.by_backend["builtin"] > 100
 
 
-@pytest.mark.slow
 def test_many_threads_and_a_second_process_search_at_once(open_memory, stand_in, workspace, monkeypatch):
     memory = open_memory(stand_in, qmd__on_start=True)
     other = subprocess.Popen(
@@ -202,7 +198,6 @@ def test_another_embedding_provider_is_a_fallback_too(workspace):
 # --- through the command -------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_the_command_names_the_backend(notewell, open_memory, stand_in, workspace, monkeypatch):
     open_memory(stand_in).close()
     for key, value in {"BACKEND": "qmd", "QMD__COMMAND": stand_in, "PROVIDER": "none"}.items():

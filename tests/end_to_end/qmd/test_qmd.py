@@ -16,6 +16,8 @@ from tests.end_to_end.clients import node
 
 from .conftest import real_program
 
+pytestmark = pytest.mark.slow
+
 
 def write(workspace: Path, path: str, text: str) -> Path:
     file = workspace / path
@@ -221,7 +223,6 @@ def test_without_vectors_an_empty_list_is_no_answer(open_memory, program):
     assert [hit.path for hit in answer.hits] == ["memory/network.md"]
 
 
-@pytest.mark.slow
 def test_real_vectors_of_a_tiny_model(open_memory, workspace, state, tmp_path, monkeypatch):
     """`qmd embed` and a typed `qmd query`; expansion and reranking need models that a test cannot bring."""
     monkeypatch.setenv("QMD_FORCE_CPU", "1")
@@ -245,7 +246,6 @@ def test_real_vectors_of_a_tiny_model(open_memory, workspace, state, tmp_path, m
 # --- its index -----------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_it_is_updated_at_the_start_and_at_every_interval(workspace, stand_in, calls):
     settings = load_settings(
         workspace, flags={"backend": "qmd", "qmd.command": stand_in, "provider": "none", "sync.on_search": False}
@@ -268,7 +268,6 @@ def test_a_search_starts_it_and_does_not_wait_for_it(open_memory, stand_in):
     assert until(lambda: memory.search("heron-guest").backend == "qmd")
 
 
-@pytest.mark.slow
 def test_an_update_that_hangs_is_in_nobodys_way_and_alone(open_memory, stand_in, calls, monkeypatch):
     memory = open_memory(stand_in, qmd__on_start=True)
     monkeypatch.setenv("QMD_STAND_IN", "update:hang")
@@ -305,7 +304,6 @@ def test_what_cannot_be_updated_goes_on_answering_and_says_so(open_memory, stand
     assert f"QMD's index could not be updated: {problem}" in answer.notes
 
 
-@pytest.mark.slow
 def test_it_embeds_only_for_modes_with_vectors_and_pauses_longer_after_each_failure(
     open_memory, stand_in, calls, state, monkeypatch
 ):

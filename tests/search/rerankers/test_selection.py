@@ -141,6 +141,7 @@ def test_a_plug_in_that_does_not_load_is_named(plug_in):
         open_reranker(asking_for("broken"))
 
 
+@pytest.mark.slow
 def test_choosing_loads_nothing():
     program = f"""
 import os, sys

@@ -19,6 +19,8 @@ from notewell.testing.samples import chunks_of, document
 from tests.cli.conftest import notewell  # noqa: F401
 from tests.postgres_server import shared_server
 
+pytestmark = pytest.mark.slow
+
 
 def refused(notewell, workspace, url, *words):  # noqa: F811
     """Return the error of a command with this database, as programs get it."""

@@ -11,6 +11,8 @@ from notewell.store.postings import POSTING, Bundle, Collection, chunk_terms, pa
 from notewell.testing.samples import chunks_of, document, terms
 from notewell.types import EVERYTHING, Term
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def store(url, name):

@@ -12,6 +12,8 @@ from notewell import Memory
 from notewell.types import EVERYTHING, Term
 from tests.postgres_server import store_settings
 
+pytestmark = pytest.mark.slow
+
 QUERIES = [
     "printer paper jam",
     "guest wifi",

@@ -11,6 +11,8 @@ from notewell.store.postgres.schema import TENANT_TABLES
 from notewell.testing.samples import IDENTITY, chunks_of, document, terms, vectors_of
 from notewell.types import EVERYTHING
 
+pytestmark = pytest.mark.slow
+
 
 def put(store, *texts):
     store.set_embedder(IDENTITY, "bits")

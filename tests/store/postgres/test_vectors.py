@@ -11,6 +11,8 @@ from notewell.testing.samples import DIMENSIONS, IDENTITY, chunks_of, document
 from notewell.types import EVERYTHING, Scope
 from tests.postgres_server import shared_database
 
+pytestmark = pytest.mark.slow
+
 BATCH = 300
 
 

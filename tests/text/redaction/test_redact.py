@@ -113,6 +113,7 @@ def test_a_password_in_a_sentence_is_hidden_to_its_last_character(text, left):
     assert redacted.text.removesuffix('"') == left + found.mark
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["ghp_a1B2c3D4e5F6a1B2c3D4e5F6a1B2c3D4e5F6 ", 'password="', "password=hunter2x\n"])
 def test_the_time_grows_with_the_length_and_not_with_the_number_of_secrets(piece):
     """Twice the text, twice the time; it was three times, and 41 s for 400 KB."""
@@ -166,6 +167,7 @@ def test_lines_stay_where_they_are(newline):
     assert [found.line for found in redacted.found] == [2, 10]
 
 
+@pytest.mark.slow
 @given(st.text(max_size=400))
 @settings(max_examples=300)
 def test_any_text_passes_and_a_second_pass_changes_nothing(text):
@@ -181,6 +183,7 @@ PIECES = [secret for _, secret in secrets_of(11)] + [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(PIECES), max_size=12))
 @settings(max_examples=300)
 def test_secrets_run_together_are_hidden_for_good(pieces):

@@ -31,6 +31,7 @@ Row = tuple[Any, ...]
 
 BUSY_TIMEOUT_S = 30.0  # a bulk write holds the lock for milliseconds; longer means a stuck process
 LONGEST_LOCK_SLEEP_S = 0.1  # between two looks at a lock, as SQLite's own timeout does
+SYNCHRONOUS = "NORMAL"  # safe with a write-ahead log: a power cut loses the last commits only
 _CACHE_KIB = 16_000  # holds the hot keyword pages of 100,000 chunks
 _LOG_LIMIT_BYTES = 4_096_000  # 1,000 pages, when SQLite folds the log back; a log that grew larger is cut back to it
 
@@ -265,7 +266,7 @@ def open_for_writing(path: Path) -> Database:
     """Open a database file for reading and writing; whether that is allowed shows in `file_is_read_only`."""
     db = connect(path, read_only=False)
     db.rows(f"PRAGMA cache_size = -{_CACHE_KIB}")
-    db.rows("PRAGMA synchronous = NORMAL")  # safe with a write-ahead log: a power cut loses the last commits only
+    db.rows(f"PRAGMA synchronous = {SYNCHRONOUS}")
     db.rows(f"PRAGMA journal_size_limit = {_LOG_LIMIT_BYTES}")
     return db
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
+from uuid import uuid4
 
 from notewell.errors import IndexCorruptError, IndexReadOnlyError, IndexTooNewError
 from notewell.store.sqlite.connection import Database, connect_in_memory
@@ -227,14 +229,19 @@ def find_corruption(db: Database) -> list[str]:
 
 def _altered_tables(db: Database) -> list[str]:
     """Return what is not declared as we declare it: a flipped bit may turn a key into a column."""
-    as_made = connect_in_memory(f"declared-{id(db)}")
+    found: dict[str, str] = dict(db.rows(_DECLARED))
+    return sorted(name for name, sql in _declared() if found.get(name) != sql)
+
+
+@cache
+def _declared() -> tuple[tuple[str, str], ...]:
+    """Return what is declared in a new index."""
+    as_made = connect_in_memory(f"declared-{uuid4().hex}")
     try:
         migrate(as_made)
-        declared = as_made.rows(_DECLARED)
+        return tuple((name, sql) for name, sql in as_made.rows(_DECLARED))
     finally:
         as_made.close()
-    found: dict[str, str] = dict(db.rows(_DECLARED))
-    return sorted(name for name, sql in declared if found.get(name) != sql)
 
 
 @contextmanager
