@@ -266,7 +266,7 @@ def test_odd_texts_survive_the_file(imported):
         pytest.param("", "x.yaml", "not a table", id="an empty file"),
         pytest.param("gateway: {port: 1}\nagents: {}", "x.yaml", "no settings of the memory", id="nothing of ours"),
         pytest.param("memory: &m {x: *m}", "x.yaml", "more than 2,000", id="a loop of aliases"),
-        pytest.param("memory: " + "[" * 20_000, "x.yaml", "not valid YAML", id="too deep"),
+        pytest.param("memory: " + "[" * 100_000, "x.yaml", "not valid YAML", id="too deep", marks=pytest.mark.slow),
     ],
 )
 def test_a_file_that_cannot_be_translated(imported, text, name, message):
