@@ -53,7 +53,9 @@ def order(found, scale=SCALE):
     [
         pytest.param(SCALE, 1.0, 0.7, id="words and vector count alike"),
         pytest.param(SCALE, 0.0, 0.2, id="no word is covered"),
-        pytest.param(replace(SCALE, is_measured=True, nearest=0.6, usual=0.25), 0.0, 0.45, id="at least what stands out"),
+        pytest.param(
+            replace(SCALE, is_measured=True, nearest=0.6, usual=0.25), 0.0, 0.45, id="at least what stands out"
+        ),
         pytest.param(replace(SCALE, language_weight=0.25), 1.0, 0.88, id="vectors count less in this language"),
         pytest.param(replace(SCALE, tuning=replace(TUNING, coverage=0)), 0.0, 1.0, id="turned off"),
     ],
