@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 
-from notewell.embedding.local.time_limit import BATCH_LIMIT_S, QUERY_LIMIT_S, TimeLimit
 from notewell.errors import EmbedderUnavailableError
 from notewell.files.atomic import write_atomically
 from notewell.types import EmbedderIdentity, hash_text
@@ -75,7 +74,6 @@ class GgufEmbedder:
         self._prefixes = prefixes_of(self._header)
         self._max_tokens = min(MAX_TOKENS, self._header.context)
         self._lock = threading.Lock()
-        self._limit = TimeLimit()
         self._runtime: LlamaRuntime | None = None
         self._known_identity: EmbedderIdentity | None = None
 
@@ -119,16 +117,16 @@ class GgufEmbedder:
         return text.isascii() or self._loaded().unknown_share(text) <= MAX_UNKNOWN_TOKENS
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        return self._limit.run(lambda: self._embed(self._prefixes.document, texts), BATCH_LIMIT_S)
+        return self._embed(self._prefixes.document, texts)
 
     def embed_query(self, text: str) -> Vector:
-        vector: Vector = self._limit.run(lambda: self._embed(self._prefixes.query, [text]), QUERY_LIMIT_S)[0]
+        vector: Vector = self._embed(self._prefixes.query, [text])[0]
         return vector
 
     def close(self) -> None:
         """Release the model; a later call loads it again."""
         with self._lock:
-            if self._runtime and not self._limit.is_overdue:  # closing waits for the end of every call
+            if self._runtime:
                 self._runtime.close()
             self._runtime = None
 

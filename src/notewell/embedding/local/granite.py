@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from notewell.embedding.local.time_limit import BATCH_LIMIT_S, QUERY_LIMIT_S, TimeLimit
 from notewell.text.languages import ENGLISH_ONLY, may_be_english
 from notewell.types import EmbedderIdentity, hash_text
 
@@ -35,7 +34,6 @@ class GraniteEmbedder:
         self._pack_file = pack_file
         self._sha256 = sha256
         self._lock = threading.Lock()
-        self._limit = TimeLimit()
         self._model: ColdStartModel | None = None
         self._identity = EmbedderIdentity(
             provider="local",
@@ -64,16 +62,13 @@ class GraniteEmbedder:
         return ENGLISH_ONLY
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        return self._limit.run(lambda: self._embed(texts), BATCH_LIMIT_S)
-
-    def _embed(self, texts: Sequence[str]) -> Matrix:
         from notewell.embedding.unit_vectors import unit_rows  # choosing an embedder must not import NumPy
 
         rows: Any = self._loaded().vectors(texts) if texts else ()
         return unit_rows(rows, count=len(texts), dimensions=DIMENSIONS)
 
     def embed_query(self, text: str) -> Vector:
-        vector: Vector = self._limit.run(lambda: self._embed([text]), QUERY_LIMIT_S)[0]
+        vector: Vector = self.embed_documents([text])[0]
         return vector
 
     def close(self) -> None:

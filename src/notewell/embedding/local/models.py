@@ -1,4 +1,4 @@
-"""Opens the local model that the settings ask for; the memories of a process share one copy of it.
+"""Opens the local model that the settings ask for, and shares one copy of it among the memories of a process.
 
 A model is a packaged one, a folder, a GGUF file, or the name of a file on a hub that was downloaded before.
 """
@@ -10,16 +10,17 @@ import importlib.util
 import os
 import re
 import threading
+import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from notewell.embedding.local import INSTALL_HINT, missing_packages
 from notewell.embedding.local.granite import MODEL as GRANITE
 from notewell.embedding.local.granite import PACK_FILE, PACKAGE, GraniteEmbedder
-from notewell.errors import EmbedderUnavailableError
+from notewell.errors import EmbedderError, EmbedderUnavailableError
 from notewell.protocols import MeasuredLanguages
 
 if TYPE_CHECKING:
@@ -193,12 +194,65 @@ def _packaged_file(package: str, file: str) -> Path | None:
 # Memories whose embedders have the same identity use one copy of the model. It is loaded for the first text that any of
 # them embeds, and released when the last of them is closed.
 
+# OpenClaw's limits for local models; an ordinary call takes milliseconds, loading a large model up to a minute.
+QUERY_LIMIT_S = 300.0
+BATCH_LIMIT_S = 600.0
+_SIGNAL_CHECK_S = 0.5  # a long wait cannot be interrupted with Ctrl-C on Windows
+Result = TypeVar("Result")
+
+
+class TimeLimit:
+    """Runs a model in a thread of its own, as it cannot be interrupted; the next call waits for an overdue one."""
+
+    def __init__(self) -> None:
+        self._overdue: threading.Thread | None = None
+
+    def run(self, work: Callable[[], Result], limit_s: float) -> Result:
+        """Return what `work` returns, or raise what it raises; raises EmbedderError when it takes too long."""
+        begun = time.monotonic()
+        overdue = self._overdue
+        if overdue is not None:
+            overdue.join(limit_s)
+            if overdue.is_alive():
+                raise _took_too_long(limit_s)
+            self._overdue = None
+        results: list[Result] = []
+        errors: list[BaseException] = []
+
+        def call() -> None:
+            try:
+                results.append(work())
+            except BaseException as error:  # noqa: BLE001 - raised in the thread of the caller
+                errors.append(error)
+
+        thread = threading.Thread(target=call, name="notewell-embedding", daemon=True)
+        thread.start()
+        try:
+            while thread.is_alive() and time.monotonic() - begun < limit_s:
+                thread.join(min(_SIGNAL_CHECK_S, limit_s))
+        finally:
+            if not (results or errors):
+                self._overdue = thread
+        if errors:
+            raise errors[0]
+        if not results:
+            raise _took_too_long(limit_s)
+        return results[0]
+
+
+def _took_too_long(limit_s: float) -> EmbedderError:
+    return EmbedderError(
+        f"the local model did not finish within {limit_s:g} seconds",
+        hint="run `notewell index` again; a smaller model is faster",
+    )
+
 
 class _Copy:
     """An embedder that several use; nobody keeps it but them, and it is closed when the last lets go of it."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.embedder = embedder
+        self.limit = TimeLimit()
         weakref.finalize(self, _release, embedder).atexit = False  # the end of the process releases everything anyway
 
 
@@ -240,11 +294,11 @@ class SharedEmbedder:
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         copy = self._in_use()
-        return copy.embedder.embed_documents(texts)
+        return copy.limit.run(lambda: copy.embedder.embed_documents(texts), BATCH_LIMIT_S)
 
     def embed_query(self, text: str) -> Vector:
         copy = self._in_use()
-        return copy.embedder.embed_query(text)
+        return copy.limit.run(lambda: copy.embedder.embed_query(text), QUERY_LIMIT_S)
 
     def close(self) -> None:
         """Let go of the model; the last that does releases it."""

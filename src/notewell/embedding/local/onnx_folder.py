@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from notewell.embedding.local import with_unused_key
-from notewell.embedding.local.time_limit import BATCH_LIMIT_S, QUERY_LIMIT_S, TimeLimit
 from notewell.errors import EmbedderUnavailableError
 from notewell.text.languages import language_of
 from notewell.types import EmbedderIdentity, hash_text
@@ -50,7 +49,6 @@ class OnnxFolderEmbedder:
         self._files = read_folder(folder)
         self._reinstall_hint = reinstall_hint
         self._lock = threading.Lock()
-        self._limit = TimeLimit()
         self._model: ColdStartModel | None = None
         self._known_identity: EmbedderIdentity | None = None
         self._known_cosine_range = self._files.card.cosine_range if self._files.card else None
@@ -110,12 +108,10 @@ class OnnxFolderEmbedder:
         return len(self._loaded().tokenizer_for(written).plain_ids(written)) <= MAX_TOKENS_PER_LETTER * len(written)
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        prompts = [self._files.document_prompt + text for text in texts]
-        return self._limit.run(lambda: self._embed(prompts), BATCH_LIMIT_S)
+        return self._embed([self._files.document_prompt + text for text in texts])
 
     def embed_query(self, text: str) -> Vector:
-        prompts = [self._files.query_prompt + text]
-        vector: Vector = self._limit.run(lambda: self._embed(prompts), QUERY_LIMIT_S)[0]
+        vector: Vector = self._embed([self._files.query_prompt + text])[0]
         return vector
 
     def close(self) -> None:
