@@ -172,11 +172,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class PreparedChunk:
-    """A chunk with its searchable terms, as every storage backend indexes them."""
+    """A chunk and how to get its searchable terms, which a store asks for only if the chunk is new."""
 
     chunk: Chunk
-    text_terms: str  # terms of the text, separated by blanks, in order
-    context_terms: str  # terms of the heading trail and the path
+    terms: Callable[[], tuple[str, str]]  # of the text, then of headings and path: in order, separated by blanks
     parts: int = 1  # chunks that its message, or its note, is cut into
 
 

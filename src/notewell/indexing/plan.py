@@ -103,9 +103,7 @@ def find_changes(
 
     `known` is returned as it is if the index still remembers the same: then nobody has written it since.
     """
-    names = {source.name for source in sources}
-    remembered = _stored(snapshot, policy) if snapshot else {}
-    stored = {key: document for key, document in remembered.items() if key[0] in names}
+    stored = _stored(snapshot, sources, policy) if snapshot else {}
     if known is not None and known.stored == stored:
         return known
     listings = _listings(sources, policy)
@@ -172,11 +170,13 @@ def _listings(sources: Sequence[Source], policy: SyncPolicy) -> list[Listing]:
     ]
 
 
-def _stored(snapshot: Snapshot, policy: SyncPolicy) -> StoredDocuments:
-    if policy.source is None:
-        return snapshot.documents(paths=policy.paths)
-    named = snapshot.documents(paths=policy.paths) if policy.paths else {}
-    return {**snapshot.documents(policy.source), **named}
+def _stored(snapshot: Snapshot, sources: Sequence[Source], policy: SyncPolicy) -> StoredDocuments:
+    """Return what the index remembers of what the policy covers; sources that are turned off keep their documents."""
+    named = policy.paths if policy.source is None else policy.paths or ()
+    stored: dict[tuple[SourceName, str], StoredDocument] = {}
+    for source in sources:
+        stored |= snapshot.documents(source.name, None if source.name == policy.source else named)
+    return stored
 
 
 def _postponing(plan: Plan, sources: Sequence[Source], thresholds: SessionSyncSettings) -> Plan:

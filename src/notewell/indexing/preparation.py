@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Literal
 
 from notewell.chunking import CHUNKING_VERSION, chunk_document
 from notewell.sources.transcripts import TRANSCRIPTS_VERSION
-from notewell.text.lexicon import LEXICON_VERSION
-from notewell.text.lexicon import index_terms as lexicon_terms
+from notewell.text.lexicon import LEXICON_VERSION, index_terms
 from notewell.text.redaction import REDACTION_VERSION
 from notewell.types import PreparedChunk
 
@@ -59,21 +58,13 @@ class Preparation:
 
     def with_terms(self, chunks: Sequence[Chunk], path: str, about: str = "") -> list[PreparedChunk]:
         """Return the chunks of one document with their terms; `about` is what else it is found by."""
-        index_terms = lexicon_terms if self.keywords else _no_terms
-        place = index_terms(f"{path} {about}")
-        terms_of_context = cache(index_terms)  # the chunks below a heading share it
+        found_by = cache(index_terms)  # the path is that of every chunk, and chunks below one heading share it
+
+        def terms(chunk: Chunk) -> tuple[str, str]:
+            if not self.keywords:
+                return "", ""
+            return index_terms(chunk.text), f"{found_by(chunk.context)} {found_by(f'{path} {about}')}".lstrip()
+
         # Of each message, each remembered entry, and all other text of a note.
         parts = Counter((chunk.turn, chunk.label) for chunk in chunks)
-        return [
-            PreparedChunk(
-                chunk,
-                index_terms(chunk.text),
-                f"{terms_of_context(chunk.context)} {place}".lstrip(),
-                parts[chunk.turn, chunk.label],
-            )
-            for chunk in chunks
-        ]
-
-
-def _no_terms(_: str) -> str:
-    return ""
+        return [PreparedChunk(chunk, partial(terms, chunk), parts[chunk.turn, chunk.label]) for chunk in chunks]

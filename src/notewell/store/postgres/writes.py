@@ -220,9 +220,7 @@ class Writes:
             return
         first = self.totals.last_chunk + 1
         ids = list(range(first, first + len(added)))
-        terms = [
-            chunk_terms(chunk_id, new.text_terms, new.context_terms) for chunk_id, new in zip(ids, added, strict=True)
-        ]
+        terms = [chunk_terms(chunk_id, *new.terms()) for chunk_id, new in zip(ids, added, strict=True)]
         places = zip(*map(place_of, added), strict=True)
         chunks = [new.chunk for new in added]
         known = {

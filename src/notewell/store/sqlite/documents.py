@@ -129,7 +129,7 @@ class Writes:
     def _insert_terms(self, paired: Sequence[tuple[int, PreparedChunk]]) -> None:
         self.db.run_many(
             "INSERT INTO terms (rowid, text, context) VALUES (?, ?, ?)",
-            [(chunk_id, new.text_terms, new.context_terms) for chunk_id, new in paired],
+            [(chunk_id, *new.terms()) for chunk_id, new in paired],
         )
 
     def remove_chunks(self, chunk_ids: Sequence[int]) -> None:

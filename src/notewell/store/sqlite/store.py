@@ -225,7 +225,8 @@ class SqliteStore(DocumentStore):
             db = writes.db
             if db.value("SELECT vectors FROM totals"):
                 self._vector_index().tidy(db)
-            if self._chunks_written * _MERGE_SHARE > db.value("SELECT chunks FROM totals"):
+            many = self._chunks_written * _MERGE_SHARE > db.value("SELECT chunks FROM totals")
+            if many:
                 db.rows("INSERT INTO terms (terms) VALUES ('optimize')")
             else:
                 db.rows("INSERT INTO terms (terms, rank) VALUES ('merge', ?)", (_MERGED_PAGES,))
@@ -234,7 +235,8 @@ class SqliteStore(DocumentStore):
             free, pages = db.value("PRAGMA freelist_count"), db.value("PRAGMA page_count")
             if free > _FREE_PAGES and free * _FREE_SHARE > pages:
                 db.rows("VACUUM")
-            db.rows("PRAGMA wal_checkpoint(PASSIVE)")
+            if many:  # of a small change SQLite folds the log back itself, every 1,000 pages: now it would cost as much
+                db.rows("PRAGMA wal_checkpoint(PASSIVE)")
 
     def erase_deleted(self) -> None:
         """Rewrite the file so that nothing of removed documents is left in it, not even in free pages."""
