@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from notewell.indexing.indexer import Indexer
     from notewell.indexing.plan import SyncPolicy
-    from notewell.protocols import Embedder, Generations, Snapshot, Store, StoreAccess
+    from notewell.protocols import Embedder, Snapshot, Store
+    from notewell.store.live_index import Generations, StoreAccess
     from notewell.types import IndexReport
 
 PROFILE = "profile"  # meta key: the rules by which the index was built

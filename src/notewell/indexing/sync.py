@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from notewell.indexing.indexer import Indexer
     from notewell.indexing.plan import Changes
     from notewell.indexing.preparation import Preparation
-    from notewell.protocols import Embedder, EmbeddingCache, Generations, ReadableStore, Source, Store, StoreAccess
+    from notewell.protocols import Embedder, EmbeddingCache, ReadableStore, Source, Store
     from notewell.settings import Settings
+    from notewell.store.live_index import Generations, StoreAccess
     from notewell.store.state_folder import StateFolder
     from notewell.types import EmbedderIdentity, FileStamp
 

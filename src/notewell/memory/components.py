@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from notewell.memory.group_view import GroupQmd, GroupSync
     from notewell.memory.note_files import NoteFiles
     from notewell.memory.storage import Notes, Transcripts
-    from notewell.protocols import Embedder, Generations, ManagedCache, ReadAccess, Source, StoreAccess
+    from notewell.protocols import Embedder, ManagedCache, Source
     from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.sessions import ConversationStore
     from notewell.settings import Settings
+    from notewell.store.live_index import Generations, ReadAccess, StoreAccess
     from notewell.types import EmbedderIdentity
 
 TRASH_FOLDER = ".trash"  # in the state folders of the workspace and of the agent; no agent can be called so

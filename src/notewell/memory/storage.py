@@ -22,10 +22,11 @@ from notewell.types import Document, Listing, SourceName
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 
-    from notewell.protocols import Generations, ManagedCache, ReadAccess, Store, StoreAccess
+    from notewell.protocols import ManagedCache, Store
     from notewell.settings import Settings
     from notewell.sources.notes import NotesSource
     from notewell.sources.transcripts.source import TranscriptSource
+    from notewell.store.live_index import Generations, ReadAccess, StoreAccess
     from notewell.store.state_folder import StateFolder
     from notewell.types import FileStamp, Problem, StoredChunk, StoredDocument
 

@@ -1,23 +1,122 @@
-"""Keeps the current index open, and follows it when a rebuild switches to another file."""
+"""Lends the index that answers to any number of threads, also while a rebuild replaces it."""
 
 from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from notewell.errors import IndexCorruptError
 from notewell.store.state_folder import InUse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from notewell.protocols import Store
+    from notewell.errors import IndexReadOnlyError
+    from notewell.protocols import ReadableStore, Store
     from notewell.store.state_folder import StateFolder
+    from notewell.types import Check
 
 OPEN_TRIES = 5  # between reading CURRENT and opening, a rebuild may switch; each try reads CURRENT again
+
+
+class ReadAccess(Protocol):
+    """Hands out what may be read of the store in use, to any number of threads."""
+
+    def use(self) -> AbstractContextManager[ReadableStore | None]:
+        """Lend the store; None when nothing has been indexed yet."""
+        ...
+
+    def close(self) -> None:
+        """Close what is open, once its users are done; the next use opens it again."""
+        ...
+
+
+class StoreAccess(ReadAccess, Protocol):
+    """Hands out the store in use, and follows when a rebuild replaces it."""
+
+    def use(self) -> AbstractContextManager[Store | None]: ...
+
+
+class Generations(Protocol):
+    """The indexes of one agent: one answers, and a rebuild fills another beside it before it takes its place.
+
+    Each has a path for a name, of a file or within a database.
+    """
+
+    @property
+    def shown(self) -> str:
+        """Where they are, for messages."""
+        ...
+
+    @property
+    def leftovers(self) -> str:
+        """What may keep bytes of a forgotten text until an administrator acts; empty where nothing does."""
+        ...
+
+    def writable(self) -> bool:
+        """Say whether this machine may write them."""
+        ...
+
+    def read_only_error(self) -> IndexReadOnlyError:
+        """Return why it may not."""
+        ...
+
+    def ensure(self) -> None:
+        """Prepare the place they are kept in; raises when it belongs to another workspace."""
+        ...
+
+    def write_lock(
+        self, timeout_s: float, *, give_up: Callable[[], bool] = lambda: False
+    ) -> AbstractContextManager[None]:
+        """Be the only writer, waiting for as long as another one makes progress; raises IndexBusyError."""
+        ...
+
+    def current(self) -> Path | None:
+        """Return the index that answers; None when nothing has been indexed."""
+        ...
+
+    def next_index_path(self) -> Path:
+        """Return a name for another index, which no index had before."""
+        ...
+
+    def switch_to(self, path: Path) -> None:
+        """Let this index answer from now on; after a crash either the old or the new one does."""
+        ...
+
+    def unfinished(self) -> Sequence[Path]:
+        """Return the indexes newer than the one that answers, oldest first: interrupted rebuilds."""
+        ...
+
+    def holds(self, path: Path) -> bool:
+        """Say whether this is one of them."""
+        ...
+
+    def set_aside(self, path: Path) -> Path:
+        """Let an index that cannot be used answer no longer; return under which name it is kept."""
+        ...
+
+    def remove_superseded(self) -> None:
+        """Delete the indexes that do not answer; only for the holder of the write lock."""
+        ...
+
+    def check_room_for_rebuild(self) -> None:
+        """Raise DiskFullError when a second index does not fit."""
+        ...
+
+    def agents(self) -> Sequence[str]:
+        """Return the agents of this workspace that have an index."""
+        ...
+
+    def checks(self) -> Iterable[Check]:
+        """Return what `doctor` says of the place they are kept in."""
+        ...
+
+
+# --- in files ------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
