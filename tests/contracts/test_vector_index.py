@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from notewell.store.sqlite import open_index
+from notewell.store.sqlite.schema import VECTOR_DRIVERS
 from notewell.store.sqlite.segments import EXACT_LIMIT
-from notewell.store.sqlite.vector_index import VECTOR_DRIVERS
 from notewell.testing.samples import document, with_terms
 from notewell.types import EVERYTHING, Chunk, EmbedderIdentity, PreparedChunk, Scope
 

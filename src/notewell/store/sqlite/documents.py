@@ -14,7 +14,7 @@ from notewell.types import EmbedderIdentity, PreparedChunk, Scope, SourceName, S
 
 if TYPE_CHECKING:
     from notewell.protocols import Vector
-    from notewell.store.sqlite.vector_index import VectorIndex
+    from notewell.store.sqlite.vector_search import VectorIndex
 
 _LISTED = "IN (SELECT value FROM json_each(?))"
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal, get_args
 
 from notewell.errors import IndexCorruptError, IndexReadOnlyError, IndexTooNewError
 from notewell.store.sqlite.connection import Database, connect_in_memory
-from notewell.store.sqlite.vector_index import VECTOR_DRIVERS, VectorDriver, load_sqlite_vec, open_vector_index
+from notewell.store.sqlite.sqlite_vec import SqliteVecIndex, load_sqlite_vec
+
+if TYPE_CHECKING:
+    from notewell.store.sqlite.vector_search import VectorIndex
+
+VectorDriver = Literal["segments", "sqlite-vec"]
+VECTOR_DRIVERS: tuple[str, ...] = get_args(VectorDriver)
 
 APPLICATION_ID = 0x72636C74  # "rclt" in ASCII, so that no foreign database is taken for an index
-
-# States of `chunks.has_vector`; a skipped chunk is in a script that the embedder does not know.
 
 # Callers hand over finished terms separated by blanks, so nothing but blanks may split: every printable ASCII
 # punctuation mark is declared part of a token; non-ASCII characters are for the `ascii` tokenizer anyway.
@@ -150,6 +155,15 @@ def migrate(db: Database, *, migrations: Sequence[str] = MIGRATIONS) -> None:
             db.rows(script)
             db.rows(f"PRAGMA user_version = {number}")
         db.rows(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def open_vector_index(driver: VectorDriver) -> VectorIndex:
+    """Return the vector index of a driver."""
+    if driver == "sqlite-vec":
+        return SqliteVecIndex()
+    from notewell.store.sqlite.segments import SegmentIndex  # imports NumPy
+
+    return SegmentIndex()
 
 
 def switch_driver(db: Database, recorded: VectorDriver | None, driver: VectorDriver) -> None:

@@ -25,20 +25,17 @@ from notewell.store.sqlite.connection import (
 )
 from notewell.store.sqlite.documents import Writes, stored_embedder
 from notewell.store.sqlite.schema import (
+    VECTOR_DRIVERS,
+    VectorDriver,
     find_corruption,
     find_faults,
+    open_vector_index,
     prepare_tables,
     suspecting_corruption,
     switch_driver,
 )
 from notewell.store.sqlite.snapshot import SqliteSnapshot
-from notewell.store.sqlite.vector_index import (
-    VECTOR_DRIVERS,
-    VectorDriver,
-    VectorIndex,
-    load_sqlite_vec,
-    open_vector_index,
-)
+from notewell.store.sqlite.sqlite_vec import load_sqlite_vec
 from notewell.store.state_folder import StateFolder
 from notewell.store.writing import DocumentStore
 from notewell.types import (
@@ -51,7 +48,7 @@ from notewell.types import (
 
 if TYPE_CHECKING:
     from notewell.protocols import Vector
-    from notewell.store.sqlite.vector_search import VectorSearch
+    from notewell.store.sqlite.vector_search import VectorIndex, VectorSearch
     from notewell.store.vector_codes import Quantization
 
 _MERGE_SHARE = 5  # merge all keyword segments once a fifth of the chunks is new: 0.15 s at 10,000 chunks
@@ -131,23 +128,14 @@ class SqliteStore(DocumentStore):
     ) -> None:
         self.path = path
         self.vector_driver = vector_driver
-        self._notes = notes
+        self.notes = notes
+        self.read_only = read_only
         self._pool = pool
-        self._read_only = read_only
-        self._index: VectorIndex | None = None
         self._search: VectorSearch | None = None
         self._chunks_written = 0  # since the keyword segments were last merged by this object
 
-    @property
-    def read_only(self) -> bool:
-        return self._read_only
-
     def reading(self) -> AbstractContextManager[SqliteSnapshot]:
         return self.reading_within(EVERYTHING)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return self._notes
 
     @contextmanager
     def reading_within(self, scope: Scope) -> Iterator[SqliteSnapshot]:
@@ -249,7 +237,6 @@ class SqliteStore(DocumentStore):
             db.rewrite_file()
 
     def embedded_hashes(self) -> set[str]:
-        """Return the hash of the embedded text of every chunk."""
         with self._pool.reader() as db:
             return {digest.hex() for (digest,) in db.rows("SELECT DISTINCT embedded_hash FROM chunks")}
 
@@ -271,7 +258,7 @@ class SqliteStore(DocumentStore):
 
     @contextmanager
     def _writing(self) -> Iterator[Writes]:
-        if self._read_only:
+        if self.read_only:
             raise IndexReadOnlyError(
                 f"{self.path} is open for reading only", hint="check the permissions of the folder that holds the index"
             )
@@ -290,21 +277,19 @@ class SqliteStore(DocumentStore):
         if recorded == self.vector_driver or recorded is None:
             return
         if recorded == "segments":
-            self.vector_driver, self._index, self._search = "segments", None, None
+            self.vector_driver, self._search = "segments", None
         elif writing:
             switch_driver(db, "sqlite-vec", "segments")
 
-    def _vector_index(self) -> VectorIndex:
-        if self._index is None:
-            self._index = open_vector_index(self.vector_driver)
-        return self._index
-
     def _vector_search(self) -> VectorSearch:
         if self._search is None:
-            from notewell.store.sqlite.vector_search import VectorSearch
+            from notewell.store.sqlite.vector_search import VectorSearch  # imports NumPy
 
-            self._search = VectorSearch(self._vector_index())
+            self._search = VectorSearch(open_vector_index(self.vector_driver))
         return self._search
+
+    def _vector_index(self) -> VectorIndex:
+        return self._vector_search().index
 
 
 def _meta(db: Database, key: str) -> str | None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from notewell.store.sqlite.connection import Database, as_json
-from notewell.store.sqlite.vector_index import VectorIndex
 from notewell.store.vectors import RowCache, checked_matrix, cosines, nearest, unpack
 from notewell.types import Match, Scope, SourceName
 
@@ -18,17 +17,52 @@ if TYPE_CHECKING:
     from notewell.protocols import Matrix, Vector
 
 
+class VectorIndex(Protocol):
+    """Proposes the chunks that may be nearest to a vector; the float16 rows then decide, so all drivers agree.
+
+    The index is derived from the `vectors` table and changes in the same transaction as the table does.
+    """
+
+    def add(self, db: Database, source: SourceName, chunk_ids: Sequence[int], matrix: Matrix) -> None:
+        """Index vectors whose float16 rows were just written."""
+        ...
+
+    def remove(self, db: Database, chunk_ids: Collection[int]) -> None:
+        """Leave no trace of these chunks; ids that are not indexed are ignored."""
+        ...
+
+    def rebuild(self, db: Database) -> None:
+        """Rebuild the index from the float16 rows."""
+        ...
+
+    def clear(self, db: Database) -> None:
+        """Drop everything this driver keeps."""
+        ...
+
+    def tidy(self, db: Database) -> None:
+        """Correct what has drifted with growth; cheap when nothing has."""
+        ...
+
+    def candidates(self, db: Database, vector: Vector, *, limit: int, scope: Scope) -> NDArray[np.int64]:
+        """Return ids that hold, with very few misses, the best `limit` chunks of the scope, and none outside of it."""
+        ...
+
+    def findings(self, db: Database) -> list[str]:
+        """Return what is out of step with the float16 rows."""
+        ...
+
+
 class VectorSearch:
     """Asks a vector index for candidates and lets the exact rows decide; shared by all snapshots of a process."""
 
     def __init__(self, index: VectorIndex) -> None:
-        self._index = index
+        self.index = index
         self._cache = RowCache()
 
     def matches(self, db: Database, vector: Vector, *, dimensions: int, limit: int, scope: Scope) -> list[Match]:
         """Return the nearest chunks, highest cosine first, ties by chunk id."""
         query = checked_matrix([vector], dimensions)[0]
-        candidates = self._index.candidates(db, query, limit=limit, scope=scope).tolist()
+        candidates = self.index.candidates(db, query, limit=limit, scope=scope).tolist()
         return nearest(*self._rows(db, candidates, dimensions), query, limit)
 
     def scores(
