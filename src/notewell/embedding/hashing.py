@@ -30,25 +30,16 @@ _RUNS = re.compile(rf"(?P<cjk>[{_CJK}]+)|[^\W_]+")
 class HashingEmbedder:
     """Counts words by hash, with a sign that lets collisions cancel out instead of adding up."""
 
+    quantization: Literal["bits", "int8"] = "int8"
+    cosine_range = COSINE_RANGE
+
     def __init__(self, dimensions: int = DIMENSIONS) -> None:
-        self._identity = EmbedderIdentity(
+        self.identity = EmbedderIdentity(
             provider="hashing",
             model="signed-word-bag",
             key=hash_text(f"crc32, CJK characters and pairs, other words, {dimensions}"),
             dimensions=dimensions,
         )
-
-    @property
-    def identity(self) -> EmbedderIdentity:
-        return self._identity
-
-    @property
-    def quantization(self) -> Literal["bits", "int8"]:
-        return "int8"
-
-    @property
-    def cosine_range(self) -> tuple[float, float]:
-        return COSINE_RANGE
 
     def knows(self, text: str) -> bool:  # noqa: ARG002 - it counts words of every script alike
         return True
@@ -58,7 +49,7 @@ class HashingEmbedder:
 
         from notewell.embedding.unit_vectors import unit_rows
 
-        dimensions = self._identity.dimensions
+        dimensions = self.identity.dimensions
         counts = np.zeros((len(texts), dimensions), dtype=np.float32)
         for row, text in zip(counts, texts, strict=True):
             for token in _tokens(text):

@@ -50,8 +50,11 @@ LOOK_EVERY_S = 1.0  # how often a waiting writer checks whether the other one ma
 class StateFolder:
     """One agent's derived files. `CURRENT` names the index that answers; a rebuild writes another and switches."""
 
+    leftovers = ""
+
     def __init__(self, path: Path, workspace: Path | None = None, is_moved: Callable[[], bool] = lambda: False) -> None:
         self.path = path
+        self.shown = str(path)
         self._workspace = None if workspace is None else os.path.realpath(workspace)
         self._is_moved = is_moved  # says whether the workspace was elsewhere before, when it was indexed here
         self._owner = path / OWNER
@@ -114,14 +117,6 @@ class StateFolder:
             with suppress(FileExistsError):  # another process was faster
                 write_atomically(self._owner, mark, draft_prefix=_DRAFT_PREFIX, overwrite=owner is not None)
             self.check_owner()
-
-    @property
-    def shown(self) -> str:
-        return str(self.path)
-
-    @property
-    def leftovers(self) -> str:
-        return ""
 
     def checks(self) -> tuple[Check, ...]:
         """Return one check: whether the folder is writable and has room."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -36,11 +36,7 @@ class BitsCodec:
 
     dimensions: int
     mean: Vector
-
-    @property
-    def slots(self) -> int:
-        """How many codes one segment holds."""
-        return 8192  # 0.4 MB of codes at 384 dimensions: fits the second-level cache, and patches stay small
+    slots: ClassVar = 8192  # codes in a segment: 0.4 MB at 384 dimensions fit the second-level cache
 
     @property
     def words(self) -> int:
@@ -126,10 +122,7 @@ class Int8Codec:
     """One byte a dimension, with a scale a row: safe for every model, eight times the size of bits."""
 
     dimensions: int
-
-    @property
-    def slots(self) -> int:
-        return 2048  # 0.8 MB of codes at 384 dimensions
+    slots: ClassVar = 2048  # 0.8 MB of codes at 384 dimensions
 
     @property
     def code_bytes(self) -> int:

@@ -139,14 +139,7 @@ class OpenAIFamilyJobs:
         self._model = embedder.model
         self._dimensions = embedder.asked_dimensions
         self._dialect = DIALECTS[embedder.api.name]
-
-    @property
-    def inputs_a_job(self) -> int:
-        return self._dialect.inputs_a_job
-
-    @property
-    def bytes_a_number(self) -> float:
-        return self._dialect.bytes_a_number
+        self.inputs_a_job, self.bytes_a_number = self._dialect.inputs_a_job, self._dialect.bytes_a_number
 
     def line(self, custom_id: str, text: str) -> dict[str, Any]:
         body = self._body([text])

@@ -61,6 +61,8 @@ PREFIXES: tuple[tuple[str, Prefixes], ...] = (
 class GgufEmbedder:
     """A sentence model in one GGUF file. Safe to call from several threads."""
 
+    quantization: Literal["bits", "int8"] = "bits"
+
     def __init__(self, path: Path, facts: FileFacts) -> None:
         """Read the header; raise EmbedderUnavailableError when the package is missing or the file cannot be used."""
         if importlib.util.find_spec(PACKAGE) is None:
@@ -95,10 +97,6 @@ class GgufEmbedder:
                 dimensions=self._header.dimensions,
             )
         return self._known_identity
-
-    @property
-    def quantization(self) -> Literal["bits", "int8"]:
-        return "bits"
 
     @property
     def cosine_range(self) -> tuple[float, float]:

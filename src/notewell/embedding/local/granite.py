@@ -6,7 +6,7 @@ Nothing is read until the first text: opening the embedder and asking for its id
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,36 +30,24 @@ MAX_TOKENS = 512  # what the model was trained for, start and end token included
 class GraniteEmbedder:
     """IBM's Granite-embedding-30m-english, with int8 weights. Safe to call from several threads."""
 
+    quantization: Literal["bits", "int8"] = "bits"
+    cosine_range = COSINE_RANGE
+    language_weights = ENGLISH_ONLY
+
     def __init__(self, pack_file: Path, *, sha256: str = PACK_SHA256) -> None:
         self._pack_file = pack_file
         self._sha256 = sha256
         self._lock = threading.Lock()
         self._model: ColdStartModel | None = None
-        self._identity = EmbedderIdentity(
+        self.identity = EmbedderIdentity(
             provider="local",
             model=MODEL,
             key=hash_text(f"{sha256}, first token, no prefix, windows of 512 tokens by length"),
             dimensions=DIMENSIONS,
         )
 
-    @property
-    def identity(self) -> EmbedderIdentity:
-        return self._identity
-
-    @property
-    def quantization(self) -> Literal["bits", "int8"]:
-        return "bits"
-
-    @property
-    def cosine_range(self) -> tuple[float, float]:
-        return COSINE_RANGE
-
     def knows(self, text: str) -> bool:
         return may_be_english(text)
-
-    @property
-    def language_weights(self) -> Mapping[str, float]:
-        return ENGLISH_ONLY
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         from notewell.embedding.unit_vectors import unit_rows  # choosing an embedder must not import NumPy

@@ -45,6 +45,8 @@ _POOLED_OUTPUT = "sentence_embedding"  # the name sentence-transformers exports 
 class OnnxFolderEmbedder:
     """A sentence model read from a folder. Safe to call from several threads."""
 
+    quantization: Literal["bits", "int8"] = "bits"
+
     def __init__(self, folder: Path, *, reinstall_hint: str = "") -> None:
         self._files = read_folder(folder)
         self._reinstall_hint = reinstall_hint
@@ -73,10 +75,6 @@ class OnnxFolderEmbedder:
                 dimensions=files.dimensions,
             )
         return self._known_identity
-
-    @property
-    def quantization(self) -> Literal["bits", "int8"]:
-        return "bits"
 
     @property
     def cosine_range(self) -> tuple[float, float]:

@@ -39,6 +39,9 @@ UNKNOWN_MODEL = Model(0, 2048)  # the shortest limit among the known models
 class RemoteEmbedder:
     """Embeds through one provider. Safe to call from several threads; nothing is opened before the first text."""
 
+    quantization: Literal["bits", "int8"] = "bits"
+    cosine_range = COSINE_RANGE
+
     def __init__(
         self,
         api: Api,
@@ -102,14 +105,6 @@ class RemoteEmbedder:
         own = (self.provider, self.model, self._key)
         if identity and not self._dimensions and (identity.provider, identity.model, identity.key) == own:
             self._dimensions = identity.dimensions
-
-    @property
-    def quantization(self) -> Literal["bits", "int8"]:
-        return "bits"
-
-    @property
-    def cosine_range(self) -> tuple[float, float]:
-        return COSINE_RANGE
 
     def knows(self, text: str) -> bool:
         return not self.facts.english_only or may_be_english(text)

@@ -74,7 +74,7 @@ class PostgresStore(DocumentStore):
         self._tenant = tenant
         self._is_owner = owner  # of the connections
         self._generation = generation
-        self._read_only = read_only
+        self.read_only = read_only
         self._closed = False
         self.is_gone = False  # no generation was found: who opened the store should look again
         self._note = ""  # of the latest snapshot, where it was a replica's
@@ -85,10 +85,6 @@ class PostgresStore(DocumentStore):
         self._vectors = vectors or VectorTable()
         self._lock = threading.RLock()
         self._writes: Writes | None = None  # the transaction of the thread that holds the lock
-
-    @property
-    def read_only(self) -> bool:
-        return self._read_only
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -277,7 +273,7 @@ class PostgresStore(DocumentStore):
     def _writing(self, *, changes: bool = True) -> Iterator[Writes]:
         """Begin to write, or go on with what is written together; without `changes` perhaps nothing is to be done."""
         self._check_open()
-        if self._read_only:
+        if self.read_only:
             raise IndexReadOnlyError(
                 f"{self._tenant.shown} is open for reading only", hint="index on a machine that holds the notes"
             )

@@ -45,10 +45,6 @@ _PROGRESS = (
     "SELECT max(vector_generation + last_chunk + postings_generation)::text || max(changed_at)::text"
     " FROM notewell.generations WHERE tenant = %s"
 )
-LEFTOVERS = (
-    "the database keeps bytes of what was forgotten until an administrator acts: in dead rows (run VACUUM FULL on the"
-    " tables of the schema notewell), in the write-ahead log and its archive, on replicas, and in base backups"
-)
 _ID = re.compile(r"[\w.-]{8,64}")
 
 
@@ -99,6 +95,11 @@ class Tenant:
     Nothing is read or written before the first use. Without a `name` the tenant has that of the workspace's id.
     """
 
+    leftovers = (
+        "the database keeps bytes of what was forgotten until an administrator acts: in dead rows (run VACUUM FULL on"
+        " the tables of the schema notewell), in the write-ahead log and its archive, on replicas, and in base backups"
+    )
+
     def __init__(
         self,
         connections: Connections,
@@ -130,11 +131,6 @@ class Tenant:
     def shown(self) -> str:
         """Where the index is, for messages; without a password."""
         return f"{self.connections.secrets.shown} (tenant {self.name or 'not named yet'})"
-
-    @property
-    def leftovers(self) -> str:
-        """Say where bytes of a forgotten text may stay: the server writes nothing over at once."""
-        return LEFTOVERS
 
     def checks(self) -> Iterator[Check]:
         """Yield what `doctor` says of the server and of this tenant."""
