@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from notewell.protocols import EmbeddedPart, Embedder, EmbeddingCache, ReadableStore, Store, Vector
     from notewell.types import PendingChunk, ProgressCallback
 
-EMBED_BATCH = 32  # chunks a transaction: some seconds of work on a laptop, the most that an interruption costs
-HURRIED_BATCH = 8  # when a deadline is near, ask the clock more often
-LOOKED_UP_AT_ONCE = 256  # chunks; each look into cache and index takes as long as several of them
-REMEMBERED_AT_ONCE = 256  # vectors put into the cache in one transaction: some MB of memory
+EMBED_BATCH = 32  # chunks per transaction: a few seconds on a laptop, which is what an interruption costs
+HURRIED_BATCH = 8  # with a deadline, check the clock more often
+LOOKED_UP_AT_ONCE = 256  # chunks; a lookup in cache and index has a cost of its own
+REMEMBERED_AT_ONCE = 256  # vectors per transaction of the cache: a few MB of memory
 
-Excluded = Callable[[str], bool]  # takes the hash of a text that may have to stay pending
+Excluded = Callable[[str], bool]  # takes the hash of a text; true: it stays pending
 
 
 def pending_pages(store: ReadableStore, *, after: int = 0) -> Iterator[Sequence[PendingChunk]]:
-    """Yield the chunks without a vector whose id is above `after`, some at a time."""
+    """Yield the chunks without a vector after this id, a page at a time."""
     while page := store.pending(LOOKED_UP_AT_ONCE, after=after):
         yield page
         if len(page) < LOOKED_UP_AT_ONCE:
@@ -40,13 +40,13 @@ def pending_pages(store: ReadableStore, *, after: int = 0) -> Iterator[Sequence[
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRun:
-    """Gives one store the vectors of one embedder."""
+    """Embeds the pending chunks of one store with one embedder."""
 
     store: Store
     embedder: Embedder
     cache: EmbeddingCache | None = None
-    older_store: Store | None = None  # while rebuilding: its vectors of the same embedder need no new embedding
-    _unknown: set[str] = field(default_factory=set, init=False)  # looked up in vain, until a vector is stored
+    older_store: Store | None = None  # while rebuilding: the index in use, with vectors of the same embedder
+    _unknown: set[str] = field(default_factory=set, init=False)  # known to have no vector, until one is stored
 
     def known_vectors(self, hashes: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors of texts embedded before: from the cache, this index, or the one it replaces."""
@@ -171,9 +171,9 @@ class EmbeddingRun:
 
     @contextmanager
     def _remembering(self) -> Iterator[Callable[[Mapping[str, Vector]], None]]:
-        """Yield a way to put vectors into the cache that writes many at once, the last ones at the end of the block.
+        """Yield a function that puts vectors into the cache, many at once; the rest is written at the end of the block.
 
-        A vector that is in the index is not lost with a process that is killed: the cache may come later.
+        The cache may lag behind: vectors in the index survive a kill.
         """
         waiting: dict[str, Vector] = {}
 

@@ -24,28 +24,25 @@ OPEN_TRIES = 5  # between reading CURRENT and opening, a rebuild may switch; eac
 
 
 class ReadAccess(Protocol):
-    """Hands out what may be read of the store in use, to any number of threads."""
+    """Lends the store in use for reading, to any number of threads."""
 
     def use(self) -> AbstractContextManager[ReadableStore | None]:
-        """Lend the store; None when nothing has been indexed yet."""
+        """Lend the store; None before the first index."""
         ...
 
     def close(self) -> None:
-        """Close what is open, once its users are done; the next use opens it again."""
+        """Close the store once its users are done; the next use opens it again."""
         ...
 
 
 class StoreAccess(ReadAccess, Protocol):
-    """Hands out the store in use, and follows when a rebuild replaces it."""
+    """Lends the store in use, and switches when a rebuild replaces it."""
 
     def use(self) -> AbstractContextManager[Store | None]: ...
 
 
 class Generations(Protocol):
-    """The indexes of one agent: one answers, and a rebuild fills another beside it before it takes its place.
-
-    Each has a path for a name, of a file or within a database.
-    """
+    """The indexes of one agent: one answers while a rebuild fills the next. Each is named by a path."""
 
     @property
     def shown(self) -> str:
@@ -54,25 +51,25 @@ class Generations(Protocol):
 
     @property
     def leftovers(self) -> str:
-        """What may keep bytes of a forgotten text until an administrator acts; empty where nothing does."""
+        """Where bytes of a forgotten text may stay until an administrator acts; empty: nowhere."""
         ...
 
     def writable(self) -> bool:
-        """Say whether this machine may write them."""
+        """Return whether this machine may write."""
         ...
 
     def read_only_error(self) -> IndexReadOnlyError:
-        """Return why it may not."""
+        """Return the error that says why not."""
         ...
 
     def ensure(self) -> None:
-        """Prepare the place they are kept in; raises when it belongs to another workspace."""
+        """Create the storage; raise when it belongs to another workspace."""
         ...
 
     def write_lock(
         self, timeout_s: float, *, give_up: Callable[[], bool] = lambda: False
     ) -> AbstractContextManager[None]:
-        """Be the only writer, waiting for as long as another one makes progress; raises IndexBusyError."""
+        """Be the only writer, waiting as long as another one makes progress; raise IndexBusyError otherwise."""
         ...
 
     def current(self) -> Path | None:
@@ -80,31 +77,31 @@ class Generations(Protocol):
         ...
 
     def next_index_path(self) -> Path:
-        """Return a name for another index, which no index had before."""
+        """Return an unused name for another index."""
         ...
 
     def switch_to(self, path: Path) -> None:
-        """Let this index answer from now on; after a crash either the old or the new one does."""
+        """Make this the current index, atomically."""
         ...
 
     def unfinished(self) -> Sequence[Path]:
-        """Return the indexes newer than the one that answers, oldest first: interrupted rebuilds."""
+        """Return interrupted rebuilds, oldest first: the indexes newer than the current one."""
         ...
 
     def holds(self, path: Path) -> bool:
-        """Say whether this is one of them."""
+        """Return whether this index exists."""
         ...
 
     def set_aside(self, path: Path) -> Path:
-        """Let an index that cannot be used answer no longer; return under which name it is kept."""
+        """Take an unusable index out of use; return the name under which it is kept."""
         ...
 
     def remove_superseded(self) -> None:
-        """Delete the indexes that do not answer; only for the holder of the write lock."""
+        """Delete all but the current index; only for the holder of the write lock."""
         ...
 
     def check_room_for_rebuild(self) -> None:
-        """Raise DiskFullError when a second index does not fit."""
+        """Raise DiskFullError when there is no room for a second index."""
         ...
 
     def agents(self) -> Sequence[str]:
@@ -112,7 +109,7 @@ class Generations(Protocol):
         ...
 
     def checks(self) -> Iterable[Check]:
-        """Return what `doctor` says of the place they are kept in."""
+        """Return the checks of `doctor` on the storage."""
         ...
 
 
@@ -130,7 +127,7 @@ class _Opened:
 
 
 class LiveIndex:
-    """Hands out the current store to any number of threads; one that was replaced closes with its last user."""
+    """Lends the current store to any number of threads; one that was replaced is closed by its last user."""
 
     def __init__(self, folder: StateFolder, open_store: Callable[[Path], Store]) -> None:
         self._folder = folder
@@ -149,7 +146,7 @@ class LiveIndex:
                 self._release(opened)
 
     def close(self) -> None:
-        """Close what is open; users still at work finish first."""
+        """Close the store once its users are done."""
         with self._lock:
             self._retire()
 
