@@ -2,6 +2,7 @@
 
 import sys
 
+JOBS_FOLDER = "batch-jobs"  # in the state folder: a file for each batch job; looking for it must not import `jobs`
 _retries_are_silent = False
 
 

@@ -15,22 +15,21 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from notewell.embedding.batch.ledger import FOLDER, Ledger
+from notewell.embedding import JOBS_FOLDER
 from notewell.embedding.http_calls import RemoteFailure
+from notewell.embedding.jobs import Ledger, open_jobs, supports_jobs
 from notewell.errors import NotewellError
 from notewell.files.faults import reach
 from notewell.indexing.embedding_run import pending_pages
 from notewell.types import BatchJob, Check, Problem, Progress
 
 if TYPE_CHECKING:
-    from notewell.embedding.batch.jobs import BatchJobs, JobResults, JobView
-    from notewell.embedding.batch.ledger import JobRecord
+    from notewell.embedding.jobs import BatchJobs, JobRecord, JobResults, JobView
     from notewell.indexing.embedding_run import EmbeddingRun, Excluded
     from notewell.indexing.indexer import Tally
     from notewell.indexing.plan import SyncPolicy
     from notewell.protocols import Embedder, Store, Vector
     from notewell.settings import BatchSettings
-    from notewell.types import EmbedderIdentity
 
 FAILURE_LIMIT = 2  # failed jobs, then the rest is embedded without jobs; OpenClaw's number
 WORTH_A_JOB = 100  # chunks; fewer are embedded directly, which costs next to nothing, unless jobs were requested
@@ -42,16 +41,13 @@ FOREIGN_DAYS = 30  # how long providers keep results; until then the model of a 
 NEVER_SET = threading.Event()
 
 
-def open_batch(embedder: Embedder, settings: BatchSettings, policy: SyncPolicy, state_folder: Path) -> BatchRun | None:
+def open_batch(
+    embedder: Embedder, settings: BatchSettings, policy: SyncPolicy, state_folder: Path, *, makes_jobs: bool
+) -> BatchRun | None:
     """Return the batch jobs of one sync; None if it has none.
 
     Jobs of earlier syncs are always collected, but a sync waits for its own only.
     """
-    makes_jobs = settings.enabled if policy.batch is None else policy.batch
-    if not (makes_jobs or (state_folder / FOLDER).exists()):
-        return None
-    from notewell.embedding.batch.jobs import open_jobs, supports_jobs
-
     if not supports_jobs(embedder):
         return None
     waits = (settings.wait and makes_jobs) if policy.wait is None else policy.wait
@@ -330,13 +326,6 @@ def _described(failure: RemoteFailure) -> str:
     return f"{failure.message}: {failure.detail}" if failure.detail else failure.message
 
 
-def texts_in_jobs(state_folder: Path, identity: EmbedderIdentity) -> list[frozenset[str]]:
-    """Return the text hashes of each recorded job of this embedder."""
-    if not (state_folder / FOLDER).exists():
-        return []
-    return [record.wanted for record in Ledger(state_folder).records() if record.identity == identity]
-
-
 def jobs_in_progress(state_folder: Path) -> tuple[BatchJob, ...]:
     """Return the recorded jobs of every model, oldest first."""
     return tuple(
@@ -360,4 +349,4 @@ def check_jobs(state_folder: Path) -> Iterator[Check]:
             "jobs", True, f"{len(jobs)} in progress for {waiting:,} chunks", "run `notewell index` to collect them"
         )
     for name in Ledger(state_folder).corrupt():
-        yield Check("jobs", False, f"{FOLDER}/{name} cannot be read: its job is not collected", "delete the file")
+        yield Check("jobs", False, f"{JOBS_FOLDER}/{name} cannot be read: its job is not collected", "delete the file")

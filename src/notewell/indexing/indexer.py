@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from notewell.embedding import JOBS_FOLDER
 from notewell.files.faults import reach
 from notewell.indexing.embedding_run import EmbeddingRun
 from notewell.indexing.plan import EVERYTHING, find_changes, trusted_stamp
@@ -135,11 +136,12 @@ class Indexer:
         embedding.run(tally, excluded, deadline=policy.deadline, progress=policy.progress)
 
     def _texts_in_jobs(self, embedder: Embedder) -> list[frozenset[str]]:
-        if self.jobs_folder is None:
+        """Return the text hashes of each recorded batch job of the embedder."""
+        if self.jobs_folder is None or not (self.jobs_folder / JOBS_FOLDER).exists():
             return []
-        from notewell.indexing.batch_jobs import texts_in_jobs
+        from notewell.embedding.jobs import Ledger
 
-        return texts_in_jobs(self.jobs_folder, embedder.identity)
+        return [record.wanted for record in Ledger(self.jobs_folder).records() if record.identity == embedder.identity]
 
     def _read_bytes(self) -> int:
         return sum(source.read_bytes for source in self.sources if isinstance(source, GrowingSource))

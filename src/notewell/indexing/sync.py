@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from notewell.embedding import JOBS_FOLDER
 from notewell.errors import IndexBusyError, IndexCorruptError, StoreError, StoreUnavailableError, as_store_errors
 from notewell.indexing.background_sync import BackgroundSync, Follower
 from notewell.indexing.plan import EMBEDDER, EVERYTHING, Deadline, SyncPolicy, find_changes
@@ -331,11 +332,13 @@ class Sync:
         return f"{error.message}; it was kept as {kept.name} and the index is rebuilt from the notes"
 
     def _open_batch(self, embedder: Embedder | None, policy: SyncPolicy) -> BatchRun | nullcontext[None]:
-        if embedder is None or policy.spending_limit:
+        settings, folder = self._settings.remote.batch, self.folder.path
+        makes_jobs = settings.enabled if policy.batch is None else policy.batch
+        if embedder is None or policy.spending_limit or not (makes_jobs or (folder / JOBS_FOLDER).exists()):
             return nullcontext()
         from notewell.indexing.batch_jobs import open_batch
 
-        return open_batch(embedder, self._settings.remote.batch, policy, self.folder.path) or nullcontext()
+        return open_batch(embedder, settings, policy, folder, makes_jobs=makes_jobs) or nullcontext()
 
 
 def is_stale(store: ReadableStore, sources: Sequence[Source]) -> bool:

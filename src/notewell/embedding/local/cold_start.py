@@ -63,7 +63,7 @@ class ColdStartModel:
 
     def vectors(self, texts: Sequence[str]) -> FloatArray:
         """Return one row per text, not yet of unit length."""
-        tokenizer = self._tokenizer_for(texts)
+        tokenizer = self.tokenizer_for(texts)
         if isinstance(tokenizer, token_ids.WindowTokenizer):
             windows = [tokenizer.windows(text) for text in texts]
         else:
@@ -77,11 +77,8 @@ class ColdStartModel:
                 self._tokenizer, self._short_tokenizer = self._open_tokenizer(), None
             return self._tokenizer
 
-    def tokenizer_for(self, text: str) -> ShortTextTokenizer | WindowTokenizer:
-        """Return a tokenizer that can split the text."""
-        return self._tokenizer_for([text])
-
-    def _tokenizer_for(self, texts: Sequence[str]) -> ShortTextTokenizer | WindowTokenizer:
+    def tokenizer_for(self, texts: Sequence[str]) -> ShortTextTokenizer | WindowTokenizer:
+        """Return the cheapest tokenizer for these texts."""
         short = self._quick_start is not None and sum(map(len, texts)) <= token_ids.MAX_SHORT_CHARACTERS
         short = short and all(map(token_ids.is_short_and_plain, texts))
         with self._lock:

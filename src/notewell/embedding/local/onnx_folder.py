@@ -103,7 +103,7 @@ class OnnxFolderEmbedder:
     def _has_script(self, text: str) -> bool:
         """Tell whether a byte-level vocabulary has words or letters of the text's script."""
         written = "".join(character for character in text if unicodedata.category(character) != "So")  # emoji
-        return len(self._loaded().tokenizer_for(written).plain_ids(written)) <= MAX_TOKENS_PER_LETTER * len(written)
+        return len(self._loaded().tokenizer_for([written]).plain_ids(written)) <= MAX_TOKENS_PER_LETTER * len(written)
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         return self._embed([self._files.document_prompt + text for text in texts])

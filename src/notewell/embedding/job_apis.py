@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from notewell.embedding.batch.jobs import JobState, JobView, LineAnswer
 from notewell.embedding.http_calls import FailureKind, RemoteFailure, RetryPolicy, invalid_response
 from notewell.embedding.http_client import Call, RemoteClient
+from notewell.embedding.jobs import JobState, JobView, LineAnswer
 from notewell.embedding.providers.apis import InvalidResponse, Question, gemini_content, gemini_model
 from notewell.errors import BadVectorError
 
