@@ -376,7 +376,14 @@ class Store(ReadableStore, Protocol):
 class EmbeddingCache(Protocol):
     """Stores vectors by embedding space and text hash, across rebuilds, renames and model switches."""
 
+    max_entries: int
+    notes: tuple[str, ...]  # for the reader, such as that it cannot be written
+
     def get_many(self, identity: EmbedderIdentity, hashes: Collection[str]) -> Mapping[str, Vector]: ...
+
+    def peek_many(self, identity: EmbedderIdentity, hashes: Collection[str]) -> Mapping[str, Vector]:
+        """Return what `get_many` would, without counting as use."""
+        ...
 
     def known(self, identity: EmbedderIdentity, hashes: Collection[str]) -> set[str]:
         """Return which of these texts have a vector, without counting as use."""
@@ -388,19 +395,6 @@ class EmbeddingCache(Protocol):
         """Delete the vectors of all other texts in every embedding space; return how many."""
         ...
 
-    def close(self) -> None: ...
-
-
-class ManagedCache(EmbeddingCache, Protocol):
-    """The embedding cache of a memory: it has statistics and can be pruned and cleared."""
-
-    max_entries: int
-    notes: tuple[str, ...]  # for the reader, such as that it cannot be written
-
-    def peek_many(self, identity: EmbedderIdentity, hashes: Collection[str]) -> Mapping[str, Vector]:
-        """Return what `get_many` would, without counting as use."""
-        ...
-
     def prune(self, *, older_than_days: float) -> int:
         """Delete entries unused for that long; return how many."""
         ...
@@ -409,6 +403,6 @@ class ManagedCache(EmbeddingCache, Protocol):
         """Delete all entries and statistics; return how many entries there were."""
         ...
 
-    def stats(self) -> CacheStats:
-        """Return statistics."""
-        ...
+    def stats(self) -> CacheStats: ...
+
+    def close(self) -> None: ...

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from notewell.memory.group_view import GroupQmd, GroupSync
     from notewell.memory.note_files import NoteFiles
     from notewell.memory.storage import Notes, Transcripts
-    from notewell.protocols import Embedder, ManagedCache, Source
+    from notewell.protocols import Embedder, EmbeddingCache, Source
     from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.sessions import ConversationStore
@@ -80,7 +80,7 @@ class Components:
         return self.storage.indexes
 
     @property
-    def cache(self) -> ManagedCache | None:
+    def cache(self) -> EmbeddingCache | None:
         """The embedding cache, if it is turned on; none for a group, since it counts the texts of all notes."""
         return None if self.audience.is_group else self.storage.caches.open()
 

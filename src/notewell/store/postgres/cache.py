@@ -32,7 +32,7 @@ _PUT = (
 
 
 class PostgresEmbeddingCache:
-    """Implements `ManagedCache` for one tenant. It is only a cache: what it cannot write is a note, not an error."""
+    """Implements `EmbeddingCache` for one tenant. It is only a cache: what it cannot write is a note, not an error."""
 
     def __init__(
         self,
@@ -59,11 +59,9 @@ class PostgresEmbeddingCache:
         return vectors
 
     def peek_many(self, identity: EmbedderIdentity, hashes: Collection[str]) -> Mapping[str, Vector]:
-        """Return what `get_many` would, without counting as use."""
         return self._vectors(identity, hashes)[1]
 
     def known(self, identity: EmbedderIdentity, hashes: Collection[str]) -> set[str]:
-        """Return which of these texts have a vector here, without counting as use."""
         found = self._rows(f"SELECT text_hash{_FOUND}", *space_of(identity), _digests(hashes)) if hashes else []
         return {digest.hex() for (digest,) in found}
 
@@ -91,11 +89,9 @@ class PostgresEmbeddingCache:
             self._evict(db, added=len(entries))
 
     def prune(self, *, older_than_days: float) -> int:
-        """Delete entries that were not used for that long; return how many."""
         return self._delete("used_at < %s", int(self._use.clock() - older_than_days * DAY_S))
 
     def clear(self) -> int:
-        """Delete every entry and all counts; return how many entries there were."""
         gone = self._delete("used_at > %s", -1)
         self._use.hits = self._use.misses = 0
         if self._tenant.number() is not None:
@@ -104,11 +100,9 @@ class PostgresEmbeddingCache:
         return gone
 
     def keep_only(self, hashes: Collection[str]) -> int:
-        """Delete the vectors of all other texts; return how many there were."""
         return self._delete("NOT text_hash = ANY(%s)", _digests(hashes))
 
     def stats(self) -> CacheStats:
-        """Return how much the cache holds now."""
         found = self._rows(
             "SELECT count(*), coalesce(sum(octet_length(vector) + 60), 0)::bigint, min(used_at)"
             " FROM notewell.cache_entries WHERE tenant = %s"

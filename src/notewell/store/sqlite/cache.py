@@ -86,11 +86,9 @@ class SqliteEmbeddingCache:
         return vectors
 
     def peek_many(self, identity: EmbedderIdentity, hashes: Collection[str]) -> Mapping[str, Vector]:
-        """Return what `get_many` would, without counting as use."""
         return self._vectors(identity, hashes)[1]
 
     def known(self, identity: EmbedderIdentity, hashes: Collection[str]) -> set[str]:
-        """Return which of these texts have a vector here, without counting as use."""
         if not hashes:
             return set()
         asked = (*space_of(identity), as_json(hashes))
@@ -108,11 +106,9 @@ class SqliteEmbeddingCache:
         self._write(lambda db: self._put(db, identity, entries))
 
     def prune(self, *, older_than_days: float) -> int:
-        """Delete entries that were not used for that long; return how many."""
         return self._delete("used_at < ?", int(self._use.clock() - older_than_days * DAY_S))
 
     def clear(self) -> int:
-        """Delete every entry and all counts; return how many entries there were."""
         gone = self._delete("id > ?", 0)
         self._use.hits = self._use.misses = 0
         if self.path.exists():
@@ -124,7 +120,6 @@ class SqliteEmbeddingCache:
         return self._delete("text_hash NOT IN (SELECT unhex(value) FROM json_each(?))", as_json(hashes), erase=True)
 
     def stats(self) -> CacheStats:
-        """Return how much the cache holds now."""
         entries, oldest = self._read(lambda db: db.rows("SELECT count(*), min(used_at) FROM entries")[0], (0, None))
         counters: dict[str, int] = self._read(_counters, {})
         return self._use.stats(entries=entries, size=StateFolder.bytes_of(self.path), oldest=oldest, stored=counters)
