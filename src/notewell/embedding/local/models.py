@@ -56,7 +56,7 @@ class HubFile:
     file: str  # within the repository, "/" between folders
 
     def path_in(self, folder: Path) -> Path:
-        """Return where the file is kept in the folder for models; another revision is another file."""
+        """Return the path of the file in the folder for models."""
         return folder.joinpath(self.repository.replace("/", "--"), self.revision, *self.file.split("/"))
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class HubFile:
 
 
 def hub_file(name: str) -> HubFile:
-    """Return the file that a reference or a known name means; raise EmbedderUnavailableError for anything else."""
+    """Return the file for a reference or a known name; raise EmbedderUnavailableError for anything else."""
     found = re.fullmatch(_REFERENCE, KNOWN_MODELS.get(_short(name), name))
     if not found:
         raise EmbedderUnavailableError(
@@ -77,7 +77,7 @@ def hub_file(name: str) -> HubFile:
 
 
 def named_model(settings: Settings) -> str:
-    """Return the name of the hub model that the settings ask for; empty when they name none."""
+    """Return the name of the hub model in the settings; empty when there is none."""
     for name in (settings.local.model_path, settings.model):
         if name.startswith(SCHEME) or _short(name) in KNOWN_MODELS:
             return name
@@ -146,7 +146,7 @@ def _open_packaged(name: str) -> Embedder:
 
 
 def default_packaged_model(settings: Settings) -> str:
-    """Return the packaged model that the settings mean without naming it; empty when they name a model."""
+    """Return the default packaged model; empty when the settings name a model."""
     named = settings.local.model_path or named_model(settings) or settings.model in PACKAGED_MODELS
     if settings.provider not in {"auto", "local"} or named:
         return ""
@@ -181,7 +181,7 @@ def memory_model_folder() -> Path | None:
 
 
 def _packaged_file(package: str, file: str) -> Path | None:
-    """Return a file in a data-only package, without running code of that package."""
+    """Return a file in a package without importing it."""
     spec = importlib.util.find_spec(package)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         if (path := Path(folder) / file).is_file():
@@ -191,8 +191,8 @@ def _packaged_file(package: str, file: str) -> Path | None:
 
 # --- one copy a process --------------------------------------------------------------------------
 #
-# Memories whose embedders have the same identity use one copy of the model. It is loaded for the first text that any of
-# them embeds, and released when the last of them is closed.
+# Memories with the same embedder share one copy of its model, which is loaded with the first text of any of them, and
+# released when the last of them is closed.
 
 # OpenClaw's limits for local models; an ordinary call takes milliseconds, loading a large model up to a minute.
 QUERY_LIMIT_S = 300.0
@@ -248,7 +248,7 @@ def _took_too_long(limit_s: float) -> EmbedderError:
 
 
 class _Copy:
-    """An embedder that several use; nobody keeps it but them, and it is closed when the last lets go of it."""
+    """An embedder that is closed when its last user lets go of it."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.embedder = embedder
@@ -256,18 +256,18 @@ class _Copy:
         weakref.finalize(self, _release, embedder).atexit = False  # the end of the process releases everything anyway
 
 
-_lock = threading.RLock()  # a garbage collection within it may release another model
+_lock = threading.RLock()  # reentrant: a garbage collection may release another model
 _copies: weakref.WeakValueDictionary[EmbedderIdentity, _Copy] = weakref.WeakValueDictionary()
 
 
 class SharedEmbedder:
-    """An embedder that uses the process's copy of its model from its first text until it is closed.
+    """An embedder that uses the shared copy of its model from its first text until it is closed.
 
-    A call in progress keeps the copy, also while another thread closes this embedder; a later call loads it again.
+    A call in progress keeps the copy, even if another thread closes this embedder; a later call loads it again.
     """
 
     def __init__(self, own: Embedder) -> None:
-        self._own = own  # knows its identity; it loads a model only if it is the first with that identity
+        self._own = own  # becomes the shared copy if it is the first with its identity
         self._copy: _Copy | None = None
 
     @property
@@ -285,7 +285,7 @@ class SharedEmbedder:
 
     @property
     def language_weights(self) -> Mapping[str, float]:
-        own = self._own  # says it without the model
+        own = self._own  # needs no model
         return own.language_weights if isinstance(own, MeasuredLanguages) else {}
 
     def knows(self, text: str) -> bool:
@@ -301,15 +301,15 @@ class SharedEmbedder:
         return copy.limit.run(lambda: copy.embedder.embed_query(text), QUERY_LIMIT_S)
 
     def close(self) -> None:
-        """Let go of the model; the last that does releases it."""
+        """Let go of the model, which the last user releases."""
         self._copy = None
 
     def _in_use(self) -> _Copy:
-        """Return the copy that this embedder uses; it stays in use while the caller keeps it in a variable."""
+        """Return the shared copy, which stays in use while the caller has a reference to it."""
         copy = self._copy
         if copy is not None:
             return copy
-        identity = self.identity  # may read the whole file of a model: not under the lock
+        identity = self.identity  # not under the lock, because it may hash a whole file
         with _lock:
             copy = _copies.get(identity)
             if copy is None:
@@ -326,10 +326,10 @@ def _release(embedder: Embedder) -> None:
 
 
 def _return_freed_memory() -> None:
-    """Return what the model held to the operating system; glibc keeps it otherwise, 50 MB and more."""
+    """Return freed memory to the operating system; glibc would keep 50 MB and more."""
     import ctypes  # loaded already: NumPy needs it
 
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # other C libraries return memory by themselves
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # only glibc has and needs it
         ctypes.CDLL(None).malloc_trim(0)
 
 

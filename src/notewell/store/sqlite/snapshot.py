@@ -1,4 +1,4 @@
-"""Reads an index through one consistent snapshot."""
+"""Reads an index in one consistent snapshot: documents, keyword and vector matches, chunks."""
 
 from __future__ import annotations
 
@@ -49,10 +49,7 @@ _TO_DOCUMENTS = "JOIN chunks ON chunks.id = terms.rowid JOIN documents ON docume
 
 
 class SqliteSnapshot:
-    """Implements `Snapshot` on a connection that is inside a read transaction.
-
-    What a group may not see, as `within` says, is not there for any method.
-    """
+    """Implements `Snapshot` in a read transaction; documents outside `within` are hidden from every method."""
 
     def __init__(self, db: Database, vector_search: Callable[[], VectorSearch], within: Scope = EVERYTHING) -> None:
         self._open_db: Database | None = db
@@ -60,7 +57,7 @@ class SqliteSnapshot:
         self._within = within
 
     def end(self) -> None:
-        """Cut the snapshot off its connection, which goes back to the pool."""
+        """Detach the snapshot from its connection, which goes back to the pool."""
         self._open_db = None
         for kept in ("_counts", "_whole_counts", "_hides_some", "_identity", "_has_vectors"):
             vars(self).pop(kept, None)
@@ -78,7 +75,6 @@ class SqliteSnapshot:
         return value
 
     def embedder(self) -> EmbedderIdentity | None:
-        """Return whose vectors the index holds or waits for; None before the first `set_embedder`."""
         return self._identity
 
     def counts(self) -> Counts:
@@ -99,7 +95,7 @@ class SqliteSnapshot:
 
     @cached_property
     def _whole_counts(self) -> Counts:
-        # Through its partial index the count of pending chunks costs nothing once all are embedded.
+        # A partial index makes the count of pending chunks free once all are embedded.
         found = self._db.rows(
             "SELECT documents, chunks, vectors, (SELECT count(*) FROM chunks WHERE has_vector = 0) FROM totals"
         )
@@ -124,16 +120,16 @@ class SqliteSnapshot:
         return without(whole, hidden)
 
     def _seen(self, joined_by: str) -> tuple[str, list[Any]]:
-        """Return the SQL condition that hides documents, and its values; both empty when none is hidden."""
+        """Return the SQL condition that hides documents, and its values; empty when none is hidden."""
         condition, values = scope_condition(self._within)
         return (f" {joined_by} {condition}", values) if condition else ("", [])
 
     def _narrowed(self, scope: Scope) -> Scope:
-        """Return the scope without what is hidden."""
+        """Return the scope without hidden documents and without filters that exclude nothing."""
         return without_idle_filters(self._db, without_hidden(scope, self._within))
 
     def _visible(self, chunk_ids: Collection[int]) -> Collection[int]:
-        """Return those of the chunks that are not hidden."""
+        """Return the chunks that are not hidden."""
         seen, values = self._seen("AND")
         if not seen:
             return chunk_ids
@@ -239,7 +235,7 @@ class SqliteSnapshot:
     def _matches(
         self, terms: Sequence[Term], limit: int, scope: Scope, led_by: Sequence[Term] | None, also: Collection[int]
     ) -> list[Match]:
-        """Return the best matches by the rarity of the terms among all chunks, also those that are hidden."""
+        """Return the best matches; the rarity of terms counts hidden chunks, too."""
         expression = _match_expression(terms)
         leading = expression if led_by is None else _match_expression(led_by)
         if expression is None or leading is None or limit < 1:
@@ -264,7 +260,7 @@ class SqliteSnapshot:
         return [Match(chunk_id, score) for chunk_id, score in self._possible(found)]
 
     def _scores(self, terms: Sequence[Term], chunk_ids: Collection[int]) -> dict[int, float]:
-        """Return the BM25 of those of the chunks that hold any of the terms, by their rarity among all chunks."""
+        """Return the BM25 of chunks; the rarity of terms counts hidden chunks, too."""
         expression = _match_expression(terms)
         if expression is None or not chunk_ids:
             return {}
@@ -275,7 +271,7 @@ class SqliteSnapshot:
         return dict(self._possible(found))
 
     def _possible(self, found: list[Row]) -> list[Row]:
-        """Return the scores; raises for one that no text can have: FTS5 does not check the lengths it has stored."""
+        """Return the scores; raise for an impossible one, because FTS5 does not check the lengths that it stores."""
         if all(score is not None and 0 <= score < math.inf for _, score in found):
             return found
         raise self._db.corrupt("the length of a text")
@@ -283,8 +279,8 @@ class SqliteSnapshot:
     def keyword_scores(self, terms: Sequence[Term], chunk_ids: Collection[int]) -> Mapping[int, float]:
         if not self._hides_some:
             return self._scores(terms, chunk_ids)
-        # BM25 is a sum over the terms, each weighed by how rare it is. How rare it is among hidden texts must not show:
-        # whoever may write a note with a guessed word would see in its score whether others hold that word.
+        # BM25 weighs each term by its rarity, which must not depend on hidden texts: otherwise the score of a note with
+        # a guessed word would show whether hidden texts contain it.
         seen = self._visible(chunk_ids)
         rows, within = self._whole_counts.chunks, self.counts().chunks
         scores: dict[int, float] = {}
@@ -317,18 +313,18 @@ class SqliteSnapshot:
 
     def known_vectors(self, embedded_hashes: Collection[str]) -> Mapping[str, Vector]:
         if not embedded_hashes or self._dimensions() is None or self._within.public_only:
-            return {}  # to a group the vector of a text would tell that the text is somewhere
+            return {}  # the vector of a text would show a group that the text exists
         from notewell.store.sqlite.vector_search import known_vectors
 
         return known_vectors(self._db, embedded_hashes)
 
     def _dimensions(self) -> int | None:
-        """Return the length of the stored vectors, or None when there is none to compare with."""
+        """Return the length of the stored vectors; None when there are none."""
         return self._identity.dimensions if self._identity and self._has_vectors else None
 
     @cached_property
     def _has_vectors(self) -> bool:
-        return bool(self._db.value("SELECT vectors FROM totals"))  # counting those that wait takes a scan of them
+        return bool(self._db.value("SELECT vectors FROM totals"))  # cheaper than `counts`
 
     # --- chunks ----------------------------------------------------------------------------------
 
@@ -415,10 +411,7 @@ class SqliteSnapshot:
 
 
 def _match_expression(terms: Sequence[Term]) -> str | None:
-    """Return the FTS5 query that finds any of the terms, or None when nothing is left to look for.
-
-    Everything is quoted, so that no input can be query syntax.
-    """
+    """Return the FTS5 query for any of the terms, None if it is empty; everything in it is quoted."""
     return " OR ".join(phrase for term in terms if (phrase := _phrase(term))) or None
 
 
@@ -430,5 +423,5 @@ def _phrase(term: Term) -> str:
     return f'"{words}" *' if term.prefix else f'"{words}"'
 
 
-# SQLite returns what it finds in a corrupt page, so types are checked; all at once, fifty times in every search.
+# SQLite returns whatever a corrupt page contains, so types are checked: all at once, fifty times per search.
 _FOUR_TEXTS, _FOUR_NUMBERS = (str,) * 4, (int,) * 4

@@ -1,6 +1,6 @@
-"""Loads the extension sqlite-vec, and finds nearest neighbours with its vec0 table beside the float16 rows.
+"""Loads the extension sqlite-vec, and finds nearest neighbours with its vec0 table.
 
-NumPy is imported when there are vectors: opening an index for keyword search stays cheap.
+NumPy is imported only when there are vectors, so that opening an index for keyword search stays cheap.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _MOST_NEIGHBOURS = 4096  # a fixed limit of vec0
 LOAD_LIMIT_S = 30.0  # OpenClaw's limit; a local file loads in milliseconds
-_SPARE = 64  # vec0 adds up in single precision: close calls at the edge are left to the exact rows
+_SPARE = 64  # vec0 computes in single precision: close calls are left to the exact rows
 
 
 class SqliteVecIndex:
@@ -38,7 +38,7 @@ class SqliteVecIndex:
                 "CREATE VIRTUAL TABLE vector_knn USING vec0(chunk_id INTEGER PRIMARY KEY, source TEXT PARTITION KEY,"
                 f" embedding FLOAT[{dimensions}] distance_metric=cosine)"
             )
-        # What is compared is what is stored: the float16 values.
+        # As stored, in half precision.
         rounded = matrix.astype("<f2").astype("<f4")
         db.run_many(
             "INSERT INTO vector_knn (chunk_id, source, embedding) VALUES (?, ?, ?)",
@@ -60,7 +60,7 @@ class SqliteVecIndex:
         db.rows("DROP TABLE IF EXISTS vector_knn")
 
     def tidy(self, db: Database) -> None:
-        """Nothing drifts: vec0 keeps the vectors themselves."""
+        """Do nothing: vec0 stores the vectors themselves."""
 
     def candidates(self, db: Database, vector: Vector, *, limit: int, scope: Scope) -> NDArray[np.int64]:
         import numpy as np
@@ -103,9 +103,9 @@ def _exists(db: Database) -> bool:
 
 
 def load_sqlite_vec(db: Database, library: str = "") -> str:
-    """Load sqlite-vec into this connection, from the library at a path or the installed package.
+    """Load sqlite-vec into a connection, from a library or the installed package; return the problem, if any.
 
-    Return why it cannot be used, or nothing. A library that takes longer than `LOAD_LIMIT_S` is given up.
+    A library that takes longer than `LOAD_LIMIT_S` is given up.
     """
     if not library:
         try:
@@ -125,14 +125,14 @@ _trials: dict[str, tuple[threading.Thread, list[Database | StoreError]]] = {}
 
 
 def _try_loading(library: str) -> None:
-    """Load the library into a connection of its own, which stays open: then it loads at once into any other.
+    """Load the library into a connection of its own, which stays open: then any other loads it at once.
 
-    A thread that hangs in there cannot be stopped; it is left alone, and while it hangs nobody waits a second time.
+    A thread that hangs cannot be stopped; while it does, nobody waits for the library again.
     """
     thread, outcome = _trials.get(library, (None, []))
     if outcome and not isinstance(outcome[0], StoreError):
         return
-    if thread is None or not thread.is_alive():  # the first time, after a failure, or in a forked child
+    if thread is None or not thread.is_alive():  # first, after a failure, or in a forked child
         outcome = []
         thread = threading.Thread(target=_load_alone, args=(library, outcome), daemon=True)
         _trials[library] = (thread, outcome)
@@ -145,7 +145,7 @@ def _try_loading(library: str) -> None:
 
 
 def _load_alone(library: str, outcome: list[Database | StoreError]) -> None:
-    # A disk that hangs is met here: inside the loader it would hold the lock that every later import needs.
+    # On a disk that hangs, hang here: the loader would hold a lock that every import needs.
     with suppress(OSError):
         Path(library).read_bytes()
     try:

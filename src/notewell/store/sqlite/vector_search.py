@@ -1,4 +1,4 @@
-"""Finds the chunks nearest to a vector, by candidates from a vector index and exact cosines from the stored rows."""
+"""Finds the chunks nearest to a vector: a vector index proposes candidates, the stored rows decide."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class VectorIndex(Protocol):
-    """Proposes the chunks that may be nearest to a vector; the float16 rows then decide, so all drivers agree.
+    """Proposes the chunks that may be nearest to a vector; the float16 rows decide, so that all drivers agree.
 
-    The index is derived from the `vectors` table and changes in the same transaction as the table does.
+    It is derived from the `vectors` table and updated in the same transaction.
     """
 
     def add(self, db: Database, source: SourceName, chunk_ids: Sequence[int], matrix: Matrix) -> None:
@@ -28,7 +28,7 @@ class VectorIndex(Protocol):
         ...
 
     def remove(self, db: Database, chunk_ids: Collection[int]) -> None:
-        """Leave no trace of these chunks; ids that are not indexed are ignored."""
+        """Remove every trace of chunks, some of which may not be indexed."""
         ...
 
     def rebuild(self, db: Database) -> None:
@@ -36,24 +36,24 @@ class VectorIndex(Protocol):
         ...
 
     def clear(self, db: Database) -> None:
-        """Drop everything this driver keeps."""
+        """Delete everything that this driver stores."""
         ...
 
     def tidy(self, db: Database) -> None:
-        """Correct what has drifted with growth; cheap when nothing has."""
+        """Adapt to growth; cheap when there is nothing to do."""
         ...
 
     def candidates(self, db: Database, vector: Vector, *, limit: int, scope: Scope) -> NDArray[np.int64]:
-        """Return ids that hold, with very few misses, the best `limit` chunks of the scope, and none outside of it."""
+        """Return ids in the scope that include, with very few misses, the best `limit`."""
         ...
 
     def findings(self, db: Database) -> list[str]:
-        """Return what is out of step with the float16 rows."""
+        """Return inconsistencies with the float16 rows."""
         ...
 
 
 class VectorSearch:
-    """Asks a vector index for candidates and lets the exact rows decide; shared by all snapshots of a process."""
+    """Searches by a vector index and exact rows; shared by all snapshots of a process."""
 
     def __init__(self, index: VectorIndex) -> None:
         self.index = index
@@ -68,7 +68,7 @@ class VectorSearch:
     def scores(
         self, db: Database, vector: Vector, chunk_ids: Collection[int], *, dimensions: int
     ) -> Mapping[int, float]:
-        """Return the exact cosine of those of the given chunks that have a vector."""
+        """Return the exact cosine of the chunks that have a vector."""
         ids, rows = self._rows(db, chunk_ids, dimensions)
         scores = cosines(rows, checked_matrix([vector], dimensions)[0])
         return dict(zip(ids.tolist(), scores.tolist(), strict=True))
@@ -81,7 +81,7 @@ class VectorSearch:
 
 
 def read_rows(db: Database, chunk_ids: Collection[int], dimensions: int) -> tuple[NDArray[np.int64], Matrix]:
-    """Return those of the chunks that have a vector, by id, and their rows."""
+    """Return the chunks that have a vector, by id, and their rows."""
     found = db.rows(
         "SELECT chunk_id, embedding FROM json_each(?) CROSS JOIN vectors ON chunk_id = value",
         (as_json(sorted(chunk_ids)),),
@@ -91,7 +91,7 @@ def read_rows(db: Database, chunk_ids: Collection[int], dimensions: int) -> tupl
 
 
 def every_vector(db: Database, *, batch: int = 4096) -> Iterator[tuple[SourceName, NDArray[np.int64], Matrix]]:
-    """Yield all stored vectors as (source, ids, rows), in batches, so that a large index never sits in memory whole."""
+    """Yield all vectors as (source, ids, rows), in batches, because they may not fit into memory."""
     sources = [source for (source,) in db.rows("SELECT DISTINCT source FROM documents ORDER BY source")]
     for source in sources:
         last = 0
@@ -107,7 +107,7 @@ def every_vector(db: Database, *, batch: int = 4096) -> Iterator[tuple[SourceNam
 
 
 def known_vectors(db: Database, embedded_hashes: Collection[str]) -> dict[str, Vector]:
-    """Return the stored vectors of chunks with these embedded hashes."""
+    """Return the vectors of chunks with these embedded hashes."""
     found = db.rows(
         "SELECT embedded_hash, embedding FROM chunks JOIN vectors ON vectors.chunk_id = chunks.id"
         " WHERE embedded_hash IN (SELECT unhex(value) FROM json_each(?)) GROUP BY embedded_hash",
