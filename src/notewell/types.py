@@ -137,6 +137,11 @@ class Piece:
 # --- chunking -> store -------------------------------------------------------------------------
 
 
+def embedded_text(context: str, text: str) -> str:
+    """Return what the embedder sees of a chunk: the context, then the text."""
+    return f"{context}\n{text}" if context else text
+
+
 class EntryLabel(NamedTuple):
     """What the index stores of a remembered entry besides its text."""
 
@@ -162,8 +167,7 @@ class Chunk:
 
     @property
     def embedded_text(self) -> str:
-        """The context, then the text."""
-        return f"{self.context}\n{self.text}" if self.context else self.text
+        return embedded_text(self.context, self.text)
 
     @cached_property
     def embedded_hash(self) -> str:
@@ -203,6 +207,10 @@ class StoredChunk:
     turn: int = 0  # number of the message in a conversation, 1-based; 0 in notes
     parts: int = 1  # chunks of its message, entry or note
     label: EntryLabel | None = None  # of the remembered entry that contains it
+
+    @property
+    def embedded_hash(self) -> str:
+        return hash_text(embedded_text(self.context, self.text))
 
 
 class EntryChunk(NamedTuple):

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from notewell.embedding.prices import price_of
-from notewell.types import Chunk
+from notewell.types import embedded_text
 
 if TYPE_CHECKING:
     from notewell.indexing.embedding_run import Excluded
@@ -84,8 +84,7 @@ class SpendingLimit:
         from notewell.indexing.verification import all_chunks
 
         weights = {
-            chunk.embedded_hash: weigh(chunk.embedded_text)
-            for chunk in (Chunk(c.first_line, c.last_line, c.text, c.context) for c in all_chunks(snapshot))
+            chunk.embedded_hash: weigh(embedded_text(chunk.context, chunk.text)) for chunk in all_chunks(snapshot)
         }
         known = cache.known(embedder.identity, weights) if cache else set()
         unknown = [weight for text_hash, weight in weights.items() if text_hash not in known]

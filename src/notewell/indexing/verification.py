@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from notewell.text.lexicon import index_terms
-from notewell.types import EVERYTHING, Chunk, Term
+from notewell.types import EVERYTHING, Term
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -78,7 +78,7 @@ def _unfound_by_word(snapshot: Snapshot, chunk: StoredChunk) -> list[str]:
 
 
 def _unfound_by_vector(snapshot: Snapshot, sample: Sequence[StoredChunk]) -> list[str]:
-    hashes = {chunk.id: _embedded_hash(chunk) for chunk in sample}
+    hashes = {chunk.id: chunk.embedded_hash for chunk in sample}
     vectors = snapshot.known_vectors(list(hashes.values()))
     findings = []
     for chunk in sample:
@@ -157,17 +157,13 @@ class Comparison:
             return []
         found = []
         for start in range(0, len(chunks), ID_STEP):
-            hashes = {_embedded_hash(chunk): chunk for chunk in chunks[start : start + ID_STEP]}
+            hashes = {chunk.embedded_hash: chunk for chunk in chunks[start : start + ID_STEP]}
             stored, known = self.live.known_vectors(list(hashes)), cached(identity, list(hashes))
             for text_hash in stored.keys() & known.keys():
                 if not abs(stored[text_hash] - known[text_hash]).max() < SAME_VECTOR:  # also for a NaN
                     chunk = hashes[text_hash]
                     found.append(f"{chunk.path}:{chunk.first_line} has another vector than the cache")
         return _shortened(sorted(found))
-
-
-def _embedded_hash(chunk: StoredChunk) -> str:
-    return Chunk(chunk.first_line, chunk.last_line, chunk.text, chunk.context).embedded_hash
 
 
 def _content(chunk: StoredChunk) -> tuple[object, ...]:

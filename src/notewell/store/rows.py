@@ -20,6 +20,7 @@ from notewell.types import (
     SpokenLine,
     StoredDocument,
     Term,
+    embedded_text,
 )
 
 # First line, last line, turn, parts, and the id, category and importance of an entry.
@@ -131,7 +132,7 @@ def best_first(match: Match) -> tuple[float, int]:
 
 def pending_chunk(chunk_id: int, digest: bytes, context: str, text: str) -> PendingChunk:
     """Return a chunk with the text that is embedded."""
-    return PendingChunk(chunk_id, digest.hex(), f"{context}\n{text}" if context else text)
+    return PendingChunk(chunk_id, digest.hex(), embedded_text(context, text))
 
 
 def without(whole: Counts, hidden: Sequence[int]) -> Counts:
