@@ -1,6 +1,6 @@
-"""What single commands answer: lists, previews, states, and what was remembered or forgotten.
+"""Defines the results of single commands: lists, previews, states, and what was remembered or forgotten.
 
-Values that every search and every sync needs are in `types`: a search does not import this module.
+Values that every search and sync needs are in `types`, so that a search does not import this module.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Listed:
     path: str
     citation: str  # path#L5-L9 of an entry, else the path
     text: str  # all of an entry; the title or first line of a note or conversation
-    when: datetime  # an entry: remembered; a note: its day, else its last change; a conversation: its last change
+    when: datetime  # when an entry was remembered; the day of a note, or its last change; the end of a conversation
     source: SourceName
     first_line: int | None = None  # of an entry, 1-based
     last_line: int | None = None
@@ -53,43 +53,43 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class MemoryList:
-    """What a memory holds, the newest first."""
+    """The content of a memory, newest first."""
 
     items: tuple[Listed, ...]
-    total: int  # how many there are without the limit
-    problems: tuple[Problem, ...] = ()  # what could not be read
+    total: int  # without the limit
+    problems: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ContextFile:
-    """A file that belongs into the context of a session, and how much of it is there."""
+    """A file in the context of a session, and how much of it was injected."""
 
     path: str  # relative to the workspace
-    missing: bool  # also what the audience may not see
+    missing: bool  # or hidden from the audience
     raw_chars: int
     injected_chars: int
 
     @property
     def truncated(self) -> bool:
-        """Whether a part was left out."""
+        """Whether a part is missing."""
         return self.injected_chars < self.raw_chars
 
 
 @dataclass(frozen=True, slots=True)
 class SessionContext:
-    """What an agent should know at the start of a session."""
+    """The context of an agent at the start of a session."""
 
-    text: str  # for the system prompt, fenced as data; empty when there is nothing to know
+    text: str  # for the system prompt, fenced as data; may be empty
     files: tuple[ContextFile, ...]
     workspace: str
     generated_at_ms: int  # since 1970
     notes: tuple[str, ...] = ()
 
     def report(self, prompt: str = "", *, provider: str | None = None, model: str | None = None) -> dict[str, Any]:
-        """Return the report that OpenClaw keeps with a session, as `system_prompt_report`.
+        """Return the report that OpenClaw stores with a session as `system_prompt_report`.
 
-        `prompt` is the system prompt that was sent, the text of this context in it; `provider` and `model` are those
-        that it was sent to. Without a prompt the report is an estimate.
+        `prompt` is the system prompt that was sent, with the text of this context; `provider` and `model` received it.
+        Without a prompt the report is an estimate.
         """
         injected = len(self.text) if not prompt or self.text in prompt else 0
         chars = len(prompt) or injected
@@ -123,7 +123,7 @@ class SessionContext:
 
 @dataclass(frozen=True, slots=True)
 class IndexPreview:
-    """What an indexing run would do."""
+    """A preview of an indexing run."""
 
     added: tuple[str, ...]
     changed: tuple[str, ...]
@@ -131,46 +131,46 @@ class IndexPreview:
     unchanged: int
     chunks: int  # in the added and changed files
     tokens: int  # about, in those chunks
-    known: int  # of those chunks, how many have their vector already
-    pending: int  # chunks indexed earlier that have no vector yet
-    rebuild_reason: str = ""  # why the index would be rebuilt; empty when it would not
+    known: int  # of those chunks, the ones with a known vector
+    pending: int  # chunks of earlier runs without a vector
+    rebuild_reason: str = ""  # empty: no rebuild
     problems: tuple[Problem, ...] = ()
-    to_embed: int = 0  # different texts without a vector, those of earlier runs included
+    to_embed: int = 0  # distinct texts without a vector, also of earlier runs
     cost: CostEstimate | None = None  # of embedding them; None without an embedder
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """How the index compares with the files and with a fresh index of them."""
+    """The result of comparing the index with the files and with a fresh index."""
 
-    findings: tuple[str, ...]  # how they differ
+    findings: tuple[str, ...]  # differences
     files: int  # as indexed
     chunks: int
     seconds: float = 0.0
 
     @property
     def equal(self) -> bool:
-        """Whether nothing differs."""
+        """Whether there is no difference."""
         return not self.findings
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """What was copied from one storage engine into another."""
+    """The result of copying an index to another storage engine."""
 
-    source: str  # where it was and is, for messages
+    source: str  # for messages
     target: str
     files: int
     chunks: int
-    vectors: int  # none was embedded again
-    pending: int  # chunks that had no vector and have none now
+    vectors: int  # copied
+    pending: int  # chunks without a vector
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class CacheState:
-    """The embedding cache."""
+    """The state of the embedding cache."""
 
     enabled: bool
     entries: int
@@ -180,7 +180,7 @@ class CacheState:
 
 @dataclass(frozen=True, slots=True)
 class FtsState:
-    """Keyword search."""
+    """The state of keyword search."""
 
     enabled: bool
     available: bool
@@ -189,10 +189,10 @@ class FtsState:
 
 @dataclass(frozen=True, slots=True)
 class VectorState:
-    """Vector search."""
+    """The state of vector search."""
 
     enabled: bool
-    available: bool | None  # None before an index was opened that needs an extension
+    available: bool | None  # None: an extension was not loaded yet
     driver: str
     extension_path: str = ""  # of the settings
     load_error: str = ""
@@ -201,11 +201,11 @@ class VectorState:
 
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """The settings for batch jobs, and how the last run with any went."""
+    """The settings for batch jobs, and the failures of the last run."""
 
     enabled: bool
     failures: int
-    limit: int  # of failures: then the run goes on without jobs
+    limit: int  # of failures, then a run continues without jobs
     wait: bool
     concurrency: int
     poll_interval_ms: int
@@ -216,7 +216,7 @@ class BatchState:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Where the memory is, what it holds and how it would answer."""
+    """The state of a memory."""
 
     workspace: str
     agent: str
@@ -225,11 +225,11 @@ class Status:
     chunks: int
     pending: int
     mode: SearchMode
-    embedder: str | None  # the identity in use; None when search is keyword only
+    embedder: str | None  # its identity; None: keyword search only
     embedder_reason: str  # why this one, or why none
-    index_embedder: str | None  # the identity the stored vectors belong to
+    index_embedder: str | None  # the identity of the stored vectors
     sources: Sequence[SourceName]
-    index_bytes: int  # in a database an estimate, by a few rows
+    index_bytes: int  # an estimate in a database
     cache: CacheState
     vector: VectorState
     fts: FtsState
@@ -238,13 +238,13 @@ class Status:
     stale: bool
     checks: tuple[Check, ...] = ()  # with deep=True
     notes: tuple[str, ...] = ()
-    backend: Backend = "builtin"  # which answers searches now
-    fallback: Fallback | None = None  # the backend or the embedding provider that the settings ask for cannot be used
+    backend: Backend = "builtin"  # that answers searches now
+    fallback: Fallback | None = None  # if the backend or provider in the settings cannot be used
     jobs: tuple[BatchJob, ...] = ()  # in progress at a provider
     provider: str = "none"  # of the embedder in use
     model: str = ""  # of the embedder in use
     requested_provider: str = "auto"
-    db_path: str | None = None  # the index file that answers; None before the first index
+    db_path: str | None = None  # the current index file; None before the first index
     extra_paths: tuple[str, ...] = ()
     source_counts: tuple[SourceCounts, ...] = ()
 
@@ -254,35 +254,35 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class KnownAlready:
-    """A statement of a note that is similar to a text to be remembered."""
+    """A statement in a note that is similar to a new one."""
 
     citation: str  # path#L5
     text: str
-    likeness: float  # share of words in common, 0 to 1
-    same: bool  # states the same, so the text was not written again
-    differs: bool = False  # gives the same subject another value, as far as words tell
+    likeness: float  # share of common words, 0 to 1
+    same: bool  # the same statement, so the text was not written again
+    differs: bool = False  # another value for the same subject, judged by words
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """The outcome of remembering a text."""
+    """The result of remembering a text."""
 
-    written: bool  # False: it is known already
-    path: str  # the note it was put into, or would have been
+    written: bool  # False: already known
+    path: str  # the note for the entry
     first_line: int | None = None  # of the new entry, 1-based; None when nothing was written
     last_line: int | None = None
-    citation: str = ""  # path#L5-L7 of the new entry's text, or where it was known
+    citation: str = ""  # path#L5-L7 of the new entry, or of the known statement
     entry: str = ""  # the short id of the new entry; empty when nothing was written
-    replaced: EntryPlace | None = None  # the older entry that is marked as replaced by it
-    known: tuple[KnownAlready, ...] = ()  # the same or similar statements, the most similar first
-    redacted: tuple[str, ...] = ()  # kinds of secrets that were redacted
-    kept: tuple[str, ...] = ()  # kinds of secrets that were written as they are, because it was asked for
+    replaced: EntryPlace | None = None  # the older entry that it replaces
+    known: tuple[KnownAlready, ...] = ()  # similar statements, most similar first
+    redacted: tuple[str, ...] = ()  # kinds of redacted secrets
+    kept: tuple[str, ...] = ()  # kinds of secrets that were written on request
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ForgottenLine:
-    """A line of a note, or a message of a conversation, that is forgotten."""
+    """A forgotten line of a note or message of a conversation."""
 
     line: int  # 1-based; 0: a message
     text: str
@@ -290,45 +290,45 @@ class ForgottenLine:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """One note or conversation that lost something, or would."""
+    """A note or conversation from which something was forgotten, or would be."""
 
     path: str  # as stored and cited
     source: SourceName
-    whole: bool  # the file itself goes
+    whole: bool  # the whole file
     count: int  # lines of a note, or messages of a conversation
-    lines: tuple[ForgottenLine, ...] = ()  # what goes; of a conversation the passages that contain the text
-    in_trash: bool = False  # it was forgotten before, and is erased now
+    lines: tuple[ForgottenLine, ...] = ()  # of a conversation the passages that contain the text
+    in_trash: bool = False  # forgotten before, erased now
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetReport:
-    """What was forgotten, or would be."""
+    """The result of forgetting, or a preview."""
 
     dry_run: bool
     forgotten: tuple[Forgotten, ...] = ()
-    chunks: int = 0  # that are no longer in the index; counted where it is for good
-    vectors: int = 0  # that are no longer in the embedding cache
+    chunks: int = 0  # erased from the index
+    vectors: int = 0  # erased from the embedding cache
     problems: tuple[Problem, ...] = ()  # what could not be forgotten, and why
     notes: tuple[str, ...] = ()
-    for_good: bool = False  # erased; otherwise it is in the trash
-    undo: str = ""  # the id by which `undo` restores it
+    for_good: bool = False  # erased rather than moved to the trash
+    undo: str = ""  # the id for `undo`
 
 
 @dataclass(frozen=True, slots=True)
 class Trashed:
-    """What one call of `forget` moved to the trash."""
+    """What a call of `forget` moved to the trash."""
 
     id: str  # for `undo`
     forgotten_at: datetime
-    kept_until: datetime  # then it is erased
+    kept_until: datetime
     forgotten: tuple[Forgotten, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class UndoReport:
-    """What was restored from the trash."""
+    """The result of restoring from the trash."""
 
     id: str
     restored: tuple[Forgotten, ...] = ()
-    problems: tuple[Problem, ...] = ()  # what could not be restored and stays in the trash
+    problems: tuple[Problem, ...] = ()  # what could not be restored
     notes: tuple[str, ...] = ()

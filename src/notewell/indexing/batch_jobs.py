@@ -212,7 +212,7 @@ class BatchRun:
                 record = self._jobs.submit(texts)
             except RemoteFailure as failure:
                 self._tried.update(texts)
-                what = f"a batch job of {_counted(len(texts))} could not be made: {_described(failure)}"
+                what = f"a batch job of {_counted(len(texts))} could not be created: {_described(failure)}"
                 self._failed(what, tally, for_good=failure.kind in {"key", "quota", "missing", "unreachable"})
                 if not self._makes_jobs:
                     return

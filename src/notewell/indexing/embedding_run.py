@@ -100,7 +100,7 @@ class EmbeddingRun:
         if arrivals.split:
             what = "1 chunk was" if arrivals.split == 1 else f"{arrivals.split} chunks were"
             model = self.embedder.identity.model
-            tally.notes.append(f"{what} longer than {model} takes: embedded in pieces, the vector is their mean")
+            tally.notes.append(f"{what} too long for {model}: embedded in pieces, with the mean of their vectors")
 
     def _texts(
         self,

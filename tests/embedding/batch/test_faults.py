@@ -185,7 +185,7 @@ def test_a_job_that_is_refused_leaves_the_ordinary_way(harbour, fault):
     memory = harbour.open()
     report = memory.index(batch=True)
     assert len(harbour.fake.requests_to("create")) == 1
-    assert "could not be made" in told(report)
+    assert "could not be created" in told(report)
     assert (harbour.jobs, harbour.ledger) == (0, [])
     harbour.check_complete(memory)
     assert harbour.fake.book.files == {}
