@@ -9,7 +9,7 @@ from notewell import Memory, Settings
 from notewell.memory.components import open_components
 from notewell.search.query import keyword_query
 from notewell.search.tuning import TUNING
-from notewell.types import EVERYTHING
+from notewell.types import EVERYTHING, embedded_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,8 +85,7 @@ class Notewell:
                 ids = [match.chunk_id for match in snapshot.vector_matches(some, limit=count, scope=EVERYTHING)]
                 for start in range(0, len(ids), 1_000):
                     for chunk_id, chunk in snapshot.chunks(ids[start : start + 1_000]).items():
-                        text = f"{chunk.context}\n{chunk.text}" if chunk.context else chunk.text
-                        yield (str(chunk_id), 0, 0), text
+                        yield (str(chunk_id), 0, 0), embedded_text(chunk.context, chunk.text)
 
     def disk_bytes(self) -> tuple[int, int]:
         self.close()

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from notewell.types import (
     CacheStats,
-    Check,
     ChunkPlace,
     Counts,
     Document,
@@ -39,8 +38,6 @@ if TYPE_CHECKING:  # NumPy costs 0.1 s to import: keyword search must not pay fo
     import numpy as np
     from numpy.typing import NDArray
 
-    from notewell.errors import IndexReadOnlyError
-
     Vector = NDArray[np.float32]  # one row, unit length
     Matrix = NDArray[np.float32]  # one unit-length row a text
 
@@ -52,48 +49,47 @@ class Source(Protocol):
     def name(self) -> SourceName: ...
 
     def list(self, paths: Collection[str] | None = None) -> Listing:
-        """Return every file now there, in stable order; never raises for a single bad file.
+        """Return every file in stable order; a file that cannot be read is a problem in the listing, not an exception.
 
-        With `paths` only those are looked at; one that is not there is not listed, one that could not be of this source
-        raises PathRefusedError.
+        With `paths`, return only those that exist; a path that cannot belong to this source raises PathRefusedError.
         """
         ...
 
     def read(self, stamp: FileStamp) -> Document:
-        """Return the document. Raises OSError when the file is gone or unreadable."""
+        """Return the document; raise OSError when the file is gone or unreadable."""
         ...
 
     def may_hold(self, path: str) -> bool:
-        """Say whether a path has the form of this source's paths, without looking whether there is such a file."""
+        """Return whether this source could hold a path; the file need not exist."""
         ...
 
     def exists(self, path: str) -> bool:
-        """Say whether the path still names a file of this source."""
+        """Return whether the path still names a file of this source."""
         ...
 
     def stored_path(self, file: Path) -> str | None:
-        """Return the path under which a file on disk is stored and cited; None when it is not of this source."""
+        """Return the path by which a file on disk is stored and cited; None for files of other sources."""
         ...
 
 
 @runtime_checkable
 class GrowingSource(Source, Protocol):
-    """Where documents come from that are appended to, and may be larger than memory."""
+    """A source of documents that are appended to and may not fit into memory."""
 
     @property
     def read_bytes(self) -> int:
-        """How many bytes have been read since it was made."""
+        """Bytes read so far."""
         ...
 
     def read_on(self, stamp: FileStamp, position: str | None) -> Generator[Piece]:
-        """Yield what a document says after `position`, in pieces; at least one, and the last says so.
+        """Yield the document from `position` on, in one or more pieces; the last one is marked as such.
 
-        From its beginning where there is no position or it does not fit any more. Raises OSError like `read`.
+        Without a position, or with one that no longer fits, start from the beginning. Raises OSError like `read`.
         """
         ...
 
     def new_lines(self, path: str, first_byte: int) -> int:
-        """Return how many lines were added after `first_byte`. Raises OSError like `read`."""
+        """Return the number of lines after `first_byte`; raise OSError like `read`."""
         ...
 
 
@@ -109,12 +105,12 @@ class Embedder(Protocol):
 
     @property
     def quantization(self) -> Literal["bits", "int8"]:
-        """How far its vectors may be squeezed for the first scan; word-average models lose too much with bits."""
+        """How to compress vectors for the first scan; word-average models lose too much with bits."""
         ...
 
     @property
     def cosine_range(self) -> tuple[float, float]:
-        """The cosine of unrelated texts and that of a question with its answer: every model has its own."""
+        """The typical cosine of unrelated texts, and of a question with its answer; they differ from model to model."""
         ...
 
     def knows(self, text: str) -> bool:
@@ -130,19 +126,19 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class MeasuredLanguages(Protocol):
-    """An embedder that was measured language by language. One that was not counts fully in all that it knows."""
+    """An embedder that was measured language by language; any other has weight 1 in every language it knows."""
 
     @property
     def language_weights(self) -> Mapping[str, float]:
-        """How far its vectors count in a language (ISO 639-1): 1 fully, 0 not at all. The others it does not know."""
+        """The weight of its vectors by language (ISO 639-1), 0 to 1; it does not know other languages."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedPart:
-    """Vectors of some of the texts that are being embedded, as they come in."""
+    """Vectors of some of the texts, as they arrive."""
 
-    positions: Sequence[int]  # of the texts, from 0; one row of `vectors` each
+    positions: Sequence[int]  # of the texts, from 0, in the order of the rows of `vectors`
     vectors: Matrix
     failed: Mapping[int, str] = field(default_factory=dict)  # texts that could not be embedded, and why
     split: Sequence[int] = ()  # texts that were too long for the model: their vectors are means of their pieces'
@@ -150,64 +146,64 @@ class EmbeddedPart:
 
 @runtime_checkable
 class StreamingEmbedder(Protocol):
-    """An embedder that keeps several requests in progress: vectors are stored while others are still awaited."""
+    """An embedder that keeps several requests in progress, so that vectors are stored while others are awaited."""
 
     def stream_documents(
         self, texts: Iterable[str], *, is_over: Callable[[], bool] | None = None, hurried: bool = False
     ) -> Generator[EmbeddedPart]:
-        """Yield the vectors in the order in which they come in; closing the iterator cancels what is in progress.
+        """Yield vectors as they arrive; closing the iterator cancels what is in progress.
 
-        `texts` is drawn from only as fast as requests are made. Once `is_over` says so, nothing more is yielded.
-        `hurried` says that a caller waits. Raises EmbedderError when no more can be embedded.
+        `texts` is consumed as requests are made. Nothing is yielded once `is_over` returns true. `hurried` means that
+        somebody is waiting. Raises EmbedderError when no more can be embedded.
         """
         ...
 
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Takes a second look at the best candidates of a search, reading the query and a text together."""
+    """Scores the best candidates of a search again, reading query and text together."""
 
     @property
     def name(self) -> str:
-        """Who looks, for messages and explanations: `cohere/rerank-v3.5`."""
+        """Its name in messages and explanations: `cohere/rerank-v3.5`."""
         ...
 
     def rerank(self, query: str, texts: Sequence[str]) -> Sequence[float]:
-        """Return one score a text, in the order of the texts; higher is better. Raises RerankerError when it cannot."""
+        """Return one score per text, in order, higher is better; raise RerankerError on failure."""
         ...
 
 
 class Snapshot(Protocol):
-    """A consistent view of a store: nothing another thread or process commits shows while it is open."""
+    """A consistent view of a store: later commits of other threads and processes are not visible."""
 
     def meta(self, key: str) -> str | None: ...
 
     def embedder(self) -> EmbedderIdentity | None:
-        """Return whose vectors the store holds."""
+        """Return the embedder of the stored vectors."""
         ...
 
     def counts(self) -> Counts: ...
 
     def source_counts(self) -> Sequence[SourceCounts]:
-        """Return how much comes from each source that has documents, by name."""
+        """Return the counts of each source that has documents, sorted by name."""
         ...
 
     def documents(
         self, source: SourceName | None = None, paths: Collection[str] | None = None
     ) -> Mapping[tuple[SourceName, str], StoredDocument]:
-        """Return what is remembered of every document, or of those of a source or at some paths."""
+        """Return every document, or those of a source or at some paths."""
         ...
 
     def cursor(self, source: SourceName, path: str) -> str | None:
-        """Return what `append_document` kept with a document; None for those that are put as a whole."""
+        """Return the cursor that `append_document` stored; None for documents that were put as a whole."""
         ...
 
     def document_frequencies(self, terms: Sequence[Term], *, at_most: int) -> Sequence[int]:
-        """Return in how many chunks each term occurs; counting stops at `at_most`."""
+        """Return in how many chunks each term occurs, counting up to `at_most`."""
         ...
 
     def terms_beginning(self, prefix: str, *, lengths: range, limit: int) -> Sequence[str]:
-        """Return indexed terms that begin so, in order, of these lengths; some may be of chunks that are gone."""
+        """Return indexed terms with this prefix and these lengths, in order; some may belong to removed chunks."""
         ...
 
     def keyword_matches(
@@ -219,15 +215,15 @@ class Snapshot(Protocol):
         led_by: Sequence[Term] | None = None,
         also: Collection[int] = (),
     ) -> Sequence[Match]:
-        """Return the `limit` chunks with the best BM25 among those that hold any of the terms, ties by chunk id.
+        """Return the `limit` chunks with the best BM25 for the terms, ties by chunk id.
 
-        With `led_by`, a chunk must hold one of these to be found; its score is that of all the terms. Chunks in `also`
-        that hold a term and lie in the scope are returned in any case, in their place.
+        With `led_by`, only chunks that contain one of those terms match; all terms count for the score. Matching chunks
+        in `also` are returned beyond the limit, too.
         """
         ...
 
     def keyword_scores(self, terms: Sequence[Term], chunk_ids: Collection[int]) -> Mapping[int, float]:
-        """Return the BM25 of those of the given chunks that hold any of the terms."""
+        """Return the BM25 of the given chunks; those without any of the terms are left out."""
         ...
 
     def vector_matches(self, vector: Vector, *, limit: int, scope: Scope) -> Sequence[Match]:
@@ -235,29 +231,29 @@ class Snapshot(Protocol):
         ...
 
     def vector_scores(self, vector: Vector, chunk_ids: Collection[int]) -> Mapping[int, float]:
-        """Return the exact cosine of those of the given chunks that have a vector."""
+        """Return the exact cosine of the given chunks; those without a vector are left out."""
         ...
 
     def chunks(self, chunk_ids: Collection[int]) -> Mapping[int, StoredChunk]: ...
 
     def entries(self, ids: Collection[str] | None = None) -> Sequence[EntryChunk]:
-        """Return the chunks of remembered entries, of all or of those with these ids, in order of path and line."""
+        """Return the chunks of all remembered entries, or of those with these ids, by path and line."""
         ...
 
     def messages(self, path: str, turns: Collection[int]) -> Sequence[SpokenLine]:
-        """Return these messages of a conversation, in order; of one that is cut into pieces the first piece."""
+        """Return these messages of a conversation in order; the first piece of a message that was split."""
         ...
 
     def newest_chunks(self, *, limit: int, scope: Scope) -> Sequence[int]:
-        """Return chunks of the documents in the scope, the latest dated first, those without a date last."""
+        """Return chunks in the scope by date of their document, newest first, undated last."""
         ...
 
     def chunks_of(self, source: SourceName, path: str) -> Sequence[StoredChunk]:
-        """Return the chunks of one document, in order of their lines."""
+        """Return the chunks of one document by line."""
         ...
 
     def places(self, chunk_ids: Collection[int]) -> Mapping[int, ChunkPlace]:
-        """Return where each chunk stands: in which document, in which message, and as one of how many parts."""
+        """Return document and message of each chunk, and the number of parts of that message."""
         ...
 
     def known_vectors(self, embedded_hashes: Collection[str]) -> Mapping[str, Vector]:
@@ -266,30 +262,30 @@ class Snapshot(Protocol):
 
 
 class Rewrite(Protocol):
-    """A document on its way to other chunks; as with `put_document`, those whose text stays only move."""
+    """Replaces the chunks of a document piece by piece; unchanged ones keep their vectors, as in `put_document`."""
 
     def add(self, chunks: Sequence[PreparedChunk], vectors: Mapping[str, Vector]) -> None:
-        """Hand over the next chunks, in order."""
+        """Add the next chunks, in order."""
         ...
 
     def finish(self, document: StoredDocument, cursor: str) -> None:
-        """Say that these were all; chunks that were not handed over again are removed."""
+        """End the document; old chunks that were not added again are removed."""
         ...
 
 
 class ReadableStore(Protocol):
-    """What can be read of a store. Documents outside the scope it was lent for are not there."""
+    """The read half of a store; documents outside the scope it was lent for do not exist in it."""
 
     @property
     def read_only(self) -> bool: ...
 
     @property
     def notes(self) -> Sequence[str]:
-        """What every answer should say about it, such as a part that is missing; usually nothing."""
+        """Notes for every answer, such as a missing extension; usually none."""
         ...
 
     def reading(self) -> AbstractContextManager[Snapshot]:
-        """Open a snapshot; several threads may each have one, also while another thread writes."""
+        """Open a snapshot; any number of threads may have one, also while another writes."""
         ...
 
     def pending(self, limit: int, *, after: int = 0) -> Sequence[PendingChunk]:
@@ -301,7 +297,7 @@ class ReadableStore(Protocol):
         ...
 
     def verify(self) -> Sequence[str]:
-        """Return what is out of step between documents, chunks, terms and vectors; empty means all is well."""
+        """Return inconsistencies between documents, chunks, terms and vectors; empty when there are none."""
         ...
 
     def size_bytes(self) -> int: ...
@@ -311,7 +307,7 @@ class Store(ReadableStore, Protocol):
     """Keeps documents with their chunks, terms and vectors consistent. All SQL lives behind it."""
 
     def reading_within(self, scope: Scope) -> AbstractContextManager[Snapshot]:
-        """Open a snapshot in which documents that a group may not see are not there, not even in counts."""
+        """Open a snapshot without the documents that a group may not see; counts leave them out, too."""
         ...
 
     def write_meta(self, values: Mapping[str, str]) -> None: ...
@@ -321,8 +317,8 @@ class Store(ReadableStore, Protocol):
     ) -> None:
         """Replace one document in one transaction.
 
-        Chunks whose embedded hash stays keep their identity and vector and only move. A new chunk takes its vector from
-        `vectors` (by embedded hash) or becomes pending.
+        Chunks with an unchanged embedded hash keep id and vector. A new chunk takes its vector from `vectors` (by
+        embedded hash) or becomes pending.
         """
         ...
 
@@ -334,20 +330,17 @@ class Store(ReadableStore, Protocol):
         *,
         cursor: str,
     ) -> None:
-        """Let one document grow by chunks in one transaction; one that is not there yet begins.
-
-        The cursor is kept with the document, for the next time.
-        """
+        """Append chunks to a document, new or old, in one transaction, and store the cursor with it."""
         ...
 
     def rewriting(self, source: SourceName, path: str) -> AbstractContextManager[Rewrite]:
-        """Begin to replace one growing document in one transaction; an exception leaves it as it was."""
+        """Replace a growing document in one transaction; an exception leaves it as it was."""
         ...
 
     def together(self) -> AbstractContextManager[None]:
-        """Make one transaction of what this thread writes in the `with` block: many small ones take twice as long.
+        """Write everything in the `with` block in one transaction, which an exception undoes.
 
-        An exception in it undoes all of it.
+        Many small transactions take twice as long.
         """
         ...
 
@@ -358,157 +351,58 @@ class Store(ReadableStore, Protocol):
     def remove_documents(self, source: SourceName, paths: Collection[str]) -> None: ...
 
     def set_embedder(self, identity: EmbedderIdentity, quantization: Literal["bits", "int8"]) -> None:
-        """Declare whose vectors come next. Raises IndexMismatchError when vectors of another identity are stored."""
+        """Set the embedder of the vectors; raise IndexMismatchError when there are vectors of another one."""
         ...
 
     def put_vectors(self, vectors: Mapping[int, Vector]) -> None:
-        """Store vectors by chunk id in one transaction; ids that are gone by now are left out."""
+        """Store vectors by chunk id in one transaction; removed chunks are skipped."""
         ...
 
     def skip_vectors(self, chunk_ids: Collection[int]) -> None:
-        """Mark chunks as keyword-only: the embedder does not support their script, so they are no longer pending."""
+        """Mark chunks as keyword-only instead of pending: the embedder does not support their script."""
         ...
 
     def optimize(self) -> None:
-        """Tidy up after a run (merge keyword segments, refit the quantiser); cheap when there is nothing to do."""
+        """Merge keyword segments and refit the quantiser after a run; cheap when there is nothing to do."""
         ...
 
     def erase_deleted(self) -> None:
-        """Leave no byte of removed documents in what is stored; raises IndexBusyError when readers forbid it."""
+        """Erase every byte of removed documents; raise IndexBusyError when readers prevent it."""
         ...
 
     def close(self) -> None: ...
-
-
-class ReadAccess(Protocol):
-    """Hands out what may be read of the store in use, to any number of threads."""
-
-    def use(self) -> AbstractContextManager[ReadableStore | None]:
-        """Lend the store; None when nothing has been indexed yet."""
-        ...
-
-    def close(self) -> None:
-        """Close what is open, once its users are done; the next use opens it again."""
-        ...
-
-
-class StoreAccess(ReadAccess, Protocol):
-    """Hands out the store in use, and follows when a rebuild replaces it."""
-
-    def use(self) -> AbstractContextManager[Store | None]: ...
-
-
-class Generations(Protocol):
-    """The indexes of one agent: one answers, and a rebuild fills another beside it before it takes its place.
-
-    Each has a path for a name, of a file or within a database.
-    """
-
-    @property
-    def shown(self) -> str:
-        """Where they are, for messages."""
-        ...
-
-    @property
-    def leftovers(self) -> str:
-        """What may keep bytes of a forgotten text until an administrator acts; empty where nothing does."""
-        ...
-
-    def writable(self) -> bool:
-        """Say whether this machine may write them."""
-        ...
-
-    def read_only_error(self) -> IndexReadOnlyError:
-        """Return why it may not."""
-        ...
-
-    def ensure(self) -> None:
-        """Prepare the place they are kept in; raises when it belongs to another workspace."""
-        ...
-
-    def write_lock(
-        self, timeout_s: float, *, give_up: Callable[[], bool] = lambda: False
-    ) -> AbstractContextManager[None]:
-        """Be the only writer, waiting for as long as another one makes progress; raises IndexBusyError."""
-        ...
-
-    def current(self) -> Path | None:
-        """Return the index that answers; None when nothing has been indexed."""
-        ...
-
-    def next_index_path(self) -> Path:
-        """Return a name for another index, which no index had before."""
-        ...
-
-    def switch_to(self, path: Path) -> None:
-        """Let this index answer from now on; after a crash either the old or the new one does."""
-        ...
-
-    def unfinished(self) -> Sequence[Path]:
-        """Return the indexes newer than the one that answers, oldest first: interrupted rebuilds."""
-        ...
-
-    def holds(self, path: Path) -> bool:
-        """Say whether this is one of them."""
-        ...
-
-    def set_aside(self, path: Path) -> Path:
-        """Let an index that cannot be used answer no longer; return under which name it is kept."""
-        ...
-
-    def remove_superseded(self) -> None:
-        """Delete the indexes that do not answer; only for the holder of the write lock."""
-        ...
-
-    def check_room_for_rebuild(self) -> None:
-        """Raise DiskFullError when a second index does not fit."""
-        ...
-
-    def agents(self) -> Sequence[str]:
-        """Return the agents of this workspace that have an index."""
-        ...
-
-    def checks(self) -> Iterable[Check]:
-        """Return what `doctor` says of the place they are kept in."""
-        ...
 
 
 class EmbeddingCache(Protocol):
-    """Remembers vectors by embedding space and text hash, across rebuilds, renames and model switches."""
-
-    def get_many(self, identity: EmbedderIdentity, hashes: Collection[str]) -> Mapping[str, Vector]: ...
-
-    def known(self, identity: EmbedderIdentity, hashes: Collection[str]) -> set[str]:
-        """Return which of these texts have a vector here; looking counts as no use and writes nothing."""
-        ...
-
-    def put_many(self, identity: EmbedderIdentity, vectors: Mapping[str, Vector]) -> None: ...
-
-    def keep_only(self, hashes: Collection[str]) -> int:
-        """Forget the vectors of all other texts, in every embedding space; return how many there were."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class ManagedCache(EmbeddingCache, Protocol):
-    """A cache that belongs to a memory: it counts, grows old and can be cleared."""
+    """Stores vectors by embedding space and text hash, across rebuilds, renames and model switches."""
 
     max_entries: int
-    notes: tuple[str, ...]  # what the reader should know, such as that it cannot be written
+    notes: tuple[str, ...]  # for the reader, such as that it cannot be written
+
+    def get_many(self, identity: EmbedderIdentity, hashes: Collection[str]) -> Mapping[str, Vector]: ...
 
     def peek_many(self, identity: EmbedderIdentity, hashes: Collection[str]) -> Mapping[str, Vector]:
         """Return what `get_many` would, without counting as use."""
         ...
 
+    def known(self, identity: EmbedderIdentity, hashes: Collection[str]) -> set[str]:
+        """Return which of these texts have a vector, without counting as use."""
+        ...
+
+    def put_many(self, identity: EmbedderIdentity, vectors: Mapping[str, Vector]) -> None: ...
+
+    def keep_only(self, hashes: Collection[str]) -> int:
+        """Delete the vectors of all other texts in every embedding space; return how many."""
+        ...
+
     def prune(self, *, older_than_days: float) -> int:
-        """Delete entries that were not used for that long; return how many."""
+        """Delete entries unused for that long; return how many."""
         ...
 
     def clear(self) -> int:
-        """Delete every entry and all counts; return how many entries there were."""
+        """Delete all entries and statistics; return how many entries there were."""
         ...
 
-    def stats(self) -> CacheStats:
-        """Return how much the cache holds now."""
-        ...
+    def stats(self) -> CacheStats: ...
+
+    def close(self) -> None: ...

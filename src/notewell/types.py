@@ -1,6 +1,6 @@
-"""The frozen values that flow through the pipeline; no behaviour beyond what a value says about itself.
+"""Defines the frozen values that flow through the pipeline.
 
-Those made by the thousand in every sync or search are named tuples, which cost a third of a frozen dataclass to make.
+Those that every sync or search creates by the thousand are named tuples, which are three times as fast as dataclasses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Category = Literal["preference", "fact", "decision", "entity", "other"]  # of a 
 
 
 def hash_text(text: str) -> str:
-    """Return the SHA-256 of `text`, in hex: the identity of everything that is content."""
+    """Return the SHA-256 of a text in hex, which identifies content everywhere."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -39,7 +39,7 @@ class Citation(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return what a path or a citation names; no file of a memory has a name that ends like a citation."""
+        """Parse a path or a citation."""
         found = _CITED.fullmatch(text)
         if found is None:
             return cls(text)
@@ -47,7 +47,7 @@ class Citation(NamedTuple):
         return cls(found["path"], *ends)
 
     def lines_to_read(self, first_line: int = 1, lines: int | None = None) -> tuple[int, int | None]:
-        """Return the first line and how many to read; what the caller asks for counts more than what is cited."""
+        """Return the first line and how many to read, from the arguments or else from the citation."""
         if self.first_line is None or first_line != 1 or lines is not None:
             return first_line, lines
         return self.first_line, (self.last_line or self.first_line) - self.first_line + 1
@@ -60,19 +60,19 @@ _CITED = re.compile(r"(?P<path>.+)#L(?P<first>[1-9]\d{0,8})(?:-L?(?P<last>[1-9]\
 
 
 class FileStamp(NamedTuple):
-    """What a listing knows of a file without reading it."""
+    """The facts about a file from listing it."""
 
     source: SourceName
     path: str  # as stored and cited: "/" on every platform, relative to the workspace
     size: int  # bytes
     mtime_ns: int
-    ctime_ns: int = 0  # also changes when a file keeps its mtime, as with `cp -p`; 0 where there is none (Windows)
-    inode: int = 0  # another one: another file was put in its place
+    ctime_ns: int = 0  # changes even if the mtime is kept, as by `cp -p`; 0 on Windows
+    inode: int = 0  # changes when the file is replaced
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that could not be read or stored, and why; reports list them, nothing stops for them."""
+    """Something that could not be read or stored, and why; reports list problems instead of failing."""
 
     path: str
     reason: str
@@ -80,7 +80,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Every file a source holds now, in stable order, and what could not be listed."""
+    """The files of a source, in stable order, and what could not be listed."""
 
     files: tuple[FileStamp, ...]
     problems: tuple[Problem, ...] = ()
@@ -88,11 +88,11 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Uncovered:
-    """How many Markdown files of a workspace are not part of its memory."""
+    """The number of Markdown files in a workspace that are not part of its memory."""
 
     count: int
-    complete: bool = True  # False: counting was given up, and there are more
-    problems: tuple[Problem, ...] = ()  # folders that cannot be read, so that nothing below them is counted
+    complete: bool = True  # False: counting was stopped, and there are more
+    problems: tuple[Problem, ...] = ()  # folders that cannot be read
 
     def __str__(self) -> str:
         files = f"{self.count:,} Markdown file{'' if self.count == 1 else 's'}"
@@ -101,44 +101,49 @@ class Uncovered:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One note or transcript as clean text: no BOM, no NUL, no lone surrogate, lines end in a newline only."""
+    """A note or transcript as clean text: no BOM, NUL or lone surrogate, and newlines only."""
 
     stamp: FileStamp
-    text: str  # the whole file, front matter included, so that line numbers are the file's own
+    text: str  # with the front matter, so that line numbers are those of the file
     content_hash: str  # of the bytes on disk
     body_first_line: int = 1  # 1-based; the line after the front matter
     metadata: Mapping[str, str] = field(default_factory=dict)  # from the front matter
-    dated: date | None = None  # from the file name or the front matter; None is evergreen
-    private: bool = False  # for its owner alone, not for groups
+    dated: date | None = None  # from the file name or the front matter; None: evergreen
+    private: bool = False  # hidden from groups
 
 
 class SpokenLine(NamedTuple):
-    """One message of a transcript as a line of text: `User: ...` or `Assistant: ...`."""
+    """A message of a transcript as a line of text: `User: ...` or `Assistant: ...`."""
 
-    line: int  # of the transcript, 1-based; lines without a message have none
-    text: str  # no newline in it
-    turn: int  # which message of the conversation it is, 1-based
+    line: int  # of the transcript, 1-based
+    text: str  # without newlines
+    turn: int  # number of the message in the conversation, 1-based
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The next part of a document that grows at its end, and where the document stands after it."""
+    """The next part of a growing document, and the position after it."""
 
     lines: tuple[SpokenLine, ...]
-    position: str  # for the source alone to read: hand it back to go on from here
-    stamp: FileStamp  # of the file; only after the last piece does it say how far the document is read
+    position: str  # opaque; given back to the source to continue from here
+    stamp: FileStamp  # of the file; valid for the document after the last piece only
     content_hash: str  # of the bytes read so far
     dated: date | None
-    last: bool  # nothing more is there now
-    from_start: bool = False  # the document is read from its beginning, not from the position given
-    problems: tuple[Problem, ...] = ()  # what of this part could not be read
+    last: bool  # the end of the document for now
+    from_start: bool = False  # the document is read from its beginning, not from the given position
+    problems: tuple[Problem, ...] = ()  # in this part
 
 
 # --- chunking -> store -------------------------------------------------------------------------
 
 
+def embedded_text(context: str, text: str) -> str:
+    """Return what the embedder sees of a chunk: the context, then the text."""
+    return f"{context}\n{text}" if context else text
+
+
 class EntryLabel(NamedTuple):
-    """What the index keeps of a remembered entry besides its text."""
+    """What the index stores of a remembered entry besides its text."""
 
     id: str
     category: Category
@@ -152,9 +157,9 @@ class Chunk:
     first_line: int  # 1-based, inclusive
     last_line: int  # 1-based, inclusive
     text: str
-    context: str = ""  # heading trail, e.g. "Network > Guest wifi"; searched and embedded, never shown as text
-    turn: int = 0  # which message of a conversation, 1-based; 0 in notes
-    label: EntryLabel | None = None  # of the remembered entry that it is, or is a part of
+    context: str = ""  # headings such as "Network > Guest wifi": searched and embedded, not shown as text
+    turn: int = 0  # number of the message in a conversation, 1-based; 0 in notes
+    label: EntryLabel | None = None  # of the remembered entry that contains it
 
     @cached_property
     def text_hash(self) -> str:
@@ -162,8 +167,7 @@ class Chunk:
 
     @property
     def embedded_text(self) -> str:
-        """What the embedder sees: where the chunk stands, then what it says."""
-        return f"{self.context}\n{self.text}" if self.context else self.text
+        return embedded_text(self.context, self.text)
 
     @cached_property
     def embedded_hash(self) -> str:
@@ -172,26 +176,25 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class PreparedChunk:
-    """A chunk with its searchable terms, as every storage backend indexes them."""
+    """A chunk and how to get its searchable terms, which a store asks for only if the chunk is new."""
 
     chunk: Chunk
-    text_terms: str  # terms of the text, separated by blanks, in order
-    context_terms: str  # terms of the heading trail and the path
-    parts: int = 1  # chunks that its message, or its note, is cut into
+    terms: Callable[[], tuple[str, str]]  # of the text, then of headings and path: in order, separated by blanks
+    parts: int = 1  # chunks of its message or note
 
 
 class StoredDocument(NamedTuple):
-    """What the store remembers of a document, enough to see whether the file changed."""
+    """A document in the store, with enough to see whether the file changed."""
 
     stamp: FileStamp
     content_hash: str
     dated: date | None = None
-    private: bool = False  # for its owner alone; conversations are so in any case
+    private: bool = False  # hidden from groups, as conversations always are
 
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk as it comes back from the store."""
+    """A chunk in the store."""
 
     id: int
     source: SourceName
@@ -201,13 +204,17 @@ class StoredChunk:
     last_line: int
     text: str
     context: str
-    turn: int = 0  # which message of a conversation, 1-based; 0 in notes
-    parts: int = 1  # chunks that its message, its entry, or its note, is cut into
-    label: EntryLabel | None = None  # of the remembered entry that it is, or is a part of
+    turn: int = 0  # number of the message in a conversation, 1-based; 0 in notes
+    parts: int = 1  # chunks of its message, entry or note
+    label: EntryLabel | None = None  # of the remembered entry that contains it
+
+    @property
+    def embedded_hash(self) -> str:
+        return hash_text(embedded_text(self.context, self.text))
 
 
 class EntryChunk(NamedTuple):
-    """A chunk that a remembered entry is, or is a part of."""
+    """A chunk of a remembered entry."""
 
     entry: str  # its id
     path: str
@@ -215,7 +222,7 @@ class EntryChunk(NamedTuple):
 
 
 class ChunkPlace(NamedTuple):
-    """Where a chunk stands among others."""
+    """The place of a chunk in its document."""
 
     document: int  # the store's own number for the note or transcript
     turn: int
@@ -224,7 +231,7 @@ class ChunkPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PendingChunk:
-    """A chunk that has no vector yet."""
+    """A chunk without a vector."""
 
     id: int
     embedded_hash: str
@@ -233,17 +240,17 @@ class PendingChunk:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How much the store holds."""
+    """The size of the index."""
 
     files: int
     chunks: int
     pending: int  # chunks without a vector yet
-    embedded: int  # chunks with a vector; the rest is keyword-only: the embedder does not support its script
+    embedded: int  # chunks with a vector; the rest is keyword-only, in a script that the embedder does not support
 
 
 @dataclass(frozen=True, slots=True)
 class SourceCounts:
-    """How much of the index comes from one source."""
+    """The size of one source in the index."""
 
     source: SourceName
     files: int
@@ -252,7 +259,7 @@ class SourceCounts:
 
 @dataclass(frozen=True, slots=True)
 class EmbedderIdentity:
-    """Names one embedding space: two texts are comparable only if every field agrees."""
+    """Identifies an embedding space: vectors are comparable only if all fields are equal."""
 
     provider: str  # "local", "openai", ...
     model: str
@@ -265,18 +272,18 @@ class EmbedderIdentity:
 
 @dataclass(frozen=True, slots=True)
 class CacheStats:
-    """How much the cache holds and how useful it was since it was begun or cleared."""
+    """The size of the embedding cache, and its hits since it was created or cleared."""
 
     entries: int
     bytes: int
     max_entries: int
     oldest_use: datetime | None
-    hits: int  # vectors taken from the cache
-    misses: int  # vectors that had to be made, and were put in
+    hits: int  # vectors from the cache
+    misses: int  # vectors that were embedded and added
 
     @property
     def hit_rate(self) -> float | None:
-        """The share of vectors that came from the cache; None before there was any."""
+        """The share of vectors from the cache; None before the first."""
         total = self.hits + self.misses
         return self.hits / total if total else None
 
@@ -286,7 +293,7 @@ class CacheStats:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One thing to look for. Several tokens are a phrase; `prefix` lets the last token go on."""
+    """A search term; several tokens are a phrase, and with `prefix` the last token is a prefix."""
 
     tokens: tuple[str, ...]
     prefix: bool = False
@@ -294,20 +301,20 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which part of the memory a search may see."""
+    """The part of the memory that a search covers."""
 
     sources: frozenset[SourceName] | None = None  # None: all
     since: date | None = None  # inclusive
     until: date | None = None  # inclusive
-    public_only: bool = False  # neither private notes nor conversations, but for those named next
-    own_transcripts: frozenset[str] = frozenset()  # conversations that may be seen all the same, by path
-    without: frozenset[str] = frozenset()  # notes that may not be seen either, with `public_only`
-    undated: bool = False  # documents without a date pass since and until, too
-    category: Category | None = None  # only remembered entries of this one
+    public_only: bool = False  # no private notes, and no conversations except `own_transcripts`
+    own_transcripts: frozenset[str] = frozenset()  # paths
+    without: frozenset[str] = frozenset()  # paths of other hidden notes, with `public_only`
+    undated: bool = False  # include documents without a date despite `since` and `until`
+    category: Category | None = None  # only remembered entries of this category
 
     @property
     def picks_documents(self) -> bool:
-        """Whether it is more than a choice of sources."""
+        """Whether it filters by more than the source."""
         return self.since is not None or self.until is not None or self.public_only or self.category is not None
 
 
@@ -315,7 +322,7 @@ EVERYTHING = Scope()
 
 
 class Match(NamedTuple):
-    """A chunk that one leg found. Scores of a leg compare only with each other; higher is better."""
+    """A chunk that keyword or vector search found; scores of the two are not comparable, higher is better."""
 
     chunk_id: int
     score: float  # BM25 with its sign flipped, or cosine similarity
@@ -327,9 +334,9 @@ class Candidate(NamedTuple):
     chunk_id: int
     cosine: float | None
     bm25: float | None
-    pairs: float = 0.0  # BM25 of the query's neighbouring words that are neighbours in the text, too
-    function_words: float = 0.0  # BM25 of the query's function words; only the best candidates are read for them
-    parts: int = 1  # chunks that its message, or its note, is cut into
+    pairs: float = 0.0  # BM25 of pairs of adjacent words in the query
+    function_words: float = 0.0  # BM25 of the query's function words, for the best candidates only
+    parts: int = 1  # chunks of its message or note
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,22 +350,22 @@ class Hit:
     snippet: str
     source: SourceName
     citation: str  # path#L5-L9
-    found_by: SearchMode  # which of the two searches found it; "hybrid" when both did
+    found_by: SearchMode  # the search that found it; "hybrid": both
     vector_score: float | None = None  # cosine similarity
     text_score: float | None = None  # how much of the query the text matches, 0 to 1
-    relevance: float | None = None  # the score before age counted; None where age does not count
+    relevance: float | None = None  # the score without age; None if age does not count
     explanation: Mapping[str, float | str] | None = None  # only with `explain`
-    entry: str | None = None  # id of the remembered entry that it is; None in other text
+    entry: str | None = None  # id of the remembered entry; None in other text
     category: Category | None = None  # of that entry
     importance: int | None = None  # of that entry, 1 to 10
-    replaces: tuple[EntryPlace, ...] = ()  # older entries that this one replaced, as far as they are still there
-    replaced_by: EntryPlace | None = None  # the newest entry that stands in the place of this one
-    dated: date | None = None  # the day that it is about: of the entry, of a heading or of the note; None: undated
+    replaces: tuple[EntryPlace, ...] = ()  # older entries that it replaced and that still exist
+    replaced_by: EntryPlace | None = None  # the newest entry that replaced it
+    dated: date | None = None  # the day of the entry, heading or note; None: undated
 
 
 @dataclass(frozen=True, slots=True)
 class EntryPlace:
-    """Where a remembered entry stands."""
+    """The place of a remembered entry."""
 
     entry: str  # its id
     citation: str
@@ -366,17 +373,17 @@ class EntryPlace:
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """How complete and fresh the index was when it answered."""
+    """The state of the index that answered."""
 
     files: int
     chunks: int
-    pending: int  # chunks that only keyword search finds yet
-    stale: bool | None  # some file changed since it was indexed; None when that was not checked
+    pending: int  # chunks without a vector, which only keyword search finds
+    stale: bool | None  # whether files changed since they were indexed; None: not checked
 
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """Something else answers than the settings ask for."""
+    """Why another backend or provider than the one in the settings is used."""
 
     instead_of: str  # "qmd", or an embedding provider; JSON calls it `from`
     reason: str
@@ -384,29 +391,29 @@ class Fallback:
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """What was found, how, and what the reader should know about it."""
+    """The hits of a search, how they were found, and notes for the reader."""
 
     query: str
     mode: SearchMode
     hits: tuple[Hit, ...]
     index: IndexState
     notes: tuple[str, ...] = ()
-    backend: Backend = "builtin"  # which gave this answer
-    fallback: Fallback | None = None  # why it was not the one that the settings ask for
+    backend: Backend = "builtin"
+    fallback: Fallback | None = None  # why it is not the backend in the settings
     provider: str | None = None  # of the embedder of the query; None when keyword search answered
     model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NoteText:
-    """A piece of one memory file, for reading on after a search."""
+    """A part of a memory file."""
 
     path: str
     text: str
     first_line: int  # 1-based
     line_count: int
     truncated: bool
-    next_first_line: int | None  # where to go on; None at the end of the file
+    next_first_line: int | None  # where to continue; None at the end of the file
 
 
 # --- indexing ----------------------------------------------------------------------------------
@@ -414,9 +421,9 @@ class NoteText:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One step of work done, for a progress bar or a log line."""
+    """Progress of a long operation."""
 
-    stage: Literal["read", "embed", "jobs", "download"]  # of a download the megabytes are counted
+    stage: Literal["read", "embed", "jobs", "download"]  # a download counts megabytes
     done: int
     total: int
 
@@ -426,22 +433,22 @@ ProgressCallback = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What an indexing run did, and what it could not do."""
+    """The result of an indexing run."""
 
     added: int = 0
     changed: int = 0
     renamed: int = 0
     removed: int = 0
     unchanged: int = 0
-    embedded: int = 0  # chunks that went through the embedder
-    reused: int = 0  # chunks whose vector was known already
-    unknown: int = 0  # chunks in a script that the embedder does not support: keyword-only
-    pending: int = 0  # chunks still without a vector
-    jobs: int = 0  # batch jobs in progress at the provider: some of the pending chunks are in them
+    embedded: int = 0  # chunks that were embedded
+    reused: int = 0  # chunks with a known vector
+    unknown: int = 0  # keyword-only chunks, in a script that the embedder does not support
+    pending: int = 0  # chunks without a vector
+    jobs: int = 0  # batch jobs in progress, with some of the pending chunks
     rebuilt: bool = False
-    postponed: int = 0  # transcripts that grew, but by too little to be indexed yet (sync.sessions)
+    postponed: int = 0  # transcripts that grew by too little (sync.sessions)
     bytes_read: int = 0  # of transcripts
-    complete: bool = True  # False: the time budget ran out or another process is indexing
+    complete: bool = True  # False: out of time, or another process is indexing
     seconds: float = 0.0
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
@@ -449,42 +456,42 @@ class IndexReport:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What an embedder charges for a million tokens, in US dollars; None where it is not known."""
+    """The price of a million tokens in US dollars; None if unknown."""
 
     usd_per_million: float | None
     batch_usd_per_million: float | None  # through batch jobs
-    basis: str  # where the numbers come from
+    basis: str  # the source of the price
 
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """What embedding would cost, about; None where the price is not known."""
+    """The estimated cost of embedding; None if the price is unknown."""
 
     provider: str
     model: str
-    tokens: int  # of the texts that would have to be embedded
+    tokens: int  # to embed
     usd: float | None
     batch_usd: float | None  # through batch jobs
-    basis: str  # where the price comes from
+    basis: str  # the source of the price
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line of `doctor` or `status --deep`: what was checked, whether it passed, and what to do."""
+    """A check of `doctor` or `status --deep`."""
 
     name: str
     ok: bool
     detail: str
     hint: str = ""
-    unusable: bool = False  # the index cannot answer until this is fixed
+    unusable: bool = False  # the index cannot be used until this is fixed
 
 
 @dataclass(frozen=True, slots=True)
 class BatchJob:
-    """A batch job at a provider whose vectors were not fetched yet."""
+    """A batch job at a provider, not collected yet."""
 
     provider: str
     model: str
-    id: str  # the provider's; empty while it is being made
-    chunks: int  # that it embeds
+    id: str  # the provider's; empty while it is being created
+    chunks: int
     since: str  # ISO 8601, UTC

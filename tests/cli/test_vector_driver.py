@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from notewell.store.sqlite import vector_index
+from notewell.store.sqlite import sqlite_vec
 from notewell.store.state_folder import StateFolder
 
 WITH = ("--set", "store.vector.driver=sqlite-vec")
@@ -88,7 +88,7 @@ def test_a_library_that_is_none(workspace, notewell, tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes to hang on")
 def test_a_library_that_does_not_load_in_time(workspace, notewell, tmp_path, monkeypatch):
-    monkeypatch.setattr(vector_index, "LOAD_LIMIT_S", 0.2)
+    monkeypatch.setattr(sqlite_vec, "LOAD_LIMIT_S", 0.2)
     library = tmp_path / "vec0.so"
     os.mkfifo(library)  # reading it waits for a writer that never comes
     try:

@@ -15,9 +15,10 @@ from notewell.testing.samples import (
     terms,
     vector_for,
     vectors_of,
+    with_terms,
 )
 from notewell.testing.store_search import found
-from notewell.types import EVERYTHING, Chunk, PreparedChunk
+from notewell.types import EVERYTHING, Chunk
 
 from .conftest import needs_sqlite_vec, postgres, postgres_segments, sqlite_segments, sqlite_vec
 
@@ -61,7 +62,7 @@ TOKENS = st.text(
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tokens=st.lists(TOKENS, min_size=1, max_size=12, unique=True))
 def test_a_token_is_found_by_exactly_that_token(store, tokens):
-    chunks = [PreparedChunk(Chunk(1, 1, repr(token)), token, "") for token in tokens]
+    chunks = [with_terms(Chunk(1, 1, repr(token)), token) for token in tokens]
     store.put_document(document(), chunks, {})
     for token in tokens:
         assert found(store, token) == [repr(token)]

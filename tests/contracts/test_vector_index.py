@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from notewell.store.sqlite import open_index
+from notewell.store.sqlite.schema import VECTOR_DRIVERS
 from notewell.store.sqlite.segments import EXACT_LIMIT
-from notewell.store.sqlite.vector_index import VECTOR_DRIVERS
-from notewell.testing.samples import document
+from notewell.testing.samples import document, with_terms
 from notewell.types import EVERYTHING, Chunk, EmbedderIdentity, PreparedChunk, Scope
 
 pytest.importorskip("sqlite_vec", reason="sqlite-vec is not installed, so there is nothing to compare")
@@ -28,7 +28,7 @@ def topic_vectors(count: int, seed: int = 0) -> np.ndarray:
 
 
 def chunks_named(names) -> list[PreparedChunk]:
-    return [PreparedChunk(Chunk(1, 1, name), name, "") for name in names]
+    return [with_terms(Chunk(1, 1, name), name) for name in names]
 
 
 def fill(store, vectors, *, sources=("memory",), per_document=100) -> None:

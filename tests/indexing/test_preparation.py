@@ -30,10 +30,10 @@ def prepared(tmp_path):
 def test_every_chunk_is_found_by_its_text_its_headings_and_its_path(prepared):
     chunks = prepared("# Garden\n\n## Beds\n\nThe roses need pruning.\n")
     assert chunks
-    whole = " ".join(chunk.text_terms for chunk in chunks).split()
+    whole = " ".join(chunk.terms()[0] for chunk in chunks).split()
     assert "rose" in whole
     for chunk in chunks:
-        assert {"garden", "plan"} <= set(chunk.context_terms.split())
+        assert {"garden", "plan"} <= set(chunk.terms()[1].split())
 
 
 def test_the_chunks_of_a_note_are_its_parts_and_of_no_message(prepared):
@@ -52,14 +52,14 @@ def test_every_message_counts_its_own_parts():
     assert len(pieces) > 2
     assert {(each.chunk.first_line, each.chunk.turn, each.parts) for each in pieces} == {(5, 2, len(pieces))}
     assert (last.chunk.first_line, last.chunk.turn, last.parts) == (6, 3, 1)
-    assert "thank" in last.text_terms.split()
-    assert all({"garden", "plan"} <= set(each.context_terms.split()) for each in (first, *pieces, last))
+    assert "thank" in last.terms()[0].split()
+    assert all({"garden", "plan"} <= set(each.terms()[1].split()) for each in (first, *pieces, last))
 
 
 @pytest.mark.parametrize("key", SEARCHED_METADATA)
 def test_front_matter_that_says_what_a_note_is_about_is_searched(prepared, key):
     chunks = prepared(f"---\n{key}: quokka\nmood: bilby\n---\n\nBody text.\n")
-    terms = " ".join(chunk.context_terms for chunk in chunks).split()
+    terms = " ".join(chunk.terms()[1] for chunk in chunks).split()
     assert "quokka" in terms
     assert "bilby" not in terms
 

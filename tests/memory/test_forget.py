@@ -20,8 +20,8 @@ from notewell import (
     SessionNotFoundError,
 )
 from notewell.cli.main import run
-from notewell.embedding.batch.ledger import JobFailures, Ledger, new_record
 from notewell.embedding.hashing import HashingEmbedder
+from notewell.embedding.jobs import JobFailures, Ledger, new_record
 from notewell.files.faults import planted
 from notewell.text.lexicon import index_terms
 from notewell.types import hash_text

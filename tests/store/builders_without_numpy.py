@@ -12,8 +12,8 @@ def use(path: Path) -> None:
     store = open_index(path, create=True, read_only=False)
     store.set_embedder(EmbedderIdentity("test", "model", "key", 8), "bits")
     document = StoredDocument(FileStamp("memory", "a.md", 1, 1), "ab")
-    store.put_document(document, [PreparedChunk(Chunk(1, 1, "one"), "one", "")], {})
-    store.put_document(document, [PreparedChunk(Chunk(1, 1, "two"), "two", "")], {})
+    store.put_document(document, [PreparedChunk(Chunk(1, 1, "one"), lambda: ("one", ""))], {})
+    store.put_document(document, [PreparedChunk(Chunk(1, 1, "two"), lambda: ("two", ""))], {})
     with store.reading() as snapshot:
         assert len(snapshot.keyword_matches([Term(("two",))], limit=5, scope=EVERYTHING)) == 1
         assert len(snapshot.chunks([1, 2])) == 1

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from notewell.agents.documents import Json
     from notewell.evaluation.test_sets import Half
-    from notewell.protocols import ManagedCache
+    from notewell.protocols import EmbeddingCache
 
 _DAYS = re.compile(r"(\d{1,6})\s*d?(?:ays?)?")
 
@@ -81,7 +81,7 @@ def clear(*, chosen: Chosen) -> None:
 
 
 @contextmanager
-def _open_cache(chosen: Chosen) -> Iterator[ManagedCache | None]:
+def _open_cache(chosen: Chosen) -> Iterator[EmbeddingCache | None]:
     with chosen.memory() as memory:
         if not memory.settings.cache.enabled:
             raise NotewellError("the cache is turned off", hint="turn it on with cache.enabled = true")

@@ -2,13 +2,14 @@
 
 import sys
 
+JOBS_FOLDER = "batch-jobs"  # in the state folder: a file for each batch job; looking for it must not import `jobs`
 _retries_are_silent = False
 
 
 def silence_retries() -> None:
-    """Stop stamina from announcing retries in this process: its hooks may print to stdout, where output goes.
+    """Turn off stamina's retry hooks in this process, which may print to stdout.
 
-    Only a command calls this; a library leaves the choice to the application.
+    Only commands call this; a library leaves the choice to the application.
     """
     global _retries_are_silent  # noqa: PLW0603 - stamina's switch is process-wide, and stamina may not be loaded yet
     _retries_are_silent = True
@@ -17,7 +18,7 @@ def silence_retries() -> None:
 
 
 def apply_retry_hooks() -> None:
-    """Pass the choice of `silence_retries` on to stamina."""
+    """Apply `silence_retries` to stamina."""
     if _retries_are_silent:
         import stamina.instrumentation
 

@@ -1,7 +1,6 @@
-"""Embeds without a model, as signed bags of hashed words, the same on every machine.
+"""Embeds texts without a model, as signed bags of hashed words.
 
-It serves tests, demonstrations and machines where no model can run; it compares the words of two texts, not their
-meaning.
+It compares words rather than meaning; for tests, demonstrations and machines that cannot run a model.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 DIMENSIONS = 384  # the width of the small sentence models, so that sizes and timings compare
 
-# Measured with questions to a small set of notes: half the pairs share no word, a tenth of the first hits are above.
+# Measured with questions on a few notes: half of the pairs share no word, a tenth of the first hits score higher.
 COSINE_RANGE = (0.0, 0.45)
 
 # Kana, Han, Hangul: written without blanks, so a run of them is not a word.
@@ -28,27 +27,18 @@ _RUNS = re.compile(rf"(?P<cjk>[{_CJK}]+)|[^\W_]+")
 
 
 class HashingEmbedder:
-    """Counts words by hash, with a sign that lets collisions cancel out instead of adding up."""
+    """Counts words by hash, with a sign, so that collisions cancel out."""
+
+    quantization: Literal["bits", "int8"] = "int8"
+    cosine_range = COSINE_RANGE
 
     def __init__(self, dimensions: int = DIMENSIONS) -> None:
-        self._identity = EmbedderIdentity(
+        self.identity = EmbedderIdentity(
             provider="hashing",
             model="signed-word-bag",
             key=hash_text(f"crc32, CJK characters and pairs, other words, {dimensions}"),
             dimensions=dimensions,
         )
-
-    @property
-    def identity(self) -> EmbedderIdentity:
-        return self._identity
-
-    @property
-    def quantization(self) -> Literal["bits", "int8"]:
-        return "int8"
-
-    @property
-    def cosine_range(self) -> tuple[float, float]:
-        return COSINE_RANGE
 
     def knows(self, text: str) -> bool:  # noqa: ARG002 - it counts words of every script alike
         return True
@@ -58,7 +48,7 @@ class HashingEmbedder:
 
         from notewell.embedding.unit_vectors import unit_rows
 
-        dimensions = self._identity.dimensions
+        dimensions = self.identity.dimensions
         counts = np.zeros((len(texts), dimensions), dtype=np.float32)
         for row, text in zip(counts, texts, strict=True):
             for token in _tokens(text):

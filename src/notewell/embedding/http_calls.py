@@ -1,6 +1,6 @@
-"""Describes calls to a provider: where they go, what a response means, and when a failed call is retried.
+"""Describes calls to a provider: the address, the meaning of a response, and when to retry.
 
-The client itself is in `http_client`. This module stays cheap to import: choosing a provider needs it.
+The client is in `http_client`. This module is cheap to import, because choosing a provider needs it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FailureKind = Literal[
     "timeout",
     "connection_lost",  # the connection ended before the response did
     "rate_limited",
-    "quota",  # the account has nothing left
+    "quota",  # the account has no quota left
     "key",  # the API key was refused
     "refused",  # the request itself was refused
     "missing",  # no such address or model
@@ -34,14 +34,14 @@ FailureKind = Literal[
 ]
 
 _MAX_DETAIL = 200  # characters: two lines of a terminal
-_MIN_SECRET = 4  # characters; shorter values are words that a message may contain by chance
-# Providers quote a refused key with its middle left out: what is left looks like a key but is not the one we sent.
+_MIN_SECRET = 4  # characters; shorter values occur in messages by chance
+# Providers quote a refused key without its middle: it looks like a key but is not the one we sent.
 _LIKE_A_KEY = re.compile(
     r"(?i:\bbearer\s+\S+)|\b(?:sk|pk|pa|gsk|key)[-_][\w*.-]{6,}|\bAIza[\w*.-]{4,}|\b(?=\w*\d)[A-Za-z0-9_-]{24,}\b"
     r"|(?<![\w-])[\w-]*+\*{3,}[\w-]*|\*{3,}[\w-]*"
 )
-# How providers name an account that has nothing left, as opposed to one that is too fast. Gemini says "quota exceeded"
-# in both cases; its details tell whether it is the quota of the minute or of the day.
+# How providers report a used-up quota, as opposed to a rate limit. Gemini says "quota exceeded" for both; its details
+# name the quota of the minute or of the day.
 _QUOTA_USED_UP = re.compile(r"(?i)insufficient_quota|PerDay|quota exceeded|no credits|usage limit|billing_hard_limit")
 _GEMINI_BAD_KEY = "API_KEY_INVALID"  # in a response with status 400
 _RETRY_DELAY = re.compile(r'"retryDelay":\s*"(\d{1,9}(?:\.\d+)?)s"')  # Gemini's Retry-After, in the body
@@ -121,7 +121,7 @@ class Service:
 
 
 class RemoteFailure(Exception):  # noqa: N818 - never shown as it is: callers turn it into an error of their own
-    """A failed call; `detail` is what the provider said, without keys, and may quote what was sent."""
+    """A failed call; `detail` is the provider's message, without keys, and may quote the request."""
 
     def __init__(
         self,
@@ -147,13 +147,13 @@ def invalid_response(title: str, reason: str) -> RemoteFailure:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often a call is retried, and after which waits; the defaults are those of OpenClaw's embedding calls."""
+    """How often to retry, and how long to wait; the defaults are those of OpenClaw's embedding calls."""
 
     attempts: int = 3
     first_wait_s: float = 0.5  # doubles with every attempt
     max_wait_s: float = 8.0
     jitter_s: float = 0.5  # keeps agents that failed together from retrying together
-    max_retry_after_s: float = 60.0  # rate limits are counted by the minute; if asked to wait longer, do not retry
+    max_retry_after_s: float = 60.0  # rate limits are per minute; do not retry if the wait is longer
     retry_on: frozenset[FailureKind] = frozenset(
         {"timeout", "connection_lost", "rate_limited", "server", "invalid_response"}
     )
@@ -167,7 +167,7 @@ class RetryPolicy:
         return error.retry_after_s if error.retry_after_s <= self.max_retry_after_s else False
 
 
-# Somebody is waiting: do not retry a slow or confused provider, and do not wait long.
+# While somebody waits: no retries after timeouts and invalid responses, and only short waits.
 INTERACTIVE = RetryPolicy(max_retry_after_s=8.0, retry_on=frozenset({"connection_lost", "rate_limited", "server"}))
 
 
@@ -187,7 +187,7 @@ class Reply:
             raise invalid_response(title, "not JSON") from None
 
     def failure(self, title: str, secrets: Collection[str]) -> RemoteFailure | None:
-        """Return the failure that the status stands for; None for success."""
+        """Return the failure for the status; None for success."""
         if 200 <= self.status < 300:
             return None
         text = self.content[:20_000].decode("utf-8", "replace")
@@ -210,7 +210,7 @@ class Reply:
         )
 
     def _error_message(self) -> str:
-        """Return the message in an error body; providers keep it under one of a few names."""
+        """Return the message in an error body, which has different names."""
         try:
             body = json.loads(self.content)
         except (ValueError, RecursionError):
@@ -224,7 +224,7 @@ class Reply:
 
 
 def without_secrets(text: str, secrets: Collection[str]) -> str:
-    """Return the text on one line, shortened, without the given secrets and anything that looks like a key."""
+    """Return the text on one line, shortened, without secrets and anything that looks like a key."""
     for secret in secrets:
         if len(secret) >= _MIN_SECRET:
             text = text.replace(secret, MASK)

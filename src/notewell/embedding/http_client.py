@@ -1,7 +1,7 @@
-"""Calls providers over HTTP, with retries, on a background thread that can be interrupted at any time.
+"""Calls providers over HTTP, with retries, on an event loop in a background thread.
 
-A thread that waits in a socket cannot be told to stop; a task of an event loop can. So Ctrl-C and a deadline end a call
-at once. Messages never contain a key: neither headers nor addresses with a login are quoted.
+A task of an event loop can be cancelled, a thread that waits in a socket cannot: so Ctrl-C and deadlines end a call at
+once. Messages contain no keys: neither headers nor addresses with a login are quoted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ POLL_S = 0.25  # on Windows a wait without a timeout does not see Ctrl-C
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request; `path` follows the base URL, or is a whole address on the same host."""
+    """One request; `path` is relative to the base URL, or a full URL on the same host."""
 
     path: str
     body: Any = None  # sent as JSON
@@ -48,7 +48,7 @@ class Call:
 
 
 class RemoteClient:
-    """Calls one service over a few connections that are kept open. Safe to use from several threads."""
+    """Calls one service over a few persistent connections. Safe to use from several threads."""
 
     def __init__(self, service: Service, *, connections: int = CONNECTIONS) -> None:
         self.service = service
@@ -75,7 +75,7 @@ class RemoteClient:
         return result_of(self.submit(answer))
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start a coroutine, such as `answer(...)`, on the client's thread; cancelling the future cancels it."""
+        """Start a coroutine such as `answer(...)` on the client's thread; cancelling the future cancels it."""
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
@@ -131,7 +131,7 @@ class RemoteClient:
 
         title, address = self.service.title, self.service.address
         try:
-            async with asyncio.timeout(timeout_s):  # for the whole response: httpx limits only the gaps between bytes
+            async with asyncio.timeout(timeout_s):  # for the whole response: httpx limits only gaps between bytes
                 reply = await self._exchange(call)
         except TimeoutError:
             raise RemoteFailure("timeout", f"{title} did not respond within {timeout_s:g} s") from None
@@ -166,7 +166,7 @@ class RemoteClient:
             return Reply(response.status_code, headers, bytes(content))
 
     def _url(self, path: str) -> str:
-        """Return the whole address; an address that a provider sent must be on its own host, as it gets the key."""
+        """Return the full URL; one that a provider sent must be on its own host, because it gets the key."""
         own = urlsplit(self.service.address)
         _ = own.port  # raises ValueError when the port is invalid
         if "://" not in path:

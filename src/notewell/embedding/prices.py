@@ -1,7 +1,7 @@
-"""Estimates what embedding costs.
+"""Estimates the cost of embedding.
 
-The prices are list prices in US dollars as published by May 2026, without free allowances, taxes or agreements of your
-own. They change: `cost.prices` in the settings overrides them, model by model.
+The prices are list prices in US dollars of May 2026, without free allowances, taxes and discounts. `cost.prices` in the
+settings overrides them by model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 AS_OF = "2026-05"
 _MILLION = 1_000_000
 
-FREE = ("local", "hashing", "ollama")  # they run on this machine, or on one of your own
+FREE = ("local", "hashing", "ollama")  # on this machine or your own server
 
 # Dollars per million tokens, by ordinary request and by batch job.
 LIST_PRICES: Mapping[str, tuple[float, float]] = {
@@ -45,7 +45,7 @@ LIST_PRICES: Mapping[str, tuple[float, float]] = {
 
 
 def price_of(embedder: Embedder, settings: Settings) -> Price:
-    """Return the embedder's price: from the settings, free on this machine, from the list, or unknown."""
+    """Return the price of an embedder, from the settings or the list; it is free on this machine."""
     provider, model = _names(embedder)
     name = f"{provider}/{model}"
     own = _own_price(name, settings.cost.prices)
@@ -76,7 +76,7 @@ def estimate(embedder: Embedder, settings: Settings, tokens: int) -> CostEstimat
 
 
 def _names(embedder: Embedder) -> tuple[str, str]:
-    """Return provider and model, without the call that the identity of an unknown model costs."""
+    """Return provider and model, without a call for the identity of an unknown model."""
     if isinstance(embedder, ProbedEmbedder):
         return embedder.provider, embedder.model
     return embedder.identity.provider, embedder.identity.model

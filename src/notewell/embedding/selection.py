@@ -1,6 +1,6 @@
-"""Chooses the embedder: the one that the settings ask for, its fallback, or the one that made the stored vectors.
+"""Chooses the embedder: the one in the settings, its fallback, or the one that made the stored vectors.
 
-Vectors of two embedders are never compared, so a search may have to use another embedder than the next indexing run.
+Vectors of different embedders are never compared, so a search may need another embedder than the next indexing run.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "notewell.embedders"
 
-# The same lines as in the package's own entry points. Looking those up with importlib.metadata takes 55 ms in a cold
-# process, a quarter of a search, so it is done only for other names; a test keeps the two lists equal.
+# The same as the package's entry points, which a test checks. Looking those up with importlib.metadata takes 55 ms in a
+# cold process, a quarter of a search, so it is done for other names only.
 BUILT_IN: Mapping[str, str] = {
     "gemini": "notewell.embedding.providers:open_gemini",
     "hashing": "notewell.embedding.hashing:open_hashing",
@@ -34,8 +34,8 @@ BUILT_IN: Mapping[str, str] = {
     "voyage": "notewell.embedding.providers:open_voyage",
 }
 FELL_BACK = "fell_back"  # meta key of an index: why the fallback made its vectors
-OFFLINE = ("local", "hashing")  # these send nothing anywhere, so they may be used without being asked for
-RETRY_AFTER_S = 30.0  # how long searches do without an embedder that could not tell its identity
+OFFLINE = ("local", "hashing")  # these send nothing, so they may be used unless the settings name another one
+RETRY_AFTER_S = 30.0  # how long searches do without an embedder whose identity is unknown
 
 _AUTO = "auto"
 _NONE = "none"
@@ -43,7 +43,7 @@ _NONE = "none"
 
 @runtime_checkable
 class ProbedEmbedder(Protocol):
-    """An embedder that may have to call its provider to learn how long its vectors are."""
+    """An embedder that may have to call its provider to learn its dimensions."""
 
     @property
     def provider(self) -> str: ...
@@ -63,17 +63,17 @@ class ProbedEmbedder(Protocol):
 
 @dataclass(frozen=True)
 class Selection:
-    """The embedder in use and why; without one, or with the fallback, `hint` says how to fix that."""
+    """The embedder in use and the reason; `hint` says how to get the one in the settings."""
 
     embedder: Embedder | None
     reason: str
     hint: str = ""
     fell_back: bool = False  # the embedder is the fallback, `reason` says why
-    newer_model: str = ""  # what a new index would be embedded with; this one keeps the model that it was built with
+    newer_model: str = ""  # the model of new indexes, if this index keeps an older one
 
     @property
     def warning(self) -> str:
-        """What every answer should say about it; empty when the embedder is the one asked for."""
+        """A note for every answer; empty when the embedder is the one in the settings."""
         if self.embedder is not None and not self.fell_back:
             return ""
         mode = "" if self.embedder else "keyword search only: "
@@ -91,7 +91,7 @@ class Selection:
 
     @property
     def more_languages(self) -> str:
-        """What to do for a language that the model does not support; empty for a provider's model or one's own."""
+        """How to get a packaged model with more languages; empty for other models."""
         from notewell.embedding.local.granite import MODEL as GRANITE
         from notewell.embedding.local.models import INSTALL_MEMORY_MODEL, MEMORY_MODEL, memory_model_folder
 
@@ -108,12 +108,11 @@ class Selection:
 
 
 def select_embedder(settings: Settings, *, built_with: str = "") -> Selection:
-    """Return the embedder that the settings ask for, or their fallback.
+    """Return the embedder in the settings, or the fallback.
 
-    `auto` takes the local model, else the first remote provider whose key is in the environment, and does without
-    vectors if there is neither. A provider that was named and cannot run raises EmbedderUnavailableError, unless the
-    fallback can. What was `built_with` a packaged model keeps it, even if the default is another one by now: that is no
-    reason to embed everything again without being asked to.
+    `auto` takes the local model, or the first remote provider with a key in the environment, or none. A named provider
+    that cannot run raises EmbedderUnavailableError, unless the fallback can. An index `built_with` a packaged model
+    keeps it when the default changes, because re-embedding takes a command of its own.
     """
     if earlier := _earlier_default(settings, built_with):
         return earlier
@@ -146,13 +145,13 @@ def _select_automatically(settings: Settings) -> Selection:
         return Selection(open_provider("local", settings), "the local model is installed")
     except EmbedderUnavailableError as error:
         local_error = error
-    if settings.local.model_path or named_model(settings):  # who chose a local model wants the notes to stay here
+    if settings.local.model_path or named_model(settings):  # with a local model, notes must not leave this machine
         return _fall_back(settings, "local", local_error)
     from notewell.embedding.providers.apis import providers_with_key
 
     problems = []
     for name, variable in providers_with_key():
-        # The model of the settings is meant for whichever provider is chosen; address and key could be anybody's.
+        # `model` applies to any provider; the address and key in the settings may belong to another one.
         wanted = replace(for_provider(settings, name), model=settings.model)
         try:
             return Selection(open_provider(name, wanted), f"the local model cannot run, and {variable} is set")
@@ -164,7 +163,7 @@ def _select_automatically(settings: Settings) -> Selection:
 
 
 def _fall_back(settings: Settings, failed: str, error: EmbedderUnavailableError) -> Selection:
-    """Return the fallback for a provider that cannot run; else keyword search for `auto`, and the error for others."""
+    """Return the fallback for a provider that cannot run; otherwise none for `auto`, or raise the error."""
     fallback = _open_fallback(settings, failed, error)
     if fallback is not None:
         return fallback
@@ -186,10 +185,7 @@ def _open_fallback(settings: Settings, failed: str, error: EmbedderError) -> Sel
 
 
 def for_provider(settings: Settings, provider: str) -> Settings:
-    """Return the settings for opening another provider than the named one.
-
-    Model, address, key and headers are the named provider's: no other provider gets to see them.
-    """
+    """Return settings for another provider than the named one, without its model, address, key and headers."""
     if provider == settings.provider:
         return settings
     remote = replace(settings.remote, base_url="", api_key="", headers={}, dimensions=0)
@@ -245,7 +241,7 @@ class Embedders:
     ) -> None:
         self._settings = settings
         self._given = Selection(given, "given by the caller") if given else None
-        self._stored = stored  # whose vectors the index contains now
+        self._stored = stored  # returns the identity of the vectors in the index
         self._lock = threading.RLock()
         self._selection: Selection | None = None
         self._valid_until: float | None = None  # for a temporary selection
@@ -253,7 +249,7 @@ class Embedders:
 
     @property
     def selection(self) -> Selection:
-        """Which embedder is used, and why; a provider that cannot run leaves keyword search, with the reason."""
+        """The embedder in use and the reason; none if the provider cannot run."""
         with self._lock:
             if self._valid_until is not None and time.monotonic() >= self._valid_until:
                 self._drop()
@@ -262,7 +258,7 @@ class Embedders:
             return self._selection
 
     def for_indexing(self, *, renew: bool = False) -> Embedder | None:
-        """Return the embedder asked for; one that failed before gets another chance.
+        """Return the embedder in the settings, also if it failed before.
 
         `renew` takes the default model even if the index was built with an earlier one.
         """
@@ -275,9 +271,9 @@ class Embedders:
             return self.selection.embedder
 
     def fall_back(self, problem: str) -> Embedder | None:
-        """Return the fallback after the embedder asked for failed in a run; None when there is none.
+        """Return the fallback after the embedder failed in a run; None when there is none.
 
-        It stays in use until the next run, which tries the embedder asked for first.
+        It stays in use until the next run, which tries the other one first.
         """
         with self._lock:
             current = self.selection
@@ -292,7 +288,7 @@ class Embedders:
             return settled.embedder
 
     def answering(self, built_with: EmbedderIdentity | None) -> tuple[Embedder | None, str]:
-        """Return the embedder for queries against the stored vectors, and what the reader should know about it."""
+        """Return the embedder for queries against the stored vectors, and a note on it."""
         asked = self.selection.embedder
         if asked is None or built_with is None or asked.identity == built_with:
             return asked, ""
@@ -308,7 +304,7 @@ class Embedders:
         )
 
     def remember_fallback(self, store: Store) -> None:
-        """Write into the index why the fallback made its vectors, or that it did not."""
+        """Record in the index why the fallback made its vectors, or that it did not."""
         selection = self.selection
         reason = selection.reason if selection.fell_back else ""
         with store.reading() as snapshot:
@@ -345,16 +341,16 @@ class Embedders:
             return Selection(None, error.message, error.hint)
 
     def _settled(self, selection: Selection) -> Selection:
-        """Return the selection with an embedder whose identity is known, if need be by asking its provider.
+        """Return the selection once the identity of its embedder is known.
 
-        For an unknown model that is one call, ever: afterwards the index knows it.
+        For an unknown model that takes one call, ever: then the index has it.
         """
         self._valid_until = None
         embedder = selection.embedder
         if embedder is None or _knows_itself(embedder, self._stored):
             return selection
         try:
-            embedder.identity  # noqa: B018 - asking for it is what may fail
+            embedder.identity  # noqa: B018 - may fail
         except EmbedderError as error:
             embedder.close()
             self._valid_until = time.monotonic() + RETRY_AFTER_S
@@ -366,9 +362,9 @@ class Embedders:
         return selection
 
     def _maker(self, built_with: EmbedderIdentity) -> Embedder | None:
-        """Return the embedder that made these vectors, if it may be used here without being asked for.
+        """Return the embedder that made these vectors, if it may be used.
 
-        A remote one may only if the settings still name it: who left a provider does not want it to see queries.
+        A remote provider that the settings no longer name must not get queries.
         """
         settings, name = self._settings, built_with.provider
         if self._given or name not in {*OFFLINE, settings.provider, settings.fallback}:
@@ -384,7 +380,7 @@ class Embedders:
 
 
 def _knows_itself(embedder: Embedder, stored: Callable[[], EmbedderIdentity | None]) -> bool:
-    """Tell whether the identity is known without a call, if need be from a stored one."""
+    """Return whether the identity is known without a call, perhaps from a stored one."""
     if not isinstance(embedder, ProbedEmbedder):
         return True
     if embedder.known_identity is None:

@@ -1,4 +1,4 @@
-"""Validates vectors of any origin, and calculates with valid ones."""
+"""Validates and combines vectors, and measures the cosines of a model."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 _HINT = "the model or provider returned invalid vectors; nothing was stored for these texts"
 
-# A model that cannot tell texts apart (one without English, say) must not turn tiny differences into certainty.
+# A model that cannot distinguish these texts (one without English) must not turn tiny differences into certainty.
 MIN_COSINE_SPAN = 0.1
 
-# Notes as people keep them, each after a question that shares few words with it.
+# Typical notes, each after a question that shares few words with it.
 _QUESTIONS_AND_ANSWERS = """
 What is the password of the guest wifi?
 The guest network is called Lighthouse; visitors log in with the password on the fridge.
@@ -39,7 +39,7 @@ The direct flight was sold out, so the trip to Lisbon goes via Madrid with a two
 
 
 def unit_rows(raw: Any, *, count: int, dimensions: int) -> Matrix:
-    """Return `raw` as `count` float32 rows of unit length; raise BadVectorError for anything that cannot be one."""
+    """Return `raw` as `count` float32 rows of unit length; raise BadVectorError if that is impossible."""
     try:
         rows = np.asarray(raw, dtype=np.float64)  # squares of large float32 values overflow in float32
     except (TypeError, ValueError) as error:
@@ -85,7 +85,7 @@ def mean_direction(vectors: Sequence[Vector], weights: Sequence[float]) -> Vecto
     """Return the weighted mean of unit vectors, as a unit vector."""
     total = np.asarray(weights, dtype=np.float64) @ np.stack(vectors).astype(np.float64)
     length = float(np.linalg.norm(total))
-    # Vectors that point exactly apart have no mean; the first says as much about the text as any.
+    # Opposite vectors have no mean direction; then the first one will do.
     mean: Vector = (total / length).astype(np.float32) if length > 1e-9 else vectors[0]
     return mean
 
@@ -108,7 +108,7 @@ def embed_windows(
 
 
 def measure_cosine_range(embedder: Embedder) -> tuple[float, float]:
-    """Return the mean cosine of questions with the answers of other questions, and with their own."""
+    """Return the mean cosine of questions with answers to other questions, and with their own."""
     lines = _QUESTIONS_AND_ANSWERS.strip().splitlines()
     questions = np.stack([embedder.embed_query(question) for question in lines[::2]])
     cosines = questions @ embedder.embed_documents(lines[1::2]).T

@@ -1,4 +1,4 @@
-"""Replaces a file in one step, so that a crash leaves its old or its new content, whole."""
+"""Replaces files atomically: a crash leaves the old or the new content."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from notewell.files.faults import reach
 
 DRAFT_SUFFIX = ".tmp"
-REPLACE_TIMEOUT_S = 2.0  # Windows refuses to replace a file that a reader has open; readers take milliseconds
+REPLACE_TIMEOUT_S = 2.0  # Windows does not replace a file while it is open; readers take milliseconds
 _RETRY_S = 0.005
 
 
@@ -24,12 +24,12 @@ def write_atomically(
     draft_prefix: str | None = None,
     faults: str = "",
 ) -> None:
-    """Write a draft in the same folder, put it in place of `path`, and bring both to disk; text is stored as UTF-8.
+    """Write a draft in the same folder, rename it to `path`, and sync both to disk; text is encoded as UTF-8.
 
-    `mode` sets the permissions exactly, whatever the umask. Without `overwrite`, a file that is already there raises
-    FileExistsError and stays. With `folder_fd`, `path` is a name in that open folder, so no link can lead elsewhere.
-    A draft is called `draft_prefix`, or a dot and the file's name, followed by a unique part and `.tmp`; it is removed
-    when anything fails. `faults` names the fault points: "note" makes "note.open", "note.write" and so on.
+    `mode` sets the permissions regardless of the umask. Without `overwrite`, an existing file raises FileExistsError.
+    With `folder_fd`, `path` is a name in that open folder, so that no link can lead elsewhere. A draft is named
+    `draft_prefix`, or a dot and the file's name, followed by a unique part and `.tmp`; it is removed on failure.
+    `faults` names the fault points: "note" for "note.open", "note.write" and so on.
     """
     path = Path(path)
     prefix = f".{path.name}." if draft_prefix is None else draft_prefix
@@ -62,7 +62,7 @@ def write_atomically(
 
 
 def replace(source: Path, target: Path, *, folder_fd: int | None = None, faults: str = "") -> None:
-    """Rename a file, over another if there is one; on Windows wait for readers to let go of it."""
+    """Rename a file, replacing another; on Windows, wait for its readers."""
     give_up = time.monotonic() + REPLACE_TIMEOUT_S
     while True:
         _reach(faults, "rename")
@@ -77,7 +77,7 @@ def replace(source: Path, target: Path, *, folder_fd: int | None = None, faults:
 
 
 def _link(draft: Path, path: Path, folder_fd: int | None, faults: str) -> None:
-    """Put the draft in place unless there is a file: unlike a rename, a link fails then."""
+    """Put the draft in place unless a file exists: unlike a rename, a hard link then fails."""
     _reach(faults, "rename")
     try:
         os.link(draft, path, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
@@ -93,7 +93,7 @@ def _link(draft: Path, path: Path, folder_fd: int | None, faults: str) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames and new files in a folder outlive a power cut; Windows needs no such call."""
+    """Make renames and new files in a folder survive a power cut; a no-op on Windows."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)

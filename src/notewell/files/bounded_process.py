@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 MAX_OUTPUT_BYTES = 16 * 2**20
-_STEP_S = 0.05  # how often limits are checked; what a program prints is read at once
-_MEMORY_STEP_S = 0.25  # looking at every process of the system takes some milliseconds
+_STEP_S = 0.05  # how often limits are checked
+_MEMORY_STEP_S = 0.25  # listing all processes takes a few milliseconds
 
 
 class LimitExceededError(Exception):
-    """Why a program was ended: "took longer than 4.0 s"."""
+    """Why a program was killed: "took longer than 4.0 s"."""
 
 
 def run_bounded(
@@ -33,7 +33,7 @@ def run_bounded(
     max_rss_mb: int,
     stop: threading.Event | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program and return what it printed; its whole process group has ended when this returns.
+    """Run a program and return its output; its whole process group has ended then.
 
     Raises LimitExceededError when it exceeds a limit or `stop` is set, OSError when it cannot be started.
     """
@@ -66,7 +66,7 @@ def run_bounded(
 
 
 def _read(process: subprocess.Popen[bytes], check: Callable[[int], None]) -> tuple[bytearray, bytearray]:
-    """Return what it printed once it has ended, and check its limits meanwhile."""
+    """Return the output once the program has ended, checking the limits meanwhile."""
     assert process.stdout is not None
     assert process.stderr is not None
     stdout, stderr = bytearray(), bytearray()
@@ -74,7 +74,7 @@ def _read(process: subprocess.Popen[bytes], check: Callable[[int], None]) -> tup
         selector.register(process.stdout, selectors.EVENT_READ, stdout)
         selector.register(process.stderr, selectors.EVENT_READ, stderr)
         while selector.get_map() or process.poll() is None:
-            has_ended = process.poll() is not None  # first: all that it printed is then in the pipes
+            has_ended = process.poll() is not None  # checked first: then all output is in the pipes
             ready = selector.select(_STEP_S)
             for key, _ in ready:
                 piece = os.read(key.fd, 65536)
@@ -83,7 +83,7 @@ def _read(process: subprocess.Popen[bytes], check: Callable[[int], None]) -> tup
                     selector.unregister(key.fileobj)
             check(len(stdout) + len(stderr))
             if has_ended and not ready:
-                break  # a process that it left behind keeps the pipes open
+                break  # a process left behind keeps the pipes open
     return stdout, stderr
 
 
@@ -95,8 +95,8 @@ def _group_rss_bytes(group: int) -> int:
         return sum(int(rss) * 1024 for pgid, rss in rows if int(pgid) == group)
     total = 0
     for pid in filter(str.isdecimal, os.listdir("/proc")):  # noqa: PTH208 - strings are all that is needed
-        with suppress(OSError):  # it has ended meanwhile
-            # After the program's name, which may hold anything: state, parent, group; the 22nd is the memory in pages.
+        with suppress(OSError):  # it has ended
+            # After the name, which may contain anything: state, parent, group; the 22nd is the memory in pages.
             fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
             total += int(fields[21]) if int(fields[2]) == group else 0
     return total * os.sysconf("SC_PAGE_SIZE")

@@ -1,7 +1,6 @@
-"""Names the steps that can fail on a full or broken disk, so that tests can make each of them fail.
+"""Names the steps that can fail on a full or broken disk, so that tests can make them fail.
 
-Every step that writes, renames, syncs, opens or reads calls `reach` with its name. In production that costs one
-comparison. A test plants failures with `failing` and then checks what is left.
+A step calls `reach` with its name, which costs one comparison in production. A test plants failures with `failing`.
 """
 
 from __future__ import annotations
@@ -60,14 +59,14 @@ _planted: Callable[[str], None] | None = None
 
 
 def reach(point: str) -> None:
-    """Announce a step; raises OSError if a failure is planted there."""
+    """Announce a step; raise OSError if a failure is planted there."""
     if _planted is not None:
         _planted(point)
 
 
 @contextmanager
 def planted(look: Callable[[str], None]) -> Iterator[None]:
-    """Call `look` with every point that is reached meanwhile, in every thread; what it raises, the step raises."""
+    """Call `look` with every point that is reached, in every thread; what it raises, the step raises."""
     global _planted  # noqa: PLW0603 - one seam for the whole process, as there is one disk
     before, _planted = _planted, look
     try:
@@ -80,7 +79,7 @@ def planted(look: Callable[[str], None]) -> Iterator[None]:
 def failing(
     point: str, error_number: int, *, on_call: int = 1, times: int | None = None
 ) -> Iterator[Callable[[], int]]:
-    """Make a step fail from call `on_call` on, `times` times or forever; yields a function that counts the failures."""
+    """Make a step fail from call `on_call` on, `times` times or forever; yield a function that counts the failures."""
     if point not in POINTS:
         raise ValueError(f"no fault point is called {point!r}")
     lock = threading.Lock()

@@ -8,23 +8,20 @@ import os
 import stat
 from collections.abc import Callable
 
-MAX_READS = 3  # a file that changes during three reads in a row is being appended to: take what is there
-_NAME_SURROGATE = 0x20000000  # of a Windows reparse tag: junctions and links have it, cloud placeholders do not
+MAX_READS = 3  # a file that changes during three reads is being appended to: take what is there
+_NAME_SURROGATE = 0x20000000  # bit of a Windows reparse tag that junctions and links have, but not cloud files
 _FOLDER_BY_FOLDER = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasattr(os, "O_DIRECTORY")
-# O_NONBLOCK: opening a pipe that nobody writes to would wait for ever. O_BINARY: Windows would stop at Ctrl-Z.
+# O_NONBLOCK: opening a pipe without a writer would block. O_BINARY: Windows would stop at Ctrl-Z.
 _FILE_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 def is_link(info: os.stat_result) -> bool:
-    """Say whether lstat met something that stands for another place: a symbolic link or a Windows junction."""
+    """Return whether lstat found a symbolic link or a Windows junction."""
     return stat.S_ISLNK(info.st_mode) or bool(getattr(info, "st_reparse_tag", 0) & _NAME_SURROGATE)
 
 
 def read_below(base: str, parts: tuple[str, ...], *, most_bytes: int | None = None) -> tuple[bytes, os.stat_result]:
-    """Return a file's bytes and the fstat that belongs to them; raises like `open_below`.
-
-    A file of more than `most_bytes` raises OSError (EFBIG) before it is read, or as soon as it has grown beyond.
-    """
+    """Return a file's bytes with their fstat; raise like `open_below`, and OSError (EFBIG) beyond `most_bytes`."""
     with open_below(base, parts) as file:
         if most_bytes is None:
             return settled(file.readall, file)
@@ -35,15 +32,15 @@ def read_below(base: str, parts: tuple[str, ...], *, most_bytes: int | None = No
 
 
 def open_regular(path: str | os.PathLike[str]) -> io.FileIO:
-    """Return a file open for reading, not buffered; a link may name it. Raises OSError for what is no regular file.
+    """Open a file for reading, unbuffered, also through a link; raise OSError unless it is a regular file.
 
-    Reading a pipe that stands in its place might never end.
+    Reading a pipe in its place might never end.
     """
     return _regular(os.open(path, _FILE_FLAGS), os.fspath(path))
 
 
 def read_regular(path: str | os.PathLike[str], *, most_bytes: int | None = None) -> bytes:
-    """Return what a file holds; raises like `open_regular`, and OSError for one of more than `most_bytes`."""
+    """Return the bytes of a file; raise like `open_regular`, and OSError (EFBIG) beyond `most_bytes`."""
     with open_regular(path) as file:
         if most_bytes is None:
             return file.readall()
@@ -67,16 +64,16 @@ def _read_up_to(file: io.FileIO, size: int) -> bytes:
 
 
 def open_below(base: str, parts: tuple[str, ...]) -> io.FileIO:
-    """Return a file open for reading, not buffered.
+    """Open a file for reading, unbuffered.
 
-    Raises OSError when the file is gone or unreadable, is not a regular file, or a link lies anywhere below `base`.
+    Raises OSError when it is missing, unreadable or not a regular file, or when there is a link anywhere below `base`.
     """
     handle = _open_by_folder(base, parts) if _FOLDER_BY_FOLDER else _open_by_path(base, parts)
     return _regular(handle, "/".join(parts))
 
 
 def _regular(handle: int, path: str) -> io.FileIO:
-    """Return an open regular file. FileIO would leave a folder open, and name it by its number in the error."""
+    """Return an open regular file; FileIO itself would leave a folder open, and name it by number in the error."""
     mode = os.fstat(handle).st_mode
     if stat.S_ISREG(mode):
         return io.FileIO(handle)
@@ -87,9 +84,9 @@ def _regular(handle: int, path: str) -> io.FileIO:
 
 
 def settled(read_rest: Callable[[], bytes], file: io.FileIO) -> tuple[bytes, os.stat_result]:
-    """Return what an open file holds and an fstat; the file is read again when it changed meanwhile.
+    """Return the content and fstat of an open file, reading it again if it changed meanwhile.
 
-    The fstat is from before the read: if the file never rests, its next listing differs and it is read once more.
+    The fstat is from before the read: if the file keeps changing, its next listing differs and it is read again.
     """
     for _ in range(MAX_READS):
         before = os.fstat(file.fileno())
@@ -102,7 +99,7 @@ def settled(read_rest: Callable[[], bytes], file: io.FileIO) -> tuple[bytes, os.
 
 
 def _open_by_folder(base: str, parts: tuple[str, ...]) -> int:
-    """Open one part after the other, each relative to the folder already open, so that nothing can be swapped in."""
+    """Open one part after another, each relative to the open folder, so that nothing can be swapped in."""
     folder_flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     folder = os.open(base, folder_flags)
     try:
@@ -116,7 +113,7 @@ def _open_by_folder(base: str, parts: tuple[str, ...]) -> int:
 
 
 def _open_by_path(base: str, parts: tuple[str, ...]) -> int:
-    """Open where folders cannot be held open: check every part before, and that the same file was opened after."""
+    """Open a file where folders cannot be opened: check every part before, and the opened file after."""
     path = base
     for part in parts:
         path = os.path.join(path, part)  # noqa: PTH118

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
     Outcome = IndexReport | Exception
 
-BEGIN_AFTER_S = 0.1  # a command that ends right after its answer never starts what it could not finish
-RETRY_AFTER_S = 30.0  # searches do not request another run so soon after one that failed
-LAST_WAIT_S = 10.0  # at the end of the process, for the batch in progress
-MOST_DELAYS = 4  # times the quiet period: what never rests is indexed all the same
+BEGIN_AFTER_S = 0.1  # a command that ends right after its answer does not start a sync
+RETRY_AFTER_S = 30.0  # between a failed run and the next that a search requests
+LAST_WAIT_S = 10.0  # for the batch in progress at the end of the process
+MOST_DELAYS = 4  # quiet periods: files that keep changing are indexed after so many
 
 _log = logging.getLogger("notewell.sync")
 
 
 class BackgroundSync:
-    """Runs `work` in a thread on request. A request during a run starts one more after it, never two at once.
+    """Runs `work` in a thread on request; requests during a run lead to one more run after it.
 
-    The thread ends when there is nothing to do; `stop` ends it after the piece of work in progress.
+    The thread ends when there is nothing left to do, or with `stop` after the piece of work in progress.
     """
 
     def __init__(self, work: Callable[[Deadline, frozenset[str] | None], IndexReport]) -> None:
@@ -39,8 +39,8 @@ class BackgroundSync:
         self._pid = os.getpid()
         self._changed = threading.Condition()
         self._wanted = False
-        self._files: frozenset[str] | None = None  # what the wanted run is about; None is everything
-        self._current: frozenset[str] | None = None  # what the current run is about
+        self._files: frozenset[str] | None = None  # of the requested run; None: everything
+        self._current: frozenset[str] | None = None  # of the current run
         self._since: float | None = None  # when the current run began
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
@@ -51,7 +51,7 @@ class BackgroundSync:
 
     def _here(self) -> threading.Condition:
         if self._pid != os.getpid():
-            self._begin()  # a forked child has no such thread, and perhaps a lock that is never released
+            self._begin()  # a forked child lacks the thread, and the lock may never be released
         return self._changed
 
     @property
@@ -61,7 +61,7 @@ class BackgroundSync:
             return self._outcome if isinstance(self._outcome, Exception) else None
 
     def listen(self, listener: Callable[[Outcome], None]) -> Callable[[], None]:
-        """Call `listener` with the outcome of every run, in its thread; returns a function that ends that."""
+        """Call `listener` with the outcome of every run, in its thread; return a function that unsubscribes it."""
         with self._here():
             self._listeners = (*self._listeners, listener)
 
@@ -72,15 +72,15 @@ class BackgroundSync:
         return end
 
     def request(self, files: frozenset[str] | None = None, *, at_once: bool = True) -> None:
-        """Request a run, over some `files` or everything.
+        """Request a run over some `files` or everything.
 
-        With `at_once=False` it may begin a moment later, and not soon after one that failed.
+        With `at_once=False` it starts a moment later, and not soon after a failed one.
         """
         with self._here():
             failed = isinstance(self._outcome, Exception) or (self._outcome and not self._outcome.complete)
             if not at_once and failed and time.monotonic() - self._ended_at < RETRY_AFTER_S:
                 return
-            if failed:  # what it covered is still to be done
+            if failed:  # its files still have to be indexed
                 files = None
             if self._wanted:
                 files = None if files is None or self._files is None else self._files | files
@@ -95,12 +95,12 @@ class BackgroundSync:
                 self._thread.start()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until nothing is in progress or requested; False when that took too long."""
+        """Wait until nothing is in progress or requested; return False on timeout."""
         with self._here() as _:
             return self._changed.wait_for(lambda: self._thread is None, timeout_s)
 
     def join_recent(self, age_s: float) -> bool:
-        """Wait for a run that began less than `age_s` ago until it is that old; return whether none is in progress."""
+        """Wait for a run in progress until it is `age_s` old; return whether none is left."""
         with self._here():
             if self._thread is None:
                 return True
@@ -108,7 +108,7 @@ class BackgroundSync:
             return self._changed.wait_for(lambda: self._thread is None, max(0.0, left))
 
     def stop(self) -> None:
-        """End after the piece of work in progress, and wait for that; a later request starts again."""
+        """Stop after the piece of work in progress; a later request starts again."""
         with self._here():
             thread = self._thread
             self._wanted = False
@@ -122,7 +122,7 @@ class BackgroundSync:
             outcome: Outcome
             try:
                 outcome = self._work(Deadline(stop=stop), self._current)
-            except Exception as error:  # noqa: BLE001 - there is no caller: it is kept for the next search
+            except Exception as error:  # noqa: BLE001 - nobody can catch it: the next search reports it
                 outcome = error
             if not stop.is_set():
                 self._ends(outcome)
@@ -144,7 +144,7 @@ class BackgroundSync:
         for listener in listeners:
             try:
                 listener(outcome)
-            except Exception:  # noqa: BLE001 - whatever a listener does, syncing goes on
+            except Exception:  # noqa: BLE001 - a listener must not stop the syncs
                 _log.exception("a listener failed after a sync")
 
 
@@ -155,7 +155,7 @@ def _end(stop: threading.Event, thread: threading.Thread) -> None:
 
 
 class Follower:
-    """Collects the paths of growing transcripts and has them indexed once they have been quiet for a while."""
+    """Indexes growing transcripts once they have been quiet for a while."""
 
     def __init__(self, index: Callable[[Collection[str]], object], quiet_s: float) -> None:
         self._index = index
@@ -168,7 +168,7 @@ class Follower:
         self.problem = ""  # why the latest attempt failed; empty when it did not
 
     def announce(self, path: str) -> None:
-        """Say that a transcript has grown."""
+        """Report that a transcript has grown."""
         with self._changed:
             if self._closing:
                 return
@@ -182,7 +182,7 @@ class Follower:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Finish what is in progress and leave what still waits to the next sync; a later announcement starts again."""
+        """Finish the run in progress and leave the rest to the next sync; a later announcement starts again."""
         with self._changed:
             thread = self._thread
             if thread is None or thread is threading.current_thread():
@@ -199,11 +199,11 @@ class Follower:
             try:
                 self._index(paths)
                 self.problem = ""
-            except Exception as error:  # noqa: BLE001 - there is no caller: it is kept for the next search
+            except Exception as error:  # noqa: BLE001 - nobody can catch it: the next search reports it
                 self.problem = f"a conversation could not be indexed: {error}"
 
     def _next(self) -> list[str]:
-        """Return the paths once they have been quiet; none when there is nothing more to do."""
+        """Wait until the paths have been quiet and return them; nothing when there are none left."""
         with self._changed:
             while self._waiting and not self._closing:
                 due = min(self._last_at + self._quiet_s, self._first_at + MOST_DELAYS * self._quiet_s)

@@ -1,7 +1,7 @@
-"""Embeds pending chunks through a provider's batch jobs: makes jobs, waits for them, collects their vectors.
+"""Embeds pending chunks through a provider's batch jobs: creates jobs, waits for them, collects their vectors.
 
-Each step holds the write lock and is short. Between steps only the provider is polled, so that searches and other
-writers continue while a job runs; whatever ends the process, the next run continues from the ledger.
+Each step is short and holds the write lock. Between steps the provider is polled without it, so that searches and other
+writers are not blocked. If the process dies, the next run continues from the ledger.
 """
 
 from __future__ import annotations
@@ -15,43 +15,39 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from notewell.embedding.batch.ledger import FOLDER, Ledger
+from notewell.embedding import JOBS_FOLDER
 from notewell.embedding.http_calls import RemoteFailure
+from notewell.embedding.jobs import Ledger, open_jobs, supports_jobs
 from notewell.errors import NotewellError
 from notewell.files.faults import reach
 from notewell.indexing.embedding_run import pending_pages
 from notewell.types import BatchJob, Check, Problem, Progress
 
 if TYPE_CHECKING:
-    from notewell.embedding.batch.jobs import BatchJobs, JobResults, JobView
-    from notewell.embedding.batch.ledger import JobRecord
+    from notewell.embedding.jobs import BatchJobs, JobRecord, JobResults, JobView
     from notewell.indexing.embedding_run import EmbeddingRun, Excluded
     from notewell.indexing.indexer import Tally
     from notewell.indexing.plan import SyncPolicy
     from notewell.protocols import Embedder, Store, Vector
     from notewell.settings import BatchSettings
-    from notewell.types import EmbedderIdentity
 
-FAILURE_LIMIT = 2  # failed jobs after which the rest is embedded without jobs; OpenClaw's number
-WORTH_A_JOB = 100  # chunks; fewer are embedded at once for next to nothing, unless jobs were requested
+FAILURE_LIMIT = 2  # failed jobs, then the rest is embedded without jobs; OpenClaw's number
+WORTH_A_JOB = 100  # chunks; fewer are embedded directly, which costs next to nothing, unless jobs were requested
 GROWTH = 1.5  # of the pause between two polls
-LONGEST_PAUSE_S = 60.0  # jobs take minutes to hours: a minute more does not matter
-MISSED_LOOKS = 3  # in a row, each tried three times: then the provider is not waited for any longer
-LOST_AFTER_S = 48 * 3600  # twice the longest time that a provider gives itself
-FOREIGN_DAYS = 30  # how long providers keep results: a job of a model that is not in use may still be wanted
+LONGEST_PAUSE_S = 60.0  # between two polls; jobs take minutes to hours
+MISSED_LOOKS = 3  # failed polls in a row, each with retries; then the sync stops waiting
+LOST_AFTER_S = 48 * 3600  # twice the longest completion window of a provider
+FOREIGN_DAYS = 30  # how long providers keep results; until then the model of a job may be used again
 NEVER_SET = threading.Event()
 
 
-def open_batch(embedder: Embedder, settings: BatchSettings, policy: SyncPolicy, state_folder: Path) -> BatchRun | None:
-    """Return the batch jobs of one sync, or None where it has nothing to do with any.
+def open_batch(
+    embedder: Embedder, settings: BatchSettings, policy: SyncPolicy, state_folder: Path, *, makes_jobs: bool
+) -> BatchRun | None:
+    """Return the batch jobs of one sync; None if it has none.
 
-    Jobs that an earlier sync started are collected in any case; the sync waits only for its own.
+    Jobs of earlier syncs are always collected, but a sync waits for its own only.
     """
-    makes_jobs = settings.enabled if policy.batch is None else policy.batch
-    if not (makes_jobs or (state_folder / FOLDER).exists()):
-        return None
-    from notewell.embedding.batch.jobs import open_jobs, supports_jobs
-
     if not supports_jobs(embedder):
         return None
     waits = (settings.wait and makes_jobs) if policy.wait is None else policy.wait
@@ -63,17 +59,17 @@ def open_batch(embedder: Embedder, settings: BatchSettings, policy: SyncPolicy, 
 
 @dataclass(slots=True)
 class Watch:
-    """When a job is polled next, and since when the sync has been waiting; moments of `time.monotonic()`."""
+    """When to poll a job next, and since when the sync has been waiting, by `time.monotonic()`."""
 
     since: float
     pause_s: float
     next_at: float
     missed: int = 0
-    view: JobView | None = None  # set when it is over
+    view: JobView | None = None  # of a finished job
 
 
 class BatchRun:
-    """The batch jobs of one sync; `step` and `wait` take turns until none is in progress. Use it in a `with` block."""
+    """The batch jobs of one sync: `step` and `wait` alternate until none is in progress. Use it in a `with` block."""
 
     def __init__(self, jobs: BatchJobs, settings: BatchSettings, *, makes_jobs: bool, requested: bool = False) -> None:
         self._jobs = jobs
@@ -82,8 +78,8 @@ class BatchRun:
         self._least = 1 if requested else WORTH_A_JOB
         self._failures = 0
         self._watches: dict[str, Watch] = {}
-        self._retried: set[str] = set()  # texts of a job that timed out: another job has them
-        self._tried: set[str] = set()  # texts that a job failed to embed: they are embedded without one
+        self._retried: set[str] = set()  # texts of a job that timed out, which get a second job
+        self._tried: set[str] = set()  # texts that a job failed to embed, which are embedded without one
 
     def __enter__(self) -> Self:
         return self
@@ -92,7 +88,7 @@ class BatchRun:
         self._jobs.close()
 
     def excluded(self) -> Excluded:
-        """Return which texts, by hash, must not be embedded now: a job has them, or a later one will."""
+        """Return which texts, by hash, to leave to a job of now or later."""
         in_jobs = frozenset().union(*(record.wanted for record in self._jobs.pending()))
         if not self._makes_jobs:
             return in_jobs.__contains__
@@ -111,7 +107,7 @@ class BatchRun:
     # --- a step, under the write lock ------------------------------------------------------------
 
     def step(self, embedding: EmbeddingRun, tally: Tally) -> None:
-        """Collect the jobs that are over and make new ones as far as there is room for them."""
+        """Collect finished jobs, and create new ones up to the limit."""
         self._jobs.tidy(FOREIGN_DAYS)
         for record in self._jobs.pending():
             try:
@@ -176,7 +172,7 @@ class BatchRun:
             )
 
     def _failed(self, what: str, tally: Tally, *, for_good: bool = False) -> None:
-        """Count a failure; the second one, or one that no other job would escape, turns jobs off for this run."""
+        """Count a failure; the second one, or one that every job would have, turns jobs off for this run."""
         self._failures += 1
         self._jobs.record_failures(self._failures, what)
         if self._makes_jobs and (for_good or self._failures >= FAILURE_LIMIT):
@@ -186,7 +182,7 @@ class BatchRun:
             tally.notes.append(f"{what}; its chunks are embedded without it")
 
     def _missed(self, record: JobRecord, failure: RemoteFailure, tally: Tally) -> None:
-        """Keep a job whose state could not be read: it is paid for, and a later run finds it."""
+        """Keep a job with an unknown state: it is paid for, and a later run collects it."""
         watch = self._watch(record)
         watch.missed += 1
         watch.view = None
@@ -216,7 +212,7 @@ class BatchRun:
                 record = self._jobs.submit(texts)
             except RemoteFailure as failure:
                 self._tried.update(texts)
-                what = f"a batch job of {_counted(len(texts))} could not be made: {_described(failure)}"
+                what = f"a batch job of {_counted(len(texts))} could not be created: {_described(failure)}"
                 self._failed(what, tally, for_good=failure.kind in {"key", "quota", "missing", "unreachable"})
                 if not self._makes_jobs:
                     return
@@ -231,7 +227,7 @@ class BatchRun:
                 return
 
     def _texts(self, embedding: EmbeddingRun) -> Iterator[tuple[str, str]]:
-        """Yield each pending text once that has no known vector and fits into a job."""
+        """Yield each pending text without a known vector that fits into a job."""
         embedder = embedding.embedder
         taken = self._tried.union(*(record.wanted for record in self._jobs.pending()))
         for page in pending_pages(embedding.store):
@@ -251,7 +247,7 @@ class BatchRun:
     # --- waiting, without the lock ---------------------------------------------------------------
 
     def wait(self, policy: SyncPolicy, *, embedded: int) -> bool:
-        """Wait until a step has something to do; False when there is nothing left to wait for, or it is stopped."""
+        """Wait until a step has something to do; return False if nothing is left to wait for, or when stopped."""
         stop = policy.deadline.stop or NEVER_SET
         while self._settings.wait and not stop.is_set():
             if policy.progress:
@@ -274,7 +270,7 @@ class BatchRun:
                 if watch.missed >= MISSED_LOOKS:
                     return True  # the step says why
                 continue
-            if view.is_over:  # missed polls still count: its results may be what cannot be fetched
+            if view.is_over:  # missed polls still count: perhaps its results cannot be fetched
                 watch.view = view
                 return True
             watch.missed = 0
@@ -292,7 +288,7 @@ class BatchRun:
         watch.pause_s = min(watch.pause_s * GROWTH, max(LONGEST_PAUSE_S, self._settings.poll_interval_ms / 1000))
 
     def _lateness(self, record: JobRecord, watch: Watch) -> str:
-        """Say why the sync stops waiting for a job; empty while it waits."""
+        """Return why the sync stops waiting for a job; empty while it waits."""
         minutes = self._settings.timeout_minutes
         if self._settings.wait and time.monotonic() - watch.since > minutes * 60:
             return f"not done after {minutes} minutes"
@@ -302,7 +298,7 @@ class BatchRun:
 
 
 def _stopped_within(seconds: float, stop: threading.Event) -> bool:
-    """Wait, in pieces: on Windows Ctrl-C is seen only between two waits."""
+    """Wait in steps, because on Windows Ctrl-C is noticed only between two waits."""
     while seconds > 0:
         if stop.wait(min(seconds, 1.0)):
             return True
@@ -311,7 +307,7 @@ def _stopped_within(seconds: float, stop: threading.Event) -> bool:
 
 
 def _stored(store: Store, vectors: Mapping[str, Vector]) -> int:
-    """Give the waiting chunks their vectors; return how many texts that were."""
+    """Store the vectors of pending chunks; return the number of texts."""
     used: set[str] = set()
     for page in pending_pages(store):
         found = {chunk.id: vectors[chunk.embedded_hash] for chunk in page if chunk.embedded_hash in vectors}
@@ -330,15 +326,8 @@ def _described(failure: RemoteFailure) -> str:
     return f"{failure.message}: {failure.detail}" if failure.detail else failure.message
 
 
-def texts_in_jobs(state_folder: Path, identity: EmbedderIdentity) -> list[frozenset[str]]:
-    """Return the texts of each job of this embedder, by hash, as the ledger has them; nothing is sent."""
-    if not (state_folder / FOLDER).exists():
-        return []
-    return [record.wanted for record in Ledger(state_folder).records() if record.identity == identity]
-
-
 def jobs_in_progress(state_folder: Path) -> tuple[BatchJob, ...]:
-    """Return the jobs of every model, oldest first, as the ledger has them; nothing is sent."""
+    """Return the recorded jobs of every model, oldest first."""
     return tuple(
         BatchJob(
             provider=record.identity.provider,
@@ -352,7 +341,7 @@ def jobs_in_progress(state_folder: Path) -> tuple[BatchJob, ...]:
 
 
 def check_jobs(state_folder: Path) -> Iterator[Check]:
-    """Yield the checks of `doctor` on batch jobs; nothing when there are none."""
+    """Yield the checks of `doctor` on batch jobs."""
     jobs = jobs_in_progress(state_folder)
     if jobs:
         waiting = sum(job.chunks for job in jobs)
@@ -360,4 +349,4 @@ def check_jobs(state_folder: Path) -> Iterator[Check]:
             "jobs", True, f"{len(jobs)} in progress for {waiting:,} chunks", "run `notewell index` to collect them"
         )
     for name in Ledger(state_folder).corrupt():
-        yield Check("jobs", False, f"{FOLDER}/{name} cannot be read: its job is not collected", "delete the file")
+        yield Check("jobs", False, f"{JOBS_FOLDER}/{name} cannot be read: its job is not collected", "delete the file")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from notewell.errors import BadVectorError, EmbedderError
@@ -20,16 +21,16 @@ if TYPE_CHECKING:
     from notewell.protocols import EmbeddedPart, Embedder, EmbeddingCache, ReadableStore, Store, Vector
     from notewell.types import PendingChunk, ProgressCallback
 
-EMBED_BATCH = 32  # chunks a transaction: some seconds of work on a laptop, the most that an interruption costs
-HURRIED_BATCH = 8  # when a deadline is near, ask the clock more often
-LOOKED_UP_AT_ONCE = 256  # chunks; each look into cache and index takes as long as several of them
-REMEMBERED_AT_ONCE = 256  # vectors put into the cache in one transaction: some MB of memory
+EMBED_BATCH = 32  # chunks per transaction: a few seconds on a laptop, which is what an interruption costs
+HURRIED_BATCH = 8  # with a deadline, check the clock more often
+LOOKED_UP_AT_ONCE = 256  # chunks; a lookup in cache and index has a cost of its own
+REMEMBERED_AT_ONCE = 256  # vectors per transaction of the cache: a few MB of memory
 
-Excluded = Callable[[str], bool]  # takes the hash of a text that may have to stay pending
+Excluded = Callable[[str], bool]  # takes the hash of a text; true: it stays pending
 
 
 def pending_pages(store: ReadableStore, *, after: int = 0) -> Iterator[Sequence[PendingChunk]]:
-    """Yield the chunks without a vector whose id is above `after`, some at a time."""
+    """Yield the chunks without a vector after this id, a page at a time."""
     while page := store.pending(LOOKED_UP_AT_ONCE, after=after):
         yield page
         if len(page) < LOOKED_UP_AT_ONCE:
@@ -39,13 +40,13 @@ def pending_pages(store: ReadableStore, *, after: int = 0) -> Iterator[Sequence[
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRun:
-    """Gives one store the vectors of one embedder."""
+    """Embeds the pending chunks of one store with one embedder."""
 
     store: Store
     embedder: Embedder
     cache: EmbeddingCache | None = None
-    older_store: Store | None = None  # while rebuilding: its vectors of the same embedder need no new embedding
-    _unknown: set[str] = field(default_factory=set, init=False)  # looked up in vain, until a vector is stored
+    older_store: Store | None = None  # while rebuilding: the index in use, with vectors of the same embedder
+    _unknown: set[str] = field(default_factory=set, init=False)  # known to have no vector, until one is stored
 
     def known_vectors(self, hashes: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors of texts embedded before: from the cache, this index, or the one it replaces."""
@@ -75,76 +76,84 @@ class EmbeddingRun:
         if progress:
             with self.store.reading() as snapshot:
                 total = snapshot.counts().pending
-        embedder = self.embedder
-        try:
-            steps = (
-                self._streamed(embedder, tally, excluded, deadline)
-                if isinstance(embedder, StreamingEmbedder)
-                else self._batched(tally, excluded, deadline)
-            )
-            for done in steps:
-                if progress:
-                    progress(Progress("embed", done, max(total, done)))
-        except EmbedderError as error:  # the text is indexed by now: keyword search works, and the report says why
-            tally.problems.append(Problem(EMBEDDER, f"{error.message}; {error.hint}".rstrip("; ")))
-            tally.complete = False
-
-    def _batched(self, tally: Tally, excluded: Excluded, deadline: Deadline) -> Iterator[int]:
-        """Embed batch after batch; yield how many chunks are done."""
-        batch_size = EMBED_BATCH if deadline.at is None else HURRIED_BATCH
-        done = 0
-        with self._remembering() as remember:
-            for page in pending_pages(self.store):
-                chunks, known = self._looked_up(page, tally, excluded)
-                waiting = [chunk for chunk in chunks if chunk.embedded_hash not in known]
-                self._store([chunk for chunk in chunks if chunk.embedded_hash in known], known)
-                done += len(page) - len(waiting)
-                yield done
-                for start in range(0, len(waiting), batch_size):
-                    if deadline.passed:
-                        tally.complete = False
-                        return
-                    batch = waiting[start : start + batch_size]
-                    self._embed(batch, known, remember, tally)
-                    done += len(batch)
-                    yield done
-
-    def _streamed(
-        self, embedder: StreamingEmbedder, tally: Tally, excluded: Excluded, deadline: Deadline
-    ) -> Iterator[int]:
-        """Feed the embedder without pause and store vectors as they come in; yield how many chunks are done."""
         arrivals = _Arrivals()
 
-        def texts() -> Iterator[str]:
-            for page in pending_pages(self.store):
-                if deadline.passed:
-                    return
-                chunks, known = self._looked_up(page, tally, excluded)
-                self._store([chunk for chunk in chunks if chunk.embedded_hash in known], known)
-                arrivals.done += len(page) - len(chunks) + sum(chunk.embedded_hash in known for chunk in chunks)
-                yield from arrivals.expect(chunk for chunk in chunks if chunk.embedded_hash not in known)
+        def report() -> None:
+            if progress:
+                progress(Progress("embed", arrivals.done, max(total, arrivals.done)))
 
-        hurried = deadline.at is not None
-        is_over = None if deadline is NEVER else lambda: deadline.passed
-        with (
-            self._remembering() as remember,
-            closing(embedder.stream_documents(texts(), is_over=is_over, hurried=hurried)) as parts,
-        ):
-            for part in parts:
-                fresh, chunks = arrivals.arrived(part)
-                self._store(chunks, fresh)
-                remember(fresh)
-                tally.embedded += len(fresh)
-                tally.reused += len(chunks) - len(fresh)
-                for refused, reason in arrivals.failed(part):
-                    tally.problems += self._problems(refused, reason)
-                yield arrivals.done
+        texts = self._texts(arrivals, tally, excluded, deadline, report)
+        try:
+            with self._remembering() as remember, closing(self._parts(texts, deadline)) as parts:
+                for part in parts:
+                    fresh, chunks = arrivals.arrived(part)
+                    remember(fresh)  # first: a full disk that refuses the index may have room for the cache
+                    self._store(chunks, fresh)
+                    tally.embedded += len(fresh)
+                    tally.reused += len(chunks) - len(fresh)
+                    for refused, reason in arrivals.failed(part):
+                        tally.problems += self._problems(refused, reason)
+                    report()
+        except EmbedderError as error:  # the text is indexed by now: keyword search works, and the report says why
+            tally.problems.append(Problem(EMBEDDER, f"{error.message}; {error.hint}".rstrip("; ")))
+        tally.complete = tally.complete and arrivals.are_all
         if arrivals.split:
             what = "1 chunk was" if arrivals.split == 1 else f"{arrivals.split} chunks were"
             model = self.embedder.identity.model
-            tally.notes.append(f"{what} longer than {model} takes: embedded in pieces, the vector is their mean")
-        if deadline.passed:
-            tally.complete = False
+            tally.notes.append(f"{what} too long for {model}: embedded in pieces, with the mean of their vectors")
+
+    def _texts(
+        self,
+        arrivals: _Arrivals,
+        tally: Tally,
+        excluded: Excluded,
+        deadline: Deadline,
+        report: Callable[[], None],
+    ) -> Iterator[str]:
+        """Yield the pending texts that must be embedded; the others get the vectors that are known."""
+        for page in pending_pages(self.store):
+            if deadline.passed:
+                return
+            chunks, known = self._looked_up(page, tally, excluded)
+            found = [chunk for chunk in chunks if chunk.embedded_hash in known]
+            self._store(found, known)
+            arrivals.done += len(page) - len(chunks) + len(found)
+            report()
+            yield from arrivals.expect(chunk for chunk in chunks if chunk.embedded_hash not in known)
+        arrivals.all_sent = True
+
+    def _parts(self, texts: Iterator[str], deadline: Deadline) -> Generator[EmbeddedPart]:
+        """Yield the vectors of the texts as they are made."""
+        hurried = deadline.at is not None
+        if isinstance(self.embedder, StreamingEmbedder):
+            is_over = None if deadline is NEVER else lambda: deadline.passed
+            yield from self.embedder.stream_documents(texts, is_over=is_over, hurried=hurried)
+            return
+        position = 0
+        while not deadline.passed and (batch := list(islice(texts, HURRIED_BATCH if hurried else EMBED_BATCH))):
+            yield self._embedded(batch, position)
+            position += len(batch)
+
+    def _embedded(self, texts: Sequence[str], first: int) -> EmbeddedPart:
+        """Embed all at once; if a vector is invalid, one by one, so that a bad text costs only itself."""
+        import numpy as np  # keyword search does without it
+
+        from notewell.embedding.unit_vectors import unit_rows
+        from notewell.protocols import EmbeddedPart
+
+        dimensions = self.embedder.identity.dimensions
+        try:
+            rows = unit_rows(self.embedder.embed_documents(texts), count=len(texts), dimensions=dimensions)
+            return EmbeddedPart(range(first, first + len(texts)), rows)
+        except BadVectorError as error:
+            if len(texts) == 1:
+                return EmbeddedPart((), np.empty((0, dimensions), np.float32), {first: error.message})
+        parts = [self._embedded([text], position) for position, text in enumerate(texts, first)]
+        return EmbeddedPart(
+            [position for part in parts for position in part.positions],
+            np.concatenate([part.vectors for part in parts]),
+            {position: reason for part in parts for position, reason in part.failed.items()},
+        )
 
     def _looked_up(
         self, batch: Sequence[PendingChunk], tally: Tally, excluded: Excluded
@@ -162,9 +171,9 @@ class EmbeddingRun:
 
     @contextmanager
     def _remembering(self) -> Iterator[Callable[[Mapping[str, Vector]], None]]:
-        """Yield a way to put vectors into the cache that writes many at once, the last ones at the end of the block.
+        """Yield a function that puts vectors into the cache, many at once; the rest is written at the end of the block.
 
-        A vector that is in the index is not lost with a process that is killed: the cache may come later.
+        The cache may lag behind: vectors in the index survive a kill.
         """
         waiting: dict[str, Vector] = {}
 
@@ -196,67 +205,36 @@ class EmbeddingRun:
         for chunk in chunks.values():
             yield Problem(str(Citation(chunk.path, chunk.first_line)), f"a chunk could not be embedded: {reason}")
 
-    def _embed(
-        self,
-        batch: Sequence[PendingChunk],
-        known: dict[str, Vector],
-        remember: Callable[[Mapping[str, Vector]], None],
-        tally: Tally,
-    ) -> None:
-        """Embed and store one batch; `known` has the vectors of its page and grows."""
-        tally.reused += sum(chunk.embedded_hash in known for chunk in batch)
-        texts = {chunk.embedded_hash: chunk.embedded_text for chunk in batch if chunk.embedded_hash not in known}
-        fresh = self._embed_texts(texts, batch, tally)
-        known |= fresh
-        remember(fresh)  # first: a full disk that refuses the index may have room for the cache
-        self._store(batch, known)
-        tally.embedded += len(fresh)
-
-    def _embed_texts(self, texts: Mapping[str, str], batch: Sequence[PendingChunk], tally: Tally) -> dict[str, Vector]:
-        """Embed all at once; if a vector is invalid, one by one, so that a bad text costs only itself."""
-        if not texts:
-            return {}
-        from notewell.embedding.unit_vectors import unit_rows  # imports NumPy, which keyword search does without
-
-        dimensions = self.embedder.identity.dimensions
-        try:
-            rows = self.embedder.embed_documents(list(texts.values()))
-            return dict(zip(texts, unit_rows(rows, count=len(texts), dimensions=dimensions), strict=True))
-        except BadVectorError as error:
-            if len(texts) == 1:
-                refused = [chunk.id for chunk in batch if chunk.embedded_hash in texts]
-                tally.problems += self._problems(refused, error.message)
-                return {}
-        vectors: dict[str, Vector] = {}
-        for text_hash, text in texts.items():
-            vectors |= self._embed_texts({text_hash: text}, batch, tally)
-        return vectors
-
 
 @dataclass(slots=True)
 class _Arrivals:
-    """The texts sent to a streaming embedder, by their position in the stream, with the chunks that need each vector.
+    """The texts that are being embedded, by their position, with the chunks that wait for each vector.
 
     Chunks with the same text share one vector, so that no text is embedded twice.
     """
 
     done: int = 0  # chunks that are no longer pending
+    all_sent: bool = False
     split: int = 0  # texts that the embedder had to cut in pieces
     _sent: int = 0
     _waiting: dict[int, list[PendingChunk]] = field(default_factory=dict)
     _positions: dict[str, int] = field(default_factory=dict)  # by embedded hash
 
-    def expect(self, chunks: Iterable[PendingChunk]) -> Iterator[str]:
-        """Yield the texts to be sent, each once."""
+    @property
+    def are_all(self) -> bool:
+        """Whether no chunk waits any more."""
+        return self.all_sent and not self._waiting
+
+    def expect(self, chunks: Iterable[PendingChunk]) -> list[str]:
+        """Return the texts to be sent, each once."""
+        texts = []
         for chunk in chunks:
-            position = self._positions.get(chunk.embedded_hash)
-            if position is not None:
-                self._waiting[position].append(chunk)
-                continue
-            self._positions[chunk.embedded_hash] = self._sent
-            self._waiting[self._sent] = [chunk]
-            self._sent += 1
-            yield chunk.embedded_text
+            position = self._positions.setdefault(chunk.embedded_hash, self._sent)
+            if position == self._sent:
+                self._sent += 1
+                texts.append(chunk.embedded_text)
+            self._waiting.setdefault(position, []).append(chunk)
+        return texts
 
     def arrived(self, part: EmbeddedPart) -> tuple[dict[str, Vector], list[PendingChunk]]:
         """Return the vectors by embedded hash, and the chunks they are for."""

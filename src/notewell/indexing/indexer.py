@@ -1,8 +1,7 @@
-"""Brings a store up to date with the files: first the text, then the vectors.
+"""Brings a store up to date with the files: the text first, so that keyword search finds everything, then the vectors.
 
-Text comes first so that keyword search finds everything at once, while embedding continues where it stopped. Of a
-transcript only what was appended since is indexed, piece by piece: after each the store holds a consistent beginning of
-it and where that ends. One that was rewritten instead is replaced in a single transaction.
+Of a transcript only what was appended is indexed, piece by piece: after each, the store holds a consistent beginning of
+it and a cursor. A transcript that was rewritten is replaced in a single transaction.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from notewell.embedding import JOBS_FOLDER
 from notewell.files.faults import reach
 from notewell.indexing.embedding_run import EmbeddingRun
 from notewell.indexing.plan import EVERYTHING, find_changes, trusted_stamp
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
     KnownVectors = Callable[[Sequence[str]], dict[str, Vector]]
 
-WRITTEN_AT_ONCE = 64  # documents a transaction: a first index takes a fifth less time, a kill costs 0.2 s of work
-TEXT_AT_ONCE = 4_000_000  # characters; large notes are written sooner, so that memory stays small
-REMOVED_AT_ONCE = 256  # documents a transaction: some 50 ms, so that a deadline is kept and readers are not held up
-HURRIED_REWRITE_BYTES = 16_000_000  # of a transcript: about a second of work that cannot be stopped half-way
-OPTIMIZED_IN_A_HURRY = 16  # documents; optimizing after more of them may take longer than a search can wait
+WRITTEN_AT_ONCE = 64  # documents per transaction: a first index is a fifth faster, a kill costs 0.2 s of work
+TEXT_AT_ONCE = 4_000_000  # characters per transaction, which limits memory
+REMOVED_AT_ONCE = 256  # documents per transaction: some 50 ms, so that deadlines are met
+HURRIED_REWRITE_BYTES = 16_000_000  # of a transcript: about a second of work that cannot be interrupted
+OPTIMIZED_IN_A_HURRY = 16  # changed documents; after more of them optimizing takes longer than a search can wait
 
 
 @dataclass
@@ -73,8 +73,8 @@ class Indexer:
     cache: EmbeddingCache | None = None
     batch: BatchRun | None = None
     spending_limit: SpendingLimit | None = None
-    jobs_folder: Path | None = None  # texts of the batch jobs recorded there are not embedded a second time
-    known_only: bool = False  # chunks get the vectors that are known, and nothing is embedded
+    jobs_folder: Path | None = None  # where batch jobs are recorded, whose texts are not embedded again
+    known_only: bool = False  # use known vectors, embed nothing
 
     def run(
         self,
@@ -84,10 +84,10 @@ class Indexer:
         older_store: Store | None = None,
         changes: Changes | None = None,
     ) -> IndexReport:
-        """Do what is needed, each document in one transaction, and report it; stops early at the deadline.
+        """Update the store and report what was done; stop early at the deadline.
 
-        While rebuilding, vectors of the same embedder come from the `older_store`. `changes` are those found before;
-        the files are listed again only if the store has been written since.
+        While rebuilding, vectors of the same embedder come from the `older_store`. `changes` found before save listing
+        the files again, unless the store has been written since.
         """
         started = time.monotonic()
         tally = Tally()
@@ -118,7 +118,7 @@ class Indexer:
         return tally.report(pending=pending, seconds=time.monotonic() - started)
 
     def _embed(self, embedding: EmbeddingRun, tally: Tally, policy: SyncPolicy) -> None:
-        """Attend to the batch jobs, then embed what neither they nor the spending limit keep back."""
+        """Handle batch jobs, then embed what is neither in one nor over the spending limit."""
         if self.batch:
             self.batch.step(embedding, tally)
             excluded = self.batch.excluded()
@@ -136,11 +136,12 @@ class Indexer:
         embedding.run(tally, excluded, deadline=policy.deadline, progress=policy.progress)
 
     def _texts_in_jobs(self, embedder: Embedder) -> list[frozenset[str]]:
-        if self.jobs_folder is None:
+        """Return the text hashes of each recorded batch job of the embedder."""
+        if self.jobs_folder is None or not (self.jobs_folder / JOBS_FOLDER).exists():
             return []
-        from notewell.indexing.batch_jobs import texts_in_jobs
+        from notewell.embedding.jobs import Ledger
 
-        return texts_in_jobs(self.jobs_folder, embedder.identity)
+        return [record.wanted for record in Ledger(self.jobs_folder).records() if record.identity == embedder.identity]
 
     def _read_bytes(self) -> int:
         return sum(source.read_bytes for source in self.sources if isinstance(source, GrowingSource))
@@ -152,9 +153,9 @@ def _everything(_: str) -> bool:
 
 @dataclass(slots=True)
 class _Waiting:
-    """Notes that were read and chunked, to be written together."""
+    """Notes to be written in one transaction."""
 
-    touched: list[StoredDocument] = field(default_factory=list)  # as they are in the store, but for size or time
+    touched: list[StoredDocument] = field(default_factory=list)  # with the same text as in the store
     fresh: list[tuple[StoredDocument, list[PreparedChunk]]] = field(default_factory=list)
     characters: int = 0
 
@@ -165,7 +166,7 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class _TextRun:
-    """Carries out one plan; stops early at the deadline."""
+    """Executes a plan; stops early at the deadline."""
 
     store: Store
     sources: Sequence[Source]
@@ -176,7 +177,7 @@ class _TextRun:
     check: bool = False  # do not trust what is remembered of a transcript
 
     def run(self, plan: Plan, progress: ProgressCallback | None) -> None:
-        """Index what is new or may have changed, then remove what is gone: so a renamed note finds its vectors."""
+        """Index new and changed files, then remove deleted ones, so that renamed notes keep their vectors."""
         self.tally.unchanged += plan.unchanged
         gone = {document.content_hash for document in plan.removed}
         work = [*((stamp, None) for stamp in plan.added), *plan.touched]
@@ -189,13 +190,13 @@ class _TextRun:
             source = next(source for source in self.sources if source.name == stamp.source)
             try:
                 if stamp.source == "sessions" and isinstance(source, GrowingSource):  # the check costs 40 µs a note
-                    # A conversation is written in transactions of its own: it may be larger than memory.
+                    # It may not fit into memory, so it is written in transactions of its own.
                     self._read_on(source, stamp, known, gone)
                 else:
                     reach("index.read")
                     self._prepare(source.read(stamp), known, gone, waiting)
             except FileNotFoundError:
-                pass  # gone since it was listed: the next run sees that it is removed
+                pass  # deleted since it was listed: the next run removes it
             except OSError as error:
                 self.tally.problems.append(Problem(stamp.path, error.strerror or str(error)))
             if waiting.is_full:
@@ -208,7 +209,7 @@ class _TextRun:
             self._remove(plan)
 
     def _tell_of(self, new_files: int) -> None:
-        """Note files that nothing is known of; those that may have changed make an answer stale, and no more."""
+        """Add a note on new files that were not reached; changed ones only make answers stale."""
         if new_files > 0:
             files = f"{new_files:,} files are" if new_files > 1 else "a file is"
             self.tally.notes.append(f"{files} not indexed yet: run `notewell index`")
@@ -234,7 +235,7 @@ class _TextRun:
             self.tally.added += 1
 
     def _write(self, waiting: _Waiting) -> None:
-        """Write what was read, with the vectors of texts that were embedded before."""
+        """Write the notes, with the vectors that are known."""
         if not (waiting.touched or waiting.fresh):
             return
         hashes = [new.chunk.embedded_hash for _, chunks in waiting.fresh for new in chunks]
@@ -262,13 +263,13 @@ class _TextRun:
     # --- transcripts -----------------------------------------------------------------------------
 
     def _read_on(self, source: GrowingSource, stamp: FileStamp, known: StoredDocument | None, gone: set[str]) -> None:
-        """Index what a transcript has more than the store knows of it; raises OSError when it cannot be read."""
+        """Index what was appended to a transcript; raise OSError when it cannot be read."""
         cursor = None
         if known and not self.check:
             with self.store.reading() as snapshot:
                 cursor = snapshot.cursor(known.stamp.source, known.stamp.path)
         reach("index.read")
-        end: Piece | None = None  # stays so when the deadline comes first
+        end: Piece | None = None  # None if the deadline comes first
         with closing(source.read_on(stamp, cursor)) as pieces:
             first = next(pieces)
             whole = chain([first], pieces)
@@ -292,7 +293,7 @@ class _TextRun:
             self._count(end.content_hash, known, gone)
 
     def _chunks_of(self, piece: Piece, stamp: FileStamp) -> tuple[list[PreparedChunk], dict[str, Vector]]:
-        """Return the chunks of a piece with the vectors of texts that were embedded before."""
+        """Return the chunks of a piece and the vectors that are known."""
         chunks = self.preparation.prepare_messages(piece.lines, stamp.path)
         vectors = self.known_vectors([prepared.chunk.embedded_hash for prepared in chunks])
         self.tally.reused += len(vectors)
@@ -301,7 +302,7 @@ class _TextRun:
 
 
 def _stored(piece: Piece) -> StoredDocument:
-    """Return what to remember; before the last piece a stamp that no file has, so that the rest is read next time."""
+    """Return what to store; before the last piece with a stamp that no file has, so that the next run continues."""
     if piece.last:
         stamp = trusted_stamp(piece.stamp, now_ns=time.time_ns())
     else:

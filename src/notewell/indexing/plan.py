@@ -1,4 +1,4 @@
-"""Decides what a sync covers and, by comparing the files with what the index remembers, what it has to do."""
+"""Plans a sync: compares the files with the index, and decides what to read and what to remove."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from notewell.settings.model import SessionSyncSettings
     from notewell.types import ProgressCallback
 
-EMBEDDER = "embedder"  # stands for the path in the problem of a run whose embedder failed
+EMBEDDER = "embedder"  # in place of a path, in the problem of a run with a failed embedder
 FINE_TICK_NS = 10_000_000  # Linux stamps files by the scheduler's clock, 1 to 10 ms
 COARSE_TICK_NS = 1_000_000_000  # whole seconds: old or foreign file systems
 
@@ -26,7 +26,7 @@ StoredDocuments = Mapping[tuple[SourceName, str], StoredDocument]
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A moment after which no new piece of work is started."""
+    """The time after which no new work is started."""
 
     at: float | None = None  # time.monotonic(); None is never
     stop: threading.Event | None = None  # set to end the work early
@@ -50,16 +50,16 @@ class SyncPolicy:
 
     paths: Collection[str] | None = None  # only these files, unless the index must be rebuilt
     source: SourceName | None = None  # only this source, and `paths`
-    thresholds: SessionSyncSettings | None = None  # leave transcripts alone that grew by less
+    thresholds: SessionSyncSettings | None = None  # skip transcripts that grew by less
     deadline: Deadline = NEVER
-    lock_wait_s: float | None = None  # for another process; None: as long as a slow one needs
+    lock_wait_s: float | None = None  # for another process; None: the default
     embed: bool = True  # False updates the text only
     spending_limit: bool = False  # embed only what `cost.confirm_above_usd` allows, and start no batch jobs
-    batch: bool | None = None  # embed through batch jobs; None leaves it to the settings
+    batch: bool | None = None  # embed through batch jobs; None: as the settings say
     wait: bool | None = None  # wait for those jobs
     may_rebuild: bool = True
-    force: bool = False  # rebuild in any case
-    check: bool = False  # read every file that is covered, whatever its size and times say
+    force: bool = False  # rebuild even if nothing requires it
+    check: bool = False  # read every file, also those whose size and times are unchanged
     repair: str = ""  # what is wrong with the index: rebuild it from the files and the cache alone
     tidy: bool = False  # optimize the index even if nothing changed
     progress: ProgressCallback | None = None
@@ -70,10 +70,10 @@ EVERYTHING = SyncPolicy()
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to read and what to remove; a file to read may still turn out to hold the same text."""
+    """What to read and what to remove; a file that is read may turn out to be unchanged."""
 
     added: tuple[FileStamp, ...]
-    touched: tuple[tuple[FileStamp, StoredDocument], ...]  # its stamp is not the one that the store remembers
+    touched: tuple[tuple[FileStamp, StoredDocument], ...]  # with another stamp than the stored one
     removed: tuple[StoredDocument, ...]
     unchanged: int
     postponed: int = 0  # transcripts that grew by too little
@@ -85,7 +85,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """A plan with what it was made from."""
+    """A plan and what it is based on."""
 
     plan: Plan
     stored: StoredDocuments
@@ -101,11 +101,9 @@ def find_changes(
 ) -> Changes:
     """List the files and compare them with the index, or with nothing.
 
-    `known` is returned as it is if the index still remembers the same: then nobody has written it since.
+    `known` changes are returned as they are if the index has not been written since.
     """
-    names = {source.name for source in sources}
-    remembered = _stored(snapshot, policy) if snapshot else {}
-    stored = {key: document for key, document in remembered.items() if key[0] in names}
+    stored = _stored(snapshot, sources, policy) if snapshot else {}
     if known is not None and known.stored == stored:
         return known
     listings = _listings(sources, policy)
@@ -124,9 +122,9 @@ def find_changes(
 def plan_changes(
     listed: Iterable[FileStamp], stored: StoredDocuments, *, unlisted: Iterable[str] = (), check: bool = False
 ) -> Plan:
-    """Compare by size, times and inode, without reading a file; with `check` every file is to be read.
+    """Compare size, times and inode without reading a file; `check` plans to read every file.
 
-    Documents below an `unlisted` path stay: a folder that could not be listed has not been deleted.
+    Documents below an `unlisted` path are kept: that a folder cannot be listed does not mean that it was deleted.
     """
     added: list[FileStamp] = []
     touched: list[tuple[FileStamp, StoredDocument]] = []
@@ -146,17 +144,17 @@ def plan_changes(
 
 
 def trusted_stamp(stamp: FileStamp, *, now_ns: int) -> FileStamp:
-    """Return the stamp to remember: without a time if the file could change again within the same tick.
+    """Return the stamp to store: without a time if the file could change again within the same clock tick.
 
-    A file written twice within one tick of the file system's clock keeps its time, and perhaps its size. A stamp
-    without a time never equals a listed one, so such a file is read once more, by hash, the next time.
+    A file written twice within one tick of the file system's clock has the same time, and perhaps the same size. A
+    stamp without a time never equals a listed one, so the next sync reads and hashes such a file again.
     """
     tick = COARSE_TICK_NS if stamp.mtime_ns % COARSE_TICK_NS == 0 else FINE_TICK_NS
     return stamp if abs(now_ns - stamp.mtime_ns) > 2 * tick else stamp._replace(mtime_ns=0)
 
 
 def _listings(sources: Sequence[Source], policy: SyncPolicy) -> list[Listing]:
-    """Return a listing for each source that the policy covers; raises PathRefusedError for a path of none."""
+    """Return a listing of each source that the policy covers; raise PathRefusedError for a path of none."""
     if policy.paths is None and policy.source is None:
         return [source.list() for source in sources]
     wanted: dict[SourceName, list[str]] = {source.name: [] for source in sources}
@@ -172,17 +170,19 @@ def _listings(sources: Sequence[Source], policy: SyncPolicy) -> list[Listing]:
     ]
 
 
-def _stored(snapshot: Snapshot, policy: SyncPolicy) -> StoredDocuments:
-    if policy.source is None:
-        return snapshot.documents(paths=policy.paths)
-    named = snapshot.documents(paths=policy.paths) if policy.paths else {}
-    return {**snapshot.documents(policy.source), **named}
+def _stored(snapshot: Snapshot, sources: Sequence[Source], policy: SyncPolicy) -> StoredDocuments:
+    """Return what the index remembers of what the policy covers; sources that are turned off keep their documents."""
+    named = policy.paths if policy.source is None else policy.paths or ()
+    stored: dict[tuple[SourceName, str], StoredDocument] = {}
+    for source in sources:
+        stored |= snapshot.documents(source.name, None if source.name == policy.source else named)
+    return stored
 
 
 def _postponing(plan: Plan, sources: Sequence[Source], thresholds: SessionSyncSettings) -> Plan:
     """Return the plan without transcripts that grew by less than the thresholds.
 
-    A conversation in progress grows with every message; its last chunk is not embedded again for each of them.
+    Otherwise the last chunk of a conversation in progress would be embedded again after every message.
     """
     growing = {source.name: source for source in sources if isinstance(source, GrowingSource)}
     due = tuple(

@@ -1,4 +1,4 @@
-"""Finds out what an indexing run would do and what its embedding would cost, without writing anything."""
+"""Previews what an indexing run would do and cost, without writing anything."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """One file that would be indexed: its text is gone again, only hashes and weights stay."""
+    """A file that would be indexed, without its text."""
 
     path: str
     known: StoredDocument | None
@@ -40,7 +40,7 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Everything a preview looks at."""
+    """What a preview looks at."""
 
     store: ReadableStore | None
     sources: Sequence[Source]
@@ -50,9 +50,9 @@ class Preview:
     estimate: Callable[[int], CostEstimate] | None = None  # what it costs to embed so many tokens
 
     def run(self, *, paths: Collection[str] | None = None, check: bool = False, force: bool = False) -> IndexPreview:
-        """Read and chunk what changed, and count what is known already; with `paths` only those are looked at.
+        """Read and chunk what changed, or what changed of `paths`, and count the vectors that are known.
 
-        `check` reads every file, to find changes that its size and times do not show; `force` is a rebuild.
+        `check` reads every file, to find changes that size and times do not show; `force` previews a rebuild.
         """
         reason = self._rebuild_reason(force=force)
         policy = SyncPolicy(paths=None if reason else paths, check=check)
@@ -87,7 +87,7 @@ class Preview:
     # --- reading ---------------------------------------------------------------------------------
 
     def _rebuild_reason(self, *, force: bool) -> str:
-        """Say why the index would be rebuilt; empty when it would be updated, or made."""
+        """Return why the index would be rebuilt; empty when it would be updated or created."""
         if self.store is None or force:
             return "requested" if self.store else ""
         with self.store.reading() as snapshot:
@@ -118,7 +118,7 @@ class Preview:
     def _read_on(
         self, source: GrowingSource, stamp: FileStamp, known: StoredDocument | None, problems: list[Problem]
     ) -> _Read:
-        """Read what a conversation has more than the store knows of it, as an indexing run would."""
+        """Read what was appended to a conversation, as an indexing run would."""
         cursor = self._cursor(known) if known else None
         weights: list[tuple[str, int]] = []
         with closing(source.read_on(stamp, cursor)) as pieces:
@@ -136,7 +136,7 @@ class Preview:
     # --- vectors ---------------------------------------------------------------------------------
 
     def _known(self, hashes: set[str]) -> set[str]:
-        """Return which of these texts have a vector in the cache or in the index."""
+        """Return the texts with a vector in the cache or the index."""
         if self.embedder is None or not hashes:
             return set()
         known = self.cache.known(self.embedder.identity, hashes) if self.cache else set()
@@ -147,7 +147,7 @@ class Preview:
         return known
 
     def _unknown_texts(self, weights: Sequence[tuple[str, int]], known: set[str], *, waiting: bool) -> dict[str, int]:
-        """Return the weight of every different text that would have to be embedded."""
+        """Return the weight of each text that would be embedded."""
         if self.embedder is None:
             return {}
         unknown = {text_hash: weight for text_hash, weight in weights if text_hash not in known}

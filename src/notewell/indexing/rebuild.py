@@ -1,4 +1,4 @@
-"""Builds a complete, verified index beside the one in use; a rebuild that was interrupted is continued."""
+"""Builds a complete, verified index beside the one in use, and continues interrupted rebuilds."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ if TYPE_CHECKING:
 
     from notewell.indexing.indexer import Indexer
     from notewell.indexing.plan import SyncPolicy
-    from notewell.protocols import Embedder, Generations, Snapshot, Store, StoreAccess
+    from notewell.protocols import Embedder, Snapshot, Store
+    from notewell.store.live_index import Generations, StoreAccess
     from notewell.types import IndexReport
 
-PROFILE = "profile"  # meta key: the rules by which the index was built
-BUILDING = "building"  # meta key: "yes" until a rebuild is complete, so that it is never used as an index
+PROFILE = "profile"  # meta key: the rules that the index was built by
+BUILDING = "building"  # meta key: "yes" until the rebuild is complete
 REASON_PROFILE = "the rules for chunking or splitting words have changed"
 REASON_EMBEDDER = "its vectors are from another embedding model"
-MOST_UNREAD = 2  # a new index with less than half of the notes is a failing disk's, not the memory's
+MOST_UNREAD = 2  # if less than half of the notes can be read, the disk is failing
 
 
 def rebuild_reason(snapshot: Snapshot, profile: str, embedder: Embedder | None) -> str:
-    """Say why an index cannot simply be updated; empty when it can."""
+    """Return why an index must be rebuilt; empty when it can be updated."""
     if snapshot.meta(PROFILE) != profile:
         return REASON_PROFILE
     if embedder and snapshot.counts().embedded and snapshot.embedder() != embedder.identity:
@@ -37,7 +38,7 @@ def rebuild_reason(snapshot: Snapshot, profile: str, embedder: Embedder | None) 
 
 @dataclass(frozen=True, slots=True)
 class Rebuild:
-    """Builds one index; the one in use answers throughout and lends its vectors."""
+    """Builds one index while the one in use answers, and takes over its vectors."""
 
     indexes: Generations
     live: StoreAccess
@@ -45,7 +46,7 @@ class Rebuild:
     indexer: Indexer
 
     def run(self, policy: SyncPolicy) -> tuple[Path, IndexReport]:
-        """Return a complete, verified index of all files; to repair one, the vectors in use are not trusted."""
+        """Return a complete, verified index of all files; a repair does not trust the vectors in use."""
         reach("rebuild.begin")
         self.indexes.check_room_for_rebuild()
         path, store = self._begun_store()
@@ -66,7 +67,7 @@ class Rebuild:
         return path, report
 
     def other_embedder(self) -> str:
-        """Return the identity of the vectors in use if they are not those of the embedder; else nothing."""
+        """Return the identity of the vectors in use if another embedder made them; otherwise nothing."""
         embedder = self.indexer.embedder
         with ExitStack() as stack:
             try:
@@ -80,7 +81,7 @@ class Rebuild:
         return str(built_with) if vectors and built_with != embedder.identity else ""
 
     def _verify(self, path: Path, store: Store, listed: int) -> None:
-        """Raise unless the new index is fit to replace the old one."""
+        """Raise unless the new index can replace the old one."""
         from notewell.indexing.verification import self_check  # only rebuilds need it
 
         reach("rebuild.verify")
@@ -114,7 +115,7 @@ class Rebuild:
 
     @contextmanager
     def _older_store(self) -> Iterator[Store | None]:
-        """Yield the store in use if its vectors can be reused; one that cannot be read is simply replaced."""
+        """Yield the store in use if its vectors can be reused; one that cannot be read is ignored."""
         embedder = self.indexer.embedder
         with ExitStack() as stack:
             try:

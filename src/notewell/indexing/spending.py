@@ -1,7 +1,7 @@
-"""Limits what embedding may cost when nobody is there to confirm it.
+"""Limits what embedding in the background may cost, where nobody can confirm it.
 
-A search, a watcher or an agent's session keeps the index fresh in the background. Chunks whose embedding would cost
-more than the spending limit stay pending until `notewell index`; keyword search finds them meanwhile.
+If embedding the pending chunks would cost more than the limit, they stay pending until `notewell index`; keyword search
+finds them meanwhile.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from notewell.embedding.prices import price_of
-from notewell.types import Chunk
+from notewell.types import embedded_text
 
 if TYPE_CHECKING:
     from notewell.indexing.embedding_run import Excluded
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from notewell.settings import Settings
     from notewell.types import EmbedderIdentity
 
-HELD_BACK = "held_back"  # meta key of an index: the chunks whose embedding exceeds the limit
+HELD_BACK = "held_back"  # meta key of an index: the cost of what exceeds the limit
 _MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class PendingCost:
-    """Chunks without a vector: how many there are, what they weigh, and up to which id they were counted."""
+    """The number and weight of the chunks without a vector, up to an id."""
 
     identity: str  # of the embedder
-    pending: int = 0  # chunks that were looked at
-    chunks: int = 0  # of those, how many would have to be embedded
+    pending: int = 0
+    chunks: int = 0  # of those, the ones without a known vector
     quarters: int = 0  # their weight in quarters of a token
     last_id: int = 0
 
     @classmethod
     def remembered(cls, snapshot: Snapshot, identity: str) -> PendingCost:
-        """Return what an earlier run counted for this embedder; nothing when there was none."""
+        """Return what an earlier run counted for this embedder, or zero."""
         written = snapshot.meta(HELD_BACK)
         found = cls(**json.loads(written)) if written else cls(identity)
         return found if found.identity == identity else cls(identity)
@@ -49,19 +49,19 @@ class PendingCost:
 
 @dataclass(frozen=True, slots=True)
 class SpendingLimit:
-    """The most that embedding in the background may cost, and the price of the embedder in use."""
+    """The spending limit and the price of the embedder in use."""
 
     limit_usd: float
     usd_per_million: float
 
     @classmethod
     def of(cls, embedder: Embedder | None, settings: Settings) -> SpendingLimit | None:
-        """Return the limit for an embedder; None where embedding costs nothing, as far as is known."""
+        """Return the limit for an embedder; None if it is free, or its price unknown."""
         usd_per_million = price_of(embedder, settings).usd_per_million if embedder else None
         return cls(settings.cost.confirm_above_usd, usd_per_million) if usd_per_million else None
 
     def note(self, cost: PendingCost) -> str:
-        """Describe what is pending and its price; empty when that is within the limit."""
+        """Return a note on chunks that would cost too much; empty when they are within the limit."""
         usd = self.usd_per_million * cost.tokens / _MILLION
         if usd <= self.limit_usd:
             return ""
@@ -71,21 +71,20 @@ class SpendingLimit:
         )
 
     def remembered_note(self, snapshot: Snapshot, identity: EmbedderIdentity) -> str:
-        """Describe what an index holds back, as an earlier run found it; empty when nothing, or when out of date."""
+        """Return the note of an earlier run; empty when there was none, or when it is out of date."""
         pending = snapshot.counts().pending
         cost = PendingCost.remembered(snapshot, str(identity)) if pending else None
         return self.note(cost) if cost and cost.pending == pending else ""
 
     def note_on_switch(self, snapshot: Snapshot, embedder: Embedder, cache: EmbeddingCache | None) -> str:
-        """Describe what replacing the vectors of another embedder would cost; empty when within the limit."""
+        """Return a note if replacing the vectors of another embedder exceeds the limit; otherwise nothing."""
         if not snapshot.counts().embedded or snapshot.embedder() == embedder.identity:
             return ""
         from notewell.chunking.lines import weigh
         from notewell.indexing.verification import all_chunks
 
         weights = {
-            chunk.embedded_hash: weigh(chunk.embedded_text)
-            for chunk in (Chunk(c.first_line, c.last_line, c.text, c.context) for c in all_chunks(snapshot))
+            chunk.embedded_hash: weigh(embedded_text(chunk.context, chunk.text)) for chunk in all_chunks(snapshot)
         }
         known = cache.known(embedder.identity, weights) if cache else set()
         unknown = [weight for text_hash, weight in weights.items() if text_hash not in known]
@@ -94,9 +93,9 @@ class SpendingLimit:
     def note_on_pending(
         self, store: Store, embedder: Embedder, cache: EmbeddingCache | None, paid_for: Excluded
     ) -> str:
-        """Describe what the pending chunks would cost; empty when within the limit.
+        """Return a note if embedding the pending chunks exceeds the limit; otherwise nothing.
 
-        The store remembers the sum, so that the next run weighs only what came since, unless some of it is gone.
+        The sum is stored, so that the next run weighs only newer chunks, unless some were removed.
         """
         identity = str(embedder.identity)
         with store.reading() as snapshot:
@@ -113,7 +112,7 @@ class SpendingLimit:
 def _weighed(
     cost: PendingCost, store: Store, embedder: Embedder, cache: EmbeddingCache | None, paid_for: Excluded
 ) -> PendingCost:
-    """Add the pending chunks that were not counted yet."""
+    """Return the cost with the pending chunks that were not counted yet."""
     from notewell.chunking.lines import weigh
     from notewell.indexing.embedding_run import pending_pages
 

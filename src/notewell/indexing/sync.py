@@ -1,4 +1,4 @@
-"""Keeps the index of a memory up to date: every way to write an index goes through `Sync`."""
+"""Keeps an index up to date: everything that writes one goes through `Sync`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from notewell.embedding import JOBS_FOLDER
 from notewell.errors import IndexBusyError, IndexCorruptError, StoreError, StoreUnavailableError, as_store_errors
 from notewell.indexing.background_sync import BackgroundSync, Follower
 from notewell.indexing.plan import EMBEDDER, EVERYTHING, Deadline, SyncPolicy, find_changes
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
     from notewell.indexing.indexer import Indexer
     from notewell.indexing.plan import Changes
     from notewell.indexing.preparation import Preparation
-    from notewell.protocols import Embedder, EmbeddingCache, Generations, ReadableStore, Source, Store, StoreAccess
+    from notewell.protocols import Embedder, EmbeddingCache, ReadableStore, Source, Store
     from notewell.settings import Settings
+    from notewell.store.live_index import Generations, StoreAccess
     from notewell.store.state_folder import StateFolder
     from notewell.types import EmbedderIdentity, FileStamp
 
-LOCK_WAIT_S = 120.0  # for another process that writes nothing meanwhile; a slow model's batch takes less
-GO_ON_S = 60.0  # a database that restarts or fails over is back after seconds; a run takes minutes
+LOCK_WAIT_S = 120.0  # for a process that holds the lock and writes nothing; a batch of a slow model takes less
+GO_ON_S = 60.0  # for a lost database: a restart or failover takes seconds
 PAUSE_S = 0.2
 IN_PROGRESS = "indexing continues in the background: recent changes may be missing"
 BUSY = "another process is indexing: recent changes may be missing"
@@ -71,10 +73,10 @@ class Sync:
     # --- ways to write the index -----------------------------------------------------------------
 
     def run(self, policy: SyncPolicy = EVERYTHING) -> IndexReport:
-        """Bring the index up to date, waiting for another process if need be; rebuild it if it has to be.
+        """Bring the index up to date, or rebuild it where necessary; wait for other processes that write.
 
-        If the embedder fails, the fallback embeds. The write lock is released while batch jobs run. Where the database
-        is lost on the way, the run goes on: what was committed is not done again.
+        If the embedder fails, the fallback embeds. The write lock is released while batch jobs run. After a lost
+        database connection the run continues with what is not committed yet.
         """
         if not self.indexes.writable():
             raise self.indexes.read_only_error()
@@ -110,10 +112,10 @@ class Sync:
         return _with_notes(replace(report, seconds=time.monotonic() - started), upgrade)
 
     def before_search(self, budget_s: float, *, embed: bool) -> IndexReport:
-        """Index what is new for `budget_s` at most; the rest is left to the background sync.
+        """Index what is new within `budget_s`; leave the rest to the background sync.
 
-        Never waits for another process or a long run, and never rebuilds. What keeps it from writing is a note in the
-        report: the index as it is can still answer.
+        Never waits for another process or a long run, and never rebuilds. If it cannot write, the report says why: the
+        old index can still answer.
         """
         if not self.indexes.writable() and self.indexes is not self.folder:
             return IndexReport()  # the machines that hold the notes sync them
@@ -142,7 +144,7 @@ class Sync:
         return _with_notes(report, f"indexing in the background failed: {failure}" if failure else "")
 
     def replace_corrupt(self, error: IndexCorruptError, budget_s: float, *, embed: bool) -> IndexReport:
-        """Set aside the index that a search found corrupt, unless another process did, and start a new one."""
+        """Replace an index that a search found corrupt, unless another process has done so."""
         if not self.indexes.writable():
             raise error
         policy = replace(self._search_policy(embed=embed), deadline=Deadline.after(budget_s), lock_wait_s=budget_s)
@@ -183,13 +185,13 @@ class Sync:
     # --- reading ---------------------------------------------------------------------------------
 
     def shown_to(self, on_sync: Callable[[IndexReport | Exception], None] | None) -> Callable[..., None] | None:
-        """Return the listener as it may be called with the outcome of a background sync."""
+        """Return the listener for background syncs."""
         return on_sync
 
     def _look(self, policy: SyncPolicy) -> tuple[Embedder | None, Changes | None, bool]:
-        """Return the embedder in use, the changes, and whether nothing is to be done; most searches find it so.
+        """Return the embedder in use, the changes, and whether the index is up to date, as before most searches.
 
-        Takes no lock. There are no changes where the index has to be created, rebuilt or replaced.
+        Takes no lock. Changes are None if the index has to be created, rebuilt or replaced.
         """
         try:
             with self.live.use() as store:
@@ -222,7 +224,7 @@ class Sync:
         changes: Changes | None = None,
         corrupt: IndexCorruptError | None = None,
     ) -> IndexReport:
-        """Bring the index up to date under the write lock; a corrupt one is set aside, and a new one started."""
+        """Bring the index up to date under the write lock; replace a corrupt one."""
         from notewell.indexing.indexer import Indexer  # 5 ms, which a search that finds nothing new does not pay
 
         self.folder.ensure()
@@ -266,10 +268,10 @@ class Sync:
         return _with_notes(replace(report, notes=(*notes, *report.notes)), note)
 
     def _rebuild(self, indexer: Indexer, policy: SyncPolicy, reason: str) -> IndexReport:
-        """Build beside the index in use, which answers throughout, then switch.
+        """Build a new index beside the one in use, then switch.
 
-        If the embedder fails on the way and the index in use has the vectors of another one, there is no switch: those
-        stay until the new ones are complete.
+        Do not switch if the embedder failed and the index in use has vectors of another one: they stay until the new
+        ones are complete.
         """
         rebuild = Rebuild(self.indexes, self.live, self._create_store, indexer)
         path, report = rebuild.run(policy)
@@ -283,7 +285,7 @@ class Sync:
         return replace(report, rebuilt=True, notes=(note, *report.notes))
 
     def _without_switch(self, indexer: Indexer, policy: SyncPolicy, built: IndexReport, built_with: str) -> IndexReport:
-        """Bring the text of the index in use up to date and leave its vectors; the next run continues the rebuild."""
+        """Update the text of the index in use and keep its vectors; the next run continues the rebuild."""
         with self.live.use() as store:
             report = replace(indexer, embedder=None).run(_existing(store), replace(policy, paths=None, source=None))
         note = f"the vectors of {built_with} stay in use until the new ones are complete: {built.pending} are missing"
@@ -292,19 +294,19 @@ class Sync:
             embedded=built.embedded,
             reused=built.reused,
             jobs=built.jobs,
-            complete=built.complete,  # what a batch job has yet to give is no failure
+            complete=built.complete,  # pending batch jobs are no failure
             problems=tuple(dict.fromkeys((*report.problems, *built.problems))),
             notes=(*report.notes, *built.notes, note),
         )
 
     def _create_or_reason(self, policy: SyncPolicy, embedder: Embedder | None) -> str:
-        """Create the index if there is none; else say why it has to be rebuilt."""
+        """Create the index if there is none; otherwise return why it has to be rebuilt, or nothing."""
         current = self.indexes.current()
         if current and (policy.force or policy.repair):
             return "requested"
         with self.live.use() as store:
             read_only = store is not None and store.read_only
-        if read_only and current is not None:  # opened on a full disk, say; opening it again raises if it still is
+        if read_only and current is not None:  # opened on a full disk, perhaps: this raises if it still is
             self.live.close()
             self._create_store(current).close()
         with self.live.use() as store:
@@ -330,11 +332,13 @@ class Sync:
         return f"{error.message}; it was kept as {kept.name} and the index is rebuilt from the notes"
 
     def _open_batch(self, embedder: Embedder | None, policy: SyncPolicy) -> BatchRun | nullcontext[None]:
-        if embedder is None or policy.spending_limit:
+        settings, folder = self._settings.remote.batch, self.folder.path
+        makes_jobs = settings.enabled if policy.batch is None else policy.batch
+        if embedder is None or policy.spending_limit or not (makes_jobs or (folder / JOBS_FOLDER).exists()):
             return nullcontext()
         from notewell.indexing.batch_jobs import open_batch
 
-        return open_batch(embedder, self._settings.remote.batch, policy, self.folder.path) or nullcontext()
+        return open_batch(embedder, settings, policy, folder, makes_jobs=makes_jobs) or nullcontext()
 
 
 def is_stale(store: ReadableStore, sources: Sequence[Source]) -> bool:
@@ -351,10 +355,10 @@ def _existing(store: Store | None) -> Store:
 
 
 def _is_newer(stamp: FileStamp, known: FileStamp) -> bool:
-    """Return whether a file has changed since it was read, or was at least written or replaced.
+    """Return whether a file was written or replaced since it was read.
 
-    A stamp without a time belongs to a file just written, and one without a ctime to an index of an older release:
-    there only what is known is compared.
+    A stamp has no time if the file had just been written, and no ctime in an index of an older release: then only the
+    rest is compared.
     """
     if not known.mtime_ns:
         return stamp.size != known.size
@@ -369,7 +373,7 @@ def _with_notes(report: IndexReport, *notes: str) -> IndexReport:
 
 
 def _merged(first: IndexReport, later: IndexReport) -> IndexReport:
-    """Return the report of two steps: work adds up, what is left comes from the later one."""
+    """Return the report of two steps: the work of both, and what the later one left."""
     return replace(
         later,
         added=first.added + later.added,
@@ -387,7 +391,7 @@ def _merged(first: IndexReport, later: IndexReport) -> IndexReport:
 
 
 def _after_fallback(first: IndexReport, second: IndexReport) -> IndexReport:
-    """Return the report of two runs: the first indexed the text, the second embedded it with the fallback."""
+    """Return the report of a run that indexed the text and one that embedded it with the fallback."""
     others = tuple(problem for problem in first.problems if problem.path != EMBEDDER)
     text = replace(first, embedded=0, reused=0, unknown=0, rebuilt=False, problems=others)
     return _merged(text, replace(second, added=0, changed=0, renamed=0, removed=0))

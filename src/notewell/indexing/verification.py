@@ -1,4 +1,4 @@
-"""Checks a store: against itself before it is put to use, and against a fresh one on request."""
+"""Checks that a store is consistent before it is used, and compares it with a fresh one on request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from notewell.text.lexicon import index_terms
-from notewell.types import EVERYTHING, Chunk, Term
+from notewell.types import EVERYTHING, Term
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     KnownVectors = Callable[[EmbedderIdentity, Collection[str]], Mapping[str, Vector]]
 
-SAMPLES = 16  # queries before a switch: a table that is missing or empty fails the first one already
-COMPARED_QUERIES = 200  # of `verify`: the number of chunks whose words are compared
-MATCHES_A_CHUNK = 10  # matches compared per chunk; more would only repeat very common words
-ID_STEP = 1_000  # chunk ids asked for at once
-MOST_EMPTY_STEPS = 10_000  # 10 million ids that are gone; more churn than an index outlives without a rebuild
+SAMPLES = 16  # queries before a switch: a missing or empty table fails the first one
+COMPARED_QUERIES = 200  # of `verify`
+MATCHES_A_CHUNK = 10  # that are compared; more would only repeat very common words
+ID_STEP = 1_000  # chunk ids per query
+MOST_EMPTY_STEPS = 10_000  # 10 million removed ids in a row; an index is rebuilt long before
 SHOWN = 5  # findings of one kind that are spelt out
 SAME_SCORE = 1e-6  # BM25 in two indexes of the same text differs by rounding at most
 SAME_VECTOR = 1e-3  # both sides are kept as 16-bit floats
@@ -40,7 +40,7 @@ def all_chunks(snapshot: Snapshot) -> Iterator[StoredChunk]:
 
 
 def self_check(store: Store, *, keywords: bool = True, seed: int = 0) -> list[str]:
-    """Return why a new index must not be switched to: out of step, or not found by what it holds. Empty is good."""
+    """Return inconsistencies of a new index, and what its searches do not find; empty when there are none."""
     findings = list(store.verify())
     if findings:
         return findings
@@ -49,7 +49,7 @@ def self_check(store: Store, *, keywords: bool = True, seed: int = 0) -> list[st
         known = set(snapshot.documents())
         sample: list[StoredChunk] = []
         held = 0
-        for chunk in all_chunks(snapshot):  # a sample of a stream, so that a large index is never held at once
+        for chunk in all_chunks(snapshot):  # sampled from a stream: a large index does not fit into memory
             held += 1
             place = chance.randrange(held)
             if len(sample) < SAMPLES:
@@ -78,13 +78,13 @@ def _unfound_by_word(snapshot: Snapshot, chunk: StoredChunk) -> list[str]:
 
 
 def _unfound_by_vector(snapshot: Snapshot, sample: Sequence[StoredChunk]) -> list[str]:
-    hashes = {chunk.id: _embedded_hash(chunk) for chunk in sample}
+    hashes = {chunk.id: chunk.embedded_hash for chunk in sample}
     vectors = snapshot.known_vectors(list(hashes.values()))
     findings = []
     for chunk in sample:
         vector = vectors.get(hashes[chunk.id])
         if vector is None:
-            continue  # pending, or in a script that the embedder does not support: `verify` has counted those
+            continue  # pending or keyword-only; `verify` has counted those
         nearest = snapshot.vector_matches(vector, limit=1, scope=EVERYTHING)
         if not nearest or nearest[0].score < OWN_COSINE:
             findings.append(f"{chunk.path}:{chunk.first_line} is not found by its own vector")
@@ -93,14 +93,14 @@ def _unfound_by_vector(snapshot: Snapshot, sample: Sequence[StoredChunk]) -> lis
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """An index and a fresh one of the same files, which must be equal."""
+    """Compares an index with a fresh one of the same files."""
 
     live: Snapshot
     fresh: Snapshot
-    same_engine: bool = True  # of two storage engines the scores need not agree, the places must
+    same_engine: bool = True  # scores of different storage engines may differ
 
     def findings(self, cached: KnownVectors | None) -> list[str]:
-        """Return how the two differ; empty when they do not. `cached` gives the vectors that the cache holds."""
+        """Return the differences; `cached` returns vectors from the cache."""
         found = self._documents()
         live, fresh = list(all_chunks(self.live)), list(all_chunks(self.fresh))
         found += _differences("chunks", Counter(map(_content, live)), Counter(map(_content, fresh)))
@@ -120,12 +120,11 @@ class Comparison:
         return _shortened(sorted(found))
 
     def _queries(self, live: Sequence[StoredChunk], fresh: Sequence[StoredChunk]) -> list[str]:
-        """Ask both for words of the notes: the same places must come with the same scores.
+        """Search both for words of the notes: places and scores must be equal.
 
-        A common word is in most chunks, so the matches are told apart by numbers: reading their text again for every
-        word takes many times as long as indexing does.
+        Chunks are numbered by content once, because reading their texts for every word would take far too long.
         """
-        chance = random.Random(0)  # noqa: S311 - the same words every time, so that a finding can be looked into
+        chance = random.Random(0)  # noqa: S311 - the same words every time, so that findings can be reproduced
         numbers: dict[tuple[object, ...], int] = {}
         in_live = {chunk.id: numbers.setdefault(_content(chunk), len(numbers)) for chunk in live}
         in_fresh = {chunk.id: numbers.setdefault(_content(chunk), len(numbers)) for chunk in fresh}
@@ -152,23 +151,19 @@ class Comparison:
         return one.keys() == other.keys() and all(abs(one[key] - other[key]) < SAME_SCORE for key in one)
 
     def _vectors(self, chunks: Sequence[StoredChunk], cached: KnownVectors | None) -> list[str]:
-        """Hold the stored vectors against those in the cache, which were written on their own."""
+        """Compare the stored vectors with those in the cache."""
         identity = self.live.embedder()
         if cached is None or identity is None or not self.live.counts().embedded:
             return []
         found = []
         for start in range(0, len(chunks), ID_STEP):
-            hashes = {_embedded_hash(chunk): chunk for chunk in chunks[start : start + ID_STEP]}
+            hashes = {chunk.embedded_hash: chunk for chunk in chunks[start : start + ID_STEP]}
             stored, known = self.live.known_vectors(list(hashes)), cached(identity, list(hashes))
             for text_hash in stored.keys() & known.keys():
                 if not abs(stored[text_hash] - known[text_hash]).max() < SAME_VECTOR:  # also for a NaN
                     chunk = hashes[text_hash]
                     found.append(f"{chunk.path}:{chunk.first_line} has another vector than the cache")
         return _shortened(sorted(found))
-
-
-def _embedded_hash(chunk: StoredChunk) -> str:
-    return Chunk(chunk.first_line, chunk.last_line, chunk.text, chunk.context).embedded_hash
 
 
 def _content(chunk: StoredChunk) -> tuple[object, ...]:

@@ -1,9 +1,8 @@
-"""Watches notes and transcripts, and has the index synced once they have been quiet, and at every interval.
+"""Watches notes and transcripts, and syncs the index once they have been quiet, and at every interval.
 
-File events of the system come through `watchfiles`; without them the files are listed again and again. Folders are
-watched, never single files, so that ten thousand notes cost no more than their folders do. The workspace itself is
-watched without what lies below it, unless `include` adds notes from all over it: only the folders that hold notes are
-watched whole.
+`watchfiles` delivers the system's file events; without it, the files are listed again and again. Folders are watched
+rather than files, so that ten thousand notes cost no more than their folders. The workspace itself is watched without
+its subfolders, unless `include` selects notes from all of it.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ if TYPE_CHECKING:
     from notewell.settings import Settings
     from notewell.types import FileStamp
 
-STEP_S = 0.1  # how often events are looked at; a tenth of the shortest wait that people notice
-POLL_EVERY_S = 2.0  # without events; a change is then seen within this and the quiet period
-POLL_SHARE = 50  # a listing may take a 50th of the time: large trees are listed less often
+STEP_S = 0.1  # how often events are checked
+POLL_EVERY_S = 2.0  # without events
+POLL_SHARE = 50  # listing may take a 50th of the time: large trees are listed less often
 RECHECK_EVERY_S = 60.0  # with events: some file systems (network, other containers) send none
-GROUPED_MS = 100  # events are handed over in groups of so long; waiting for quiet is not done here
-STEP_MS = 100  # how often the watching thread looks for events, and whether it shall stop
+GROUPED_MS = 100  # events of this time are delivered together
+STEP_MS = 100  # how often the watching thread checks for events and whether to stop
 TRANSCRIPTS = (".jsonl", ".json5", ".json")
-MOST_FILES = 200  # beyond it, looking at each costs more than listing all
-WAKE_MS = 60_000  # nothing happens then; the call only has to end some time
+MOST_FILES = 200  # if more changed, listing all files is cheaper
+WAKE_MS = 60_000  # a call without events ends after this, to no effect
 
 
 class Watching:
-    """A thread that keeps the index fresh until `stop`, or the end of its `with` block."""
+    """A thread that keeps the index up to date until `stop`, or the end of its `with` block."""
 
     def __init__(
         self,
@@ -68,20 +67,20 @@ class Watching:
         self.reason = ""  # why it polls
 
     def start(self) -> Self:
-        """Start; what changes from now on is seen."""
+        """Start watching."""
         self._thread.start()
         self._ready.wait()
         return self
 
     def stop(self) -> None:
-        """End, and wait for the thread; a sync in progress continues."""
+        """Stop watching; a sync in progress continues."""
         self._stop.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join()
         self._unlisten()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until it is stopped; False when that took longer."""
+        """Wait until it is stopped; return False on timeout."""
         return self._stop.wait(timeout_s)
 
     def __enter__(self) -> Self:
@@ -112,7 +111,7 @@ class Watching:
                 quiet = changed_at is not None and now - changed_at >= self._quiet_s
                 late = first_change is not None and now - first_change >= MOST_DELAYS * self._quiet_s
                 if quiet or late or now >= next_run:
-                    files = events.files()  # in any case, so that they are named once only
+                    files = events.files()  # taken in any case, so that each is reported once
                     self._sync.request(None if listing_changed or now >= next_run else files)
                     changed_at = first_change = None
                     listing_changed = False
@@ -128,14 +127,14 @@ class Watching:
     def _events(self, events: FileEvents) -> bool:
         try:
             return events.changed()
-        except EventsUnavailableError as error:  # the system ran out of watches meanwhile
+        except EventsUnavailableError as error:  # the system ran out of watches
             self.mode, self.reason = "polling", str(error)
             return True
 
     def _listed(self) -> tuple[tuple[FileStamp, ...], ...] | None:
         try:
             return tuple(source.list().files for source in self._sources)
-        except Exception:  # noqa: BLE001 - the sync lists, too, and reports what is wrong
+        except Exception:  # noqa: BLE001 - the sync lists the files, too, and reports the problem
             return None
 
     def _after_listing(self, took_s: float) -> float:
@@ -155,7 +154,7 @@ def watch_workspace(
     transcripts: Path,
     on_sync: Callable[[Outcome], None] | None,
 ) -> Watching:
-    """Return a watcher of a workspace as the settings want it, not started yet."""
+    """Return the watcher of a workspace, not started yet."""
     also = (transcripts, *settings.sessions.paths) if "sessions" in settings.sources else ()
     return Watching(
         partial(watched_places, workspace, settings.extra_paths, also, include=settings.include),
@@ -171,24 +170,24 @@ def watch_workspace(
 
 
 class EventsUnavailableError(Exception):
-    """The system cannot tell of changes: no `watchfiles`, or no watches left."""
+    """The system reports no changes: `watchfiles` is missing, or no watches are left."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedPlaces:
-    """Folders to watch: whole ones with all below, and single ones whose direct entries matter."""
+    """Folders to watch: `whole` ones with their subfolders, `single` ones without."""
 
     whole: frozenset[str]
     single: frozenset[str]
-    identities: frozenset[tuple[str, int]]  # path and inode, so that a folder put in another's place is noticed
+    identities: frozenset[tuple[str, int]]  # path and inode, which shows that a folder was replaced
 
 
 def watched_places(
     workspace: Path, extra_paths: Sequence[Path], also: Sequence[Path] = (), *, include: Sequence[str] | None = None
 ) -> WatchedPlaces:
-    """Return what to watch now. A root that is not there yet is seen coming by the folder that will hold it.
+    """Return what to watch now; the parent of a missing root is watched, so that its creation is noticed.
 
-    `also` are folders of transcripts; theirs may be the folder that we write to ourselves, so it is not watched.
+    `also` are folders of transcripts. Their parents are not watched: one may be the folder that we write to.
     """
     whole: set[str] = set()
     single = {os.path.realpath(workspace)}
@@ -212,14 +211,14 @@ def watched_places(
 
 
 class FileEvents:
-    """Watches the places, and goes on watching when one of them is replaced by another folder of its name."""
+    """Watches folders, also when one is replaced by another of the same name."""
 
     def __init__(self, places: Callable[[], WatchedPlaces]) -> None:
         self._places = places
         self._now: WatchedPlaces | None = None
         self._changed = threading.Event()
         self._lock = threading.Lock()
-        self._files: set[str] | None = set()  # that changed; None when something else did
+        self._files: set[str] | None = set()  # that changed; None: something else changed, or too many
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
         self._failure: Exception | None = None
@@ -231,7 +230,7 @@ class FileEvents:
         self._end()
 
     def start(self) -> None:
-        """Begin to watch; raises EventsUnavailableError when the system cannot."""
+        """Start watching; raise EventsUnavailableError when the system cannot."""
         try:
             from watchfiles._rust_notify import RustNotify  # the documented way to use its Rust half directly
         except ImportError as error:
@@ -256,7 +255,7 @@ class FileEvents:
         self._threads.append(thread)
 
     def changed(self) -> bool:
-        """Say whether something changed since the last call."""
+        """Return whether something changed since the last call."""
         self._raise_failure()
         if not self._changed.is_set():
             return False
@@ -269,7 +268,7 @@ class FileEvents:
         return True
 
     def files(self) -> frozenset[str] | None:
-        """Return which files changed since the last call; None when it was more than some files."""
+        """Return the files that changed since the last call; None if anything may have changed."""
         with self._lock:
             files, self._files = self._files, set()
         return None if files is None else frozenset(files)
@@ -292,7 +291,7 @@ class FileEvents:
                         return
                     if isinstance(told, set) and (matter := [path for _, path in told if _matters(path, paths)]):
                         self._note(matter)
-        except Exception as error:  # noqa: BLE001 - kept for who asks next
+        except Exception as error:  # noqa: BLE001 - raised by the next call
             self._failure = error
 
     def _raise_failure(self) -> None:
@@ -313,7 +312,7 @@ def _is_named_like_a_file(path: str) -> bool:
 
 
 def _matters(path: str, watched: Sequence[str]) -> bool:
-    """Say whether a change of this path could change the memory: a note, or a folder that came or went."""
+    """Return whether a change of this path could matter: it is a note, a transcript, or a folder."""
     for folder in watched:
         if path == folder or path.startswith(folder.rstrip(os.sep) + os.sep):
             parts = path[len(folder) :].strip(os.sep).split(os.sep)  # noqa: PTH206 - below a folder that is no Path

@@ -32,12 +32,13 @@ if TYPE_CHECKING:
     from notewell.memory.group_view import GroupSync
     from notewell.memory.note_files import NoteFiles
     from notewell.memory.storage import Notes, Transcripts
-    from notewell.protocols import Embedder, Generations, ManagedCache, ReadAccess, Source, StoreAccess
+    from notewell.protocols import Embedder, EmbeddingCache, Source
     from notewell.search.options import SearchRequest
     from notewell.search.qmd import Qmd
     from notewell.search.tuning import Tuning
     from notewell.sessions import ConversationStore
     from notewell.settings import Settings
+    from notewell.store.live_index import Generations, ReadAccess, StoreAccess
     from notewell.types import EmbedderIdentity, SearchAnswer
 
 TRASH_FOLDER = ".trash"  # in the state folders of the workspace and of the agent; no agent can be called so
@@ -83,7 +84,7 @@ class Components:
         return self.storage.indexes
 
     @property
-    def cache(self) -> ManagedCache | None:
+    def cache(self) -> EmbeddingCache | None:
         """The embedding cache, if it is turned on; none for a group, since it counts the texts of all notes."""
         return None if self.audience.is_group else self.storage.caches.open()
 

@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from notewell.embedding.batch.ledger import JobFailures, Ledger
+from notewell.embedding.jobs import JobFailures, Ledger
 from notewell.errors import (
     EntryNotFoundError,
     IndexBusyError,

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from notewell.indexing.plan import SyncPolicy
     from notewell.indexing.preparation import Preparation
     from notewell.indexing.sync import Sync
-    from notewell.protocols import ReadableStore, ReadAccess, Snapshot, Source, Store, StoreAccess
+    from notewell.protocols import ReadableStore, Snapshot, Source, Store
     from notewell.search.options import SearchRequest
     from notewell.search.qmd import Qmd
+    from notewell.store.live_index import ReadAccess, StoreAccess
     from notewell.types import PendingChunk, Scope, SearchAnswer, SourceName, StoredDocument
 
 TOLD = frozenset({IN_PROGRESS, BUSY, READ_ONLY, REBUILDING})  # notes that reveal nothing about what is indexed

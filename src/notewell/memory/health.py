@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from notewell.embedding.batch.ledger import JobFailures, Ledger
+from notewell.embedding.jobs import JobFailures, Ledger
 from notewell.embedding.selection import FELL_BACK
 from notewell.errors import BackendError, IndexCorruptError, NotewellError, StoreError
 from notewell.indexing.batch_jobs import FAILURE_LIMIT, check_jobs, jobs_in_progress

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from notewell.indexing.watch import Watching
     from notewell.memory.components import Components
-    from notewell.protocols import Embedder, ManagedCache
+    from notewell.protocols import Embedder, EmbeddingCache
     from notewell.reports import (
         ForgetReport,
         IndexPreview,
@@ -535,7 +535,7 @@ class Memory:
         return verify(self._components)
 
     @property
-    def cache(self) -> ManagedCache | None:
+    def cache(self) -> EmbeddingCache | None:
         """The embedding cache, if it is turned on."""
         return self._components.cache
 

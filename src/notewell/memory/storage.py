@@ -22,10 +22,11 @@ from notewell.types import Document, Listing, SourceName
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 
-    from notewell.protocols import Generations, ManagedCache, ReadAccess, Store, StoreAccess
+    from notewell.protocols import EmbeddingCache, Store
     from notewell.settings import Settings
     from notewell.sources.notes import NotesSource
     from notewell.sources.transcripts.source import TranscriptSource
+    from notewell.store.live_index import Generations, ReadAccess, StoreAccess
     from notewell.store.state_folder import StateFolder
     from notewell.types import FileStamp, Problem, StoredChunk, StoredDocument
 
@@ -54,12 +55,12 @@ class Storage:
 class CacheAccess:
     """Opens the embedding cache when it is first needed."""
 
-    def __init__(self, open_cache: Callable[[], ManagedCache | None]) -> None:
+    def __init__(self, open_cache: Callable[[], EmbeddingCache | None]) -> None:
         self._open_cache = open_cache
         self._lock = threading.Lock()
-        self._cache: ManagedCache | None = None
+        self._cache: EmbeddingCache | None = None
 
-    def open(self) -> ManagedCache | None:
+    def open(self) -> EmbeddingCache | None:
         with self._lock:
             if self._cache is None:
                 self._cache = self._open_cache()
@@ -80,7 +81,7 @@ def open_storage(settings: Settings, workspace: Path, folder: StateFolder, agent
 
 
 def _in_files(settings: Settings, folder: StateFolder) -> Storage:
-    def open_cache() -> ManagedCache | None:
+    def open_cache() -> EmbeddingCache | None:
         cache = settings.cache
         if not cache.enabled or not folder.path.exists():
             return None
@@ -143,7 +144,7 @@ def _in_postgres(settings: Settings, workspace: Path, agent: str) -> Storage:
     def tenant_at(url: str, *, follow: bool) -> Tenant:
         return Tenant(Connections(url), name=store.tenant, agent=agent, workspace_id=owner, follow=follow)
 
-    def open_cache() -> ManagedCache | None:
+    def open_cache() -> EmbeddingCache | None:
         cache = settings.cache
         if not cache.enabled:
             return None

@@ -1,8 +1,8 @@
-"""Packs which chunks hold a term into blocks of bytes, and finds and scores chunks in them with NumPy.
+"""Packs postings into blocks of bytes, and finds and scores chunks in them with NumPy.
 
-A block holds the postings of one term in the chunks that were written together: for each chunk its id, how often it
-holds the term and how long it is, and apart from that at which positions. Blocks of neighbouring chunks, joined end to
-end, are one block. A bundle holds all blocks of a few chunks as one value.
+A block has the postings of one term in the chunks of one batch: for each chunk its id, the frequency of the term and
+the length of the chunk, and separately the positions. Blocks of neighbouring batches can be concatenated. A bundle has
+all blocks of a few chunks as one value.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int64]
     Numbers = NDArray[np.float64]
 
-FULL_BLOCK = 8192  # chunks: of a term in each of them 64 KB, and few searches read more than 13 of these
-BEHIND_ALL = "\U0010ffff"  # terms compare by their characters, and none sorts behind this one
+FULL_BLOCK = 8192  # chunks: 64 KB for a term in each of them; few searches read more than 13 of these
+BEHIND_ALL = "\U0010ffff"  # the last character in the order of terms
 POSTING = np.dtype([("id", "<u4"), ("frequency", "<u2"), ("length", "<u2")])
 _LARGEST = 0xFFFF
-# A position takes 14 bits; the others say that it is in the heading trail, and that it is the last of its chunk.
+# A position has 14 bits; the others mark positions in the headings, and the last one of a chunk.
 _IN_CONTEXT, _LAST, _POSITION = 0x8000, 0x4000, 0x3FFF
-_CHUNK_SHIFT = 16  # of a chunk id above the position, in one number that is compared
-_TEXT_SHARE = 2  # frequencies are stored as 2 x text + context, so that a word of the context counts half
+_CHUNK_SHIFT = 16  # chunk id and position in one number
+_TEXT_SHARE = 2  # frequencies are stored as 2 x text + context: a word of the context counts half
 assert CONTEXT_WEIGHT * _TEXT_SHARE == 1
 
 
@@ -38,7 +38,7 @@ class Block(NamedTuple):
     """The postings of one term in one block, as stored."""
 
     term: str
-    block: int  # the first chunk of those that were written together
+    block: int  # the first chunk of the batch
     held_by: int  # chunks
     data: bytes
     positions: bytes
@@ -65,7 +65,7 @@ def chunk_terms(chunk_id: int, text_terms: str, context_terms: str) -> ChunkTerm
 
 
 def pack(chunks: Sequence[ChunkTerms]) -> list[Block]:
-    """Return one block a term, in order of terms; the ids of the chunks must be ascending."""
+    """Return one block per term, in order of terms, of chunks in order of ids."""
     vocabulary: dict[str, int] = {}
     numbers: list[int] = []
     places: list[NDArray[np.int64]] = []
@@ -97,7 +97,7 @@ def pack(chunks: Sequence[ChunkTerms]) -> list[Block]:
 
 
 def _in_order(vocabulary: Mapping[str, int], numbers: Sequence[int] | Ids) -> tuple[list[str], Ids]:
-    """Return the terms in order, and the place of each numbered term among them."""
+    """Return the sorted terms, and the position of each numbered term among them."""
     names = sorted(vocabulary)
     rank = np.empty(len(names), np.int64)
     rank[[vocabulary[name] for name in names]] = np.arange(len(names))
@@ -105,7 +105,7 @@ def _in_order(vocabulary: Mapping[str, int], numbers: Sequence[int] | Ids) -> tu
 
 
 class _Sorted(NamedTuple):
-    """Postings sorted by term, and where the positions of each begin."""
+    """Postings sorted by term, and the starts of their positions."""
 
     term: Ids  # by its place among the names
     rows: NDArray[np.void]
@@ -113,7 +113,7 @@ class _Sorted(NamedTuple):
     cuts: Ids
 
     def blocks(self, first: int, names: Sequence[str]) -> list[Block]:
-        """Return one block a term."""
+        """Return one block per term."""
         term, cuts = self.term, self.cuts
         starts = np.flatnonzero(np.r_[True, term[1:] != term[:-1]])
         ends = np.r_[starts[1:], len(term)]
@@ -126,7 +126,7 @@ class _Sorted(NamedTuple):
 
 
 def bundle(blocks: Sequence[Block]) -> bytes:
-    """Return the blocks of one batch, which are in order of terms, as one value."""
+    """Return the blocks of a batch, which are sorted by term, as one value."""
     terms = "\n".join([block.term for block in blocks]).encode()
     sizes = np.array([(block.held_by, len(block.positions)) for block in blocks], "<u4")
     head = np.array([len(blocks), len(terms)], "<u4")
@@ -135,7 +135,7 @@ def bundle(blocks: Sequence[Block]) -> bytes:
 
 
 class Bundle:
-    """A bundle, ready to be asked for terms."""
+    """A bundle, unpacked for lookups."""
 
     def __init__(self, first: int, packed: bytes) -> None:
         self.first = first
@@ -150,7 +150,7 @@ class Bundle:
         self._positions = np.cumsum([data[-1], *self.sizes[:, 1]]).tolist()
 
     def block(self, term: str, *, positions: bool = True) -> Block | None:
-        """Return the block of a term, perhaps without positions; None where no chunk holds it."""
+        """Return the block of a term, with or without positions; None if no chunk has it."""
         number = self._numbers.get(term)
         if number is None:
             return None
@@ -168,17 +168,17 @@ class Bundle:
 
     @property
     def rows(self) -> NDArray[np.void]:
-        """The postings of all blocks, one after the other."""
+        """The postings of all blocks, concatenated."""
         return np.frombuffer(self._packed, POSTING, int(self.sizes[:, 0].sum()), self._data[0])
 
     @property
     def positions(self) -> NDArray[np.uint16]:
-        """The positions of all blocks, one after the other."""
+        """The positions of all blocks, concatenated."""
         return np.frombuffer(self._packed, "<u2", offset=self._positions[0])
 
 
 def joined(bundles: Sequence[Bundle], dead: Ids) -> list[Block]:
-    """Return one block a term, in order of terms, of bundles that follow one another, without chunks that are gone."""
+    """Return one block per term, in order of terms, of consecutive bundles without dead chunks."""
     vocabulary: dict[str, int] = {}
     numbers = [
         np.repeat([vocabulary.setdefault(term, len(vocabulary)) for term in each.terms], each.sizes[:, 0])
@@ -204,7 +204,7 @@ def joined(bundles: Sequence[Bundle], dead: Ids) -> list[Block]:
 
 @dataclass(frozen=True)  # no slots: occurrences are computed once, on demand
 class Postings:
-    """The chunks that hold a term, ascending, how often, and how long they are."""
+    """The chunks with a term, ascending, its frequencies, and the lengths of the chunks."""
 
     ids: Ids
     frequencies: Numbers  # a word of the context counts half
@@ -212,11 +212,11 @@ class Postings:
     raw_positions: NDArray[np.uint16] | None = None
 
     def alive(self, dead: Ids) -> Postings:
-        """Return those of chunks that are still there."""
+        """Return the postings without dead chunks."""
         return self.among(~np.isin(self.ids, dead)) if len(dead) and len(self.ids) else self
 
     def among(self, kept: NDArray[np.bool_]) -> Postings:
-        """Return those of the chunks that are to be kept."""
+        """Return the postings of the kept chunks."""
         if kept.all():
             return self
         positions = self.raw_positions
@@ -232,7 +232,7 @@ class Postings:
 
     @cached_property
     def occurrences(self) -> Ids:
-        """Every place where the term stands, as one number a place; neighbours differ by one."""
+        """Every occurrence as one number; those of adjacent words differ by one."""
         assert self.raw_positions is not None
         places = (self.raw_positions & ~np.uint16(_LAST)).astype(np.int64)
         return np.asarray(np.repeat(self.ids << _CHUNK_SHIFT, self.position_counts) | places)
@@ -242,7 +242,7 @@ NOTHING = Postings(np.empty(0, np.int64), np.empty(0), np.empty(0), np.empty(0, 
 
 
 def unpack(blocks: Sequence[Block]) -> Postings:
-    """Return the postings of one term from its blocks, which are in order."""
+    """Return the postings of one term from its blocks, in order."""
     if not blocks:
         return NOTHING
     rows = np.frombuffer(b"".join([block.data for block in blocks]), POSTING)
@@ -256,7 +256,7 @@ def unpack(blocks: Sequence[Block]) -> Postings:
 
 
 def any_of(several: Sequence[Postings]) -> Postings:
-    """Return the chunks that hold any of the terms, as if they were one term."""
+    """Return the union of several terms, as one term."""
     several = [postings for postings in several if len(postings.ids)]
     if len(several) < 2:
         return several[0] if several else NOTHING
@@ -267,13 +267,13 @@ def any_of(several: Sequence[Postings]) -> Postings:
     frequencies = _summed(inverse, np.concatenate([each.frequencies for each in several]))
     merged = Postings(ids, frequencies, lengths)
     if all(each.raw_positions is not None for each in several):
-        # Set as if it had been computed: the merged positions have no stored form.
+        # Set directly, because merged positions have no stored form.
         merged.__dict__["occurrences"] = np.unique(np.concatenate([each.occurrences for each in several]))
     return merged
 
 
 def phrase(tokens: Sequence[Postings]) -> Postings:
-    """Return the chunks in which the tokens stand one after the other, in the text or in the context."""
+    """Return the chunks with the tokens as a phrase, in the text or in the context."""
     if len(tokens) == 1:
         return tokens[0]
     if any(not len(each.ids) for each in tokens):
@@ -290,12 +290,12 @@ def phrase(tokens: Sequence[Postings]) -> Postings:
 
 
 def _summed(places: Ids, values: Numbers) -> Numbers:
-    """Return the sum of the values at each place."""
+    """Return the sum of the values by place."""
     return np.asarray(np.bincount(places, values), np.float64)
 
 
 class Collection(NamedTuple):
-    """What the rarity of terms is judged by, and the chunks that may be found."""
+    """The chunks that BM25 is computed over."""
 
     chunks: int
     mean_length: float
@@ -303,7 +303,7 @@ class Collection(NamedTuple):
 
 
 def ranked(several: Iterable[Postings], collection: Collection, among: Ids | None = None) -> tuple[Ids, Numbers]:
-    """Return the BM25 of every chunk that holds one of the terms, by id; with `among` of those chunks only."""
+    """Return the ids and BM25 of all chunks with any of the terms, or of those in `among`."""
     ids: list[Ids] = []
     found: list[Numbers] = []
     for postings in several:

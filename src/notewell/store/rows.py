@@ -1,4 +1,4 @@
-"""Turns rows of documents and chunks into values and back, and plans how they change, for every storage engine."""
+"""Converts rows of documents and chunks, and plans how they change, for every storage engine."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from notewell.types import (
     SpokenLine,
     StoredDocument,
     Term,
+    embedded_text,
 )
 
 # First line, last line, turn, parts, and the id, category and importance of an entry.
@@ -31,7 +32,7 @@ PENDING, EMBEDDED, SKIPPED = 0, 1, 2  # states of `chunks.has_vector`
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """What is needed of a stored chunk to see whether a new one is the same; the columns are `STORED_ROW`."""
+    """The columns `STORED_ROW` of a stored chunk, by which a new one is compared."""
 
     id: int
     embedded_hash: str
@@ -53,16 +54,16 @@ class StoredRow:
 
 @dataclass(frozen=True, slots=True)
 class ChunkChanges:
-    """How the chunks of a document become the new ones."""
+    """The changes from the stored chunks of a document to the new ones."""
 
     moved: tuple[tuple[int, PreparedChunk], ...]  # same content in another place, or labelled otherwise
-    reworded: tuple[tuple[int, PreparedChunk], ...]  # same embedded text, split otherwise between context and text
+    reworded: tuple[tuple[int, PreparedChunk], ...]  # same embedded text, divided otherwise into context and text
     added: tuple[PreparedChunk, ...]
     removed: tuple[int, ...]
 
 
 def plan_chunks(old: Sequence[StoredRow], new: Sequence[PreparedChunk]) -> ChunkChanges:
-    """Pair chunks by embedded hash, in order, each at most once; what is left over was added or removed."""
+    """Pair chunks by embedded hash, in order, each at most once; the rest was added or removed."""
     waiting: defaultdict[str, deque[StoredRow]] = defaultdict(deque)
     for row in old:
         waiting[row.embedded_hash].append(row)
@@ -89,7 +90,7 @@ def place_of(prepared: PreparedChunk) -> Place:
 
 
 def changeable(document: StoredDocument) -> tuple[int | str | None, ...]:
-    """Return what changes of a document: size, mtime, ctime, inode, content hash, day and whether it is private."""
+    """Return the columns of a document that change: size, mtime, ctime, inode, content hash, day and privacy."""
     dated = None if document.dated is None else document.dated.toordinal()
     _, _, size, mtime_ns, ctime_ns, inode = document.stamp
     return size, mtime_ns, ctime_ns, inode, document.content_hash, dated, int(document.private)
@@ -97,8 +98,8 @@ def changeable(document: StoredDocument) -> tuple[int | str | None, ...]:
 
 # --- what was read -------------------------------------------------------------------------------
 
-LEAST_TERMS = 200  # looked at for a group, because some may be of hidden documents only
-META_FOR_ALL = frozenset({"profile", "building", "workspace"})  # the rest may say how much is private
+LEAST_TERMS = 200  # looked up for a group, because some may occur in hidden documents only
+META_FOR_ALL = frozenset({"profile", "building", "workspace"})  # the rest may show how much is private
 
 
 def day_of(number: int | None) -> date | None:
@@ -110,7 +111,7 @@ def day_of(number: int | None) -> date | None:
 
 
 def label_of(stored: Sequence[str | int | None]) -> EntryLabel | None:
-    """Return the label of an entry from its id, category and importance; None where the chunk is none."""
+    """Return the label of an entry from its id, category and importance; None for other text."""
     if stored[0] is None:
         return None
     entry, category, importance = stored
@@ -120,7 +121,7 @@ def label_of(stored: Sequence[str | int | None]) -> EntryLabel | None:
 
 
 def embedder_of(recorded: str | None) -> EmbedderIdentity | None:
-    """Return the identity that `set_embedder` recorded; raises TypeError or ValueError when it is none."""
+    """Return the identity that `set_embedder` recorded; raise TypeError or ValueError if it is invalid."""
     return None if recorded is None else EmbedderIdentity(**json.loads(recorded))
 
 
@@ -131,11 +132,11 @@ def best_first(match: Match) -> tuple[float, int]:
 
 def pending_chunk(chunk_id: int, digest: bytes, context: str, text: str) -> PendingChunk:
     """Return a chunk with the text that is embedded."""
-    return PendingChunk(chunk_id, digest.hex(), f"{context}\n{text}" if context else text)
+    return PendingChunk(chunk_id, digest.hex(), embedded_text(context, text))
 
 
 def without(whole: Counts, hidden: Sequence[int]) -> Counts:
-    """Return the counts less the files, chunks, vectors and pending chunks that are hidden."""
+    """Return the counts without the hidden files, chunks, vectors and pending chunks."""
     files, chunks, vectors, pending = hidden
     return Counts(
         files=whole.files - files,
@@ -146,7 +147,7 @@ def without(whole: Counts, hidden: Sequence[int]) -> Counts:
 
 
 def first_of_turns(found: Iterable[tuple[int, str, int]]) -> list[SpokenLine]:
-    """Return the first chunk of each message, from lines, texts and turns in order."""
+    """Return the first chunk of each message, given lines, texts and turns in order."""
     messages: dict[int, SpokenLine] = {}
     for line, text, turn in found:
         messages.setdefault(turn, SpokenLine(line, text, turn))
@@ -156,7 +157,7 @@ def first_of_turns(found: Iterable[tuple[int, str, int]]) -> list[SpokenLine]:
 def seen_terms(
     find: Callable[[int], Sequence[str]], used: Callable[[Sequence[Term]], Sequence[int]], limit: int
 ) -> list[str]:
-    """Return the terms that a group may see: those that `used` counts in a document of theirs."""
+    """Return the terms that a group may see: those that `used` counts in visible documents."""
     found = find(max(limit, LEAST_TERMS))
     counts = used([Term((term,)) for term in found])
     return [term for term, count in zip(found, counts, strict=True) if count][:limit]

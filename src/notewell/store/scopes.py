@@ -1,4 +1,4 @@
-"""Turns a scope into an SQL condition on documents and chunks, for every storage engine."""
+"""Turns scopes into SQL conditions on documents and chunks, for every storage engine."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ ALL_SOURCES: frozenset[str] = frozenset(get_args(SourceName))
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How an engine writes bound values."""
+    """How an engine binds values."""
 
     mark: str  # one value
-    listed: str  # what follows a column that must be one of a list, bound as one value
-    as_list: Callable[[Collection[str]], Any]  # how that value is bound
+    listed: str  # condition after a column that must be in a list, which is bound as one value
+    as_list: Callable[[Collection[str]], Any]  # makes that value
 
 
 def scope_condition(scope: Scope, sql: Dialect) -> tuple[str, list[Any]]:
-    """Return the SQL condition a chunk and its document must meet, and its values; empty when every chunk does."""
+    """Return the SQL condition on a chunk and its document, and its values; empty when every chunk meets it."""
     conditions: list[str] = []
     values: list[Any] = []
     if scope.sources is not None:
@@ -64,7 +64,7 @@ def without_hidden(scope: Scope, within: Scope) -> Scope:
 def without_idle_filters(scope: Scope, sql: Dialect, any_document: Callable[[str, Sequence[Any]], bool]) -> Scope:
     """Drop filters that exclude nothing, because checking them costs more than the search itself.
 
-    `any_document` says whether a document meets a condition.
+    `any_document` returns whether any document meets a condition.
     """
     if (
         scope.public_only

@@ -35,25 +35,28 @@ if sys.platform != "win32":
 TOP_FOLDER = ".notewell"
 OWNER = "WORKSPACE"  # the file that names the workspace of a state folder
 _INDEX_NAME = re.compile(r"index-(\d+)\.sqlite")
-_SIDE_FILES = ("-wal", "-shm")  # a database in WAL mode; they go wherever the database goes
+_SIDE_FILES = ("-wal", "-shm")  # of a database in WAL mode; they are moved with it
 _CORRUPT = ".corrupt-"
 _MARK_SUFFIX = ".in-use"
 _DRAFT_PREFIX = "CURRENT."
-LOW_DISK_BYTES = 200 * 1024 * 1024  # an index of 10,000 chunks, its rebuild beside it and a cache fit into that
-ROOM_SHARE = 1.1  # a new index is about as large as the old one; its log comes on top
-ROOM_LOG_BYTES = 4_096_000  # the size at which the log is folded back; that of a small index stays below its own
-LONGEST_NAME = 100_000  # bytes of a file that holds one name or path
-KEPT_CORRUPT = 3  # enough to find out what happened; a failing disk must not fill up with copies
+LOW_DISK_BYTES = 200 * 1024 * 1024  # room for an index of 10,000 chunks, its rebuild and a cache
+ROOM_SHARE = 1.1  # a new index is about as large as the old one, without its log
+ROOM_LOG_BYTES = 4_096_000  # at which SQLite folds the log back; the log of a small index stays smaller than the index
+LONGEST_NAME = 100_000  # bytes of a file with one name or path
+KEPT_CORRUPT = 3  # copies, enough for diagnosis
 LOOK_EVERY_S = 1.0  # how often a waiting writer checks whether the other one makes progress
 
 
 class StateFolder:
     """One agent's derived files. `CURRENT` names the index that answers; a rebuild writes another and switches."""
 
+    leftovers = ""
+
     def __init__(self, path: Path, workspace: Path | None = None, is_moved: Callable[[], bool] = lambda: False) -> None:
         self.path = path
+        self.shown = str(path)
         self._workspace = None if workspace is None else os.path.realpath(workspace)
-        self._is_moved = is_moved  # says whether the workspace was elsewhere before, when it was indexed here
+        self._is_moved = is_moved  # returns whether the workspace was elsewhere when it was indexed here
         self._owner = path / OWNER
         self.cache_path = path / "cache.sqlite"
         self._pointer = path / "CURRENT"  # read at every use of the index
@@ -81,7 +84,7 @@ class StateFolder:
             (top / ".gitignore").write_text("*\n", encoding="utf-8")
 
     def owner(self) -> str | None:
-        """Return the workspace whose notes and conversations are kept here; None when nothing says so."""
+        """Return the workspace that this folder belongs to; None if that is not recorded."""
         try:
             return os.fsdecode(read_regular(self._owner, most_bytes=LONGEST_NAME)).removesuffix("\n") or None
         except (FileNotFoundError, NotADirectoryError):
@@ -91,11 +94,11 @@ class StateFolder:
 
     @property
     def is_inside(self) -> bool:
-        """Whether this folder lies in its workspace, which then is its owner, whatever was copied there."""
+        """Whether this folder lies in its workspace, which is its owner then, also after copying both."""
         return self._workspace is not None and Path(os.path.realpath(self.path)).is_relative_to(self._workspace)
 
     def check_owner(self) -> None:
-        """Raise IndexForeignError when this folder is that of another workspace."""
+        """Raise IndexForeignError when this folder belongs to another workspace."""
         owner = self.owner()
         if owner is None or self._workspace is None or owner == self._workspace or self.is_inside:
             return
@@ -106,7 +109,7 @@ class StateFolder:
             raise IndexForeignError(self.path, owner, OWNER)
 
     def _claim(self) -> None:
-        """Write down whose folder this is; raises like `check_owner`."""
+        """Record the owner; raise like `check_owner`."""
         self.check_owner()
         owner = self.owner()
         if self._workspace is not None and owner != self._workspace:
@@ -115,16 +118,8 @@ class StateFolder:
                 write_atomically(self._owner, mark, draft_prefix=_DRAFT_PREFIX, overwrite=owner is not None)
             self.check_owner()
 
-    @property
-    def shown(self) -> str:
-        return str(self.path)
-
-    @property
-    def leftovers(self) -> str:
-        return ""
-
     def checks(self) -> tuple[Check, ...]:
-        """Return one check: whether the folder is writable and has room."""
+        """Check that the folder is writable and has room."""
         if not self.writable():
             detail = f"{self.path} is read-only: searching works, indexing does not"
             return (Check("folder", False, detail, "set store.path"),)
@@ -134,47 +129,45 @@ class StateFolder:
         return (Check("folder", free > LOW_DISK_BYTES, f"{self.path}, {free // 2**20:,} MB free", hint),)
 
     def read_only_error(self) -> IndexReadOnlyError:
-        """Return why nothing can be written here."""
         return IndexReadOnlyError(f"cannot write to {self.path}", hint="set store.path to a folder you can write to")
 
     def writable(self) -> bool:
-        """Say whether files can be created here, or the folder itself where it does not exist yet."""
+        """Return whether files can be created here, or the folder itself."""
         nearest = next((folder for folder in (self.path, *self.path.parents) if folder.exists()), None)
         return nearest is not None and os.access(nearest, os.W_OK | os.X_OK)
 
     def current(self) -> Path | None:
-        """Return the index that `CURRENT` names, or None when nothing has been indexed or the index was deleted."""
+        """Return the index that `CURRENT` names; None before the first index, or when it was deleted."""
         named = self._named()
         while named is not None and not named.exists():
-            again = self._named()  # a rebuild may have switched, and deleted the old file, in between
+            again = self._named()  # a rebuild may have switched and deleted the old file
             if again == named:
                 return None
             named = again
         return named
 
     def next_index_path(self) -> Path:
-        """Return a path that no index had before, not even one that was set aside."""
+        """Return an unused path; the names of indexes that were set aside are not used again."""
         taken = [int(found[1]) for name in self._names() if (found := _INDEX_NAME.match(name))]
         return self.path / f"index-{max(taken, default=0) + 1}.sqlite"
 
     def switch_to(self, path: Path) -> None:
-        """Make `path` the current index; after a crash either the old or the new one is named, whole."""
+        """Make this the current index, atomically."""
         with as_store_errors(self.path):
             write_atomically(self._pointer, f"{path.name}\n", draft_prefix=_DRAFT_PREFIX, faults="pointer")
 
     def unfinished(self) -> list[Path]:
-        """Return the index files newer than the one that `CURRENT` names, oldest first: interrupted rebuilds."""
+        """Return interrupted rebuilds, oldest first: the index files newer than the current one."""
         current = self._named()
         found = _INDEX_NAME.fullmatch(current.name) if current else None
         newest = int(found[1]) if found else 0
         return [path for number, path in self._numbered() if number > newest and path != current]
 
     def holds(self, path: Path) -> bool:
-        """Say whether this is an index of this folder that is still there."""
         return path.parent == self.path and path.exists()
 
     def agents(self) -> list[str]:
-        """Return the agents of this workspace that have an index; elsewhere nothing says which folders are agents'."""
+        """Return the agents of this workspace that have an index; only in `.notewell` is every folder an agent's."""
         top = self.path.parent
         if top.name != TOP_FOLDER:
             return [self.path.name] if self.current() else []
@@ -185,14 +178,14 @@ class StateFolder:
         return sorted((int(match[1]), self.path / name) for match, name in found)
 
     def set_aside(self, path: Path) -> Path:
-        """Keep a corrupt or foreign index under another name, so that a new one can be built; return that name."""
+        """Rename an unusable index, so that a new one can be built; return the new name."""
         kept = set_aside_database(path)
         if self._named() == path:
             self._pointer.unlink(missing_ok=True)
         return kept
 
     def set_folders_aside(self) -> list[str]:
-        """Rename folders and pipes that stand where a file belongs; return their new names."""
+        """Rename folders and pipes in the place of our files; return their new names."""
         found = []
         for name in self._names():
             is_own = name in {"CURRENT", OWNER, "write.lock", self.cache_path.name} or _INDEX_NAME.match(name)
@@ -205,9 +198,9 @@ class StateFolder:
         return found
 
     def remove_superseded(self) -> None:
-        """Delete index files that `CURRENT` does not name and nobody reads, and all but the newest of those set aside.
+        """Delete old index files that nobody reads, and all but the newest of those set aside.
 
-        Only for the holder of the write lock: an index that is being built is not named by `CURRENT` either.
+        Only for the holder of the write lock: `CURRENT` does not name an index that is being built either.
         """
         current = self._named()
         for _, path in self._numbered():
@@ -223,7 +216,7 @@ class StateFolder:
                 _unlink(self.path / name)
 
     def remove_if_superseded(self, path: Path) -> None:
-        """Delete an index that is older than the current one, unless somebody still reads it."""
+        """Delete an index older than the current one, unless somebody reads it."""
         current = self._named()
         if current is not None and path.parent == self.path and _number(path) < _number(current):
             self._remove(path)
@@ -236,7 +229,7 @@ class StateFolder:
 
     @staticmethod
     def bytes_of(path: Path) -> int:
-        """Return the size of a database with its side files, which come and go as others open and close it."""
+        """Return the size of a database with its side files, which may vanish at any time."""
         total = 0
         for suffix in ("", *_SIDE_FILES):
             with suppress(FileNotFoundError):
@@ -244,7 +237,7 @@ class StateFolder:
         return total
 
     def check_room_for_rebuild(self) -> None:
-        """Raise DiskFullError when the space for a second index is not free."""
+        """Raise DiskFullError when there is no room for a second index."""
         current = self.current()
         if current is None:
             return
@@ -259,10 +252,10 @@ class StateFolder:
 
     @contextmanager
     def write_lock(self, timeout_s: float, *, give_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
-        """Be the only writer among all processes, waiting for as long as another one makes progress.
+        """Be the only writer of all processes, waiting as long as another one makes progress.
 
-        Raises IndexBusyError once nothing was written here for `timeout_s`, or when `give_up` says so. The operating
-        system releases the lock when its holder dies.
+        Raises IndexBusyError when nothing was written here for `timeout_s`, or when `give_up` returns true. The
+        operating system releases the lock of a process that dies.
         """
         import filelock  # costs as much as a keyword search
 
@@ -314,11 +307,11 @@ class StateFolder:
 
 
 def set_aside_database(path: Path) -> Path:
-    """Rename a database and its side files so that they are kept but no longer used; return the new path."""
+    """Rename a database and its side files; return the new path."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
     kept = path.with_name(f"{path.name}{_CORRUPT}{stamp}")
     with as_store_errors(path):
-        # The log goes first: left beside a new database of the same name, it would be taken for that one's.
+        # The log goes first: it must not be taken for the log of a new database of the same name.
         for suffix in (*_SIDE_FILES, ""):
             side = path.with_name(path.name + suffix)
             if side.exists():
@@ -332,7 +325,7 @@ def _is_corrupt(name: str) -> bool:
 
 
 def _is_orphan(name: str, names: Collection[str]) -> bool:
-    """Say whether this is a side file or a mark without its index."""
+    """Return whether this is a side file or a mark without its index."""
     if not _INDEX_NAME.match(name):
         return False
     owner = next((name.removesuffix(end) for end in (*_SIDE_FILES, _MARK_SUFFIX) if name.endswith(end)), None)
@@ -355,7 +348,7 @@ def _unlink_database(path: Path) -> None:
 
 
 def _unlink(path: Path) -> bool:
-    """Delete a file if possible; otherwise, say with a reader on Windows, a later run tries again."""
+    """Delete a file if possible; otherwise (on Windows, with a reader) a later run tries again."""
     try:
         reach("superseded.remove")
         path.unlink(missing_ok=True)
@@ -366,10 +359,10 @@ def _unlink(path: Path) -> bool:
 
 # --- indexes in use ------------------------------------------------------------------------------
 #
-# Deleting a database that another process has open is safe only once that process will not open it again, which it does
-# for every further thread. So each process that has an index open holds a shared lock on a small file beside it, and
-# only who gets an exclusive lock may delete the index. The database itself is never locked: closing a second handle of
-# it would drop the locks that SQLite holds. Windows does not delete open files at all, so it needs none of this.
+# A database must not be deleted while another process may open it once more, as it does for every further thread. So a
+# process with an open index holds a shared lock on a small file beside it, and deleting the index takes an exclusive
+# one. The database itself is never locked: closing a second handle would drop SQLite's own locks. Windows does not
+# delete open files, so it needs none of this.
 
 
 def _mark_of(database: Path) -> Path:
@@ -378,9 +371,9 @@ def _mark_of(database: Path) -> Path:
 
 
 class InUse:
-    """Keeps other processes from deleting a database; raises FileNotFoundError if one is doing so.
+    """Keeps other processes from deleting a database, until `release` or garbage collection.
 
-    It ends with `release`, or when nobody keeps this object: a memory may be dropped without being closed.
+    Raises FileNotFoundError if the database is being deleted.
     """
 
     def __init__(self, database: Path) -> None:
@@ -389,7 +382,7 @@ class InUse:
             return
         handle = _open_mark(_mark_of(database))
         if handle is None:
-            return  # in a read-only folder nobody deletes anything either
+            return  # nobody deletes anything in a read-only folder
         try:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -401,14 +394,14 @@ class InUse:
             self._end = weakref.finalize(self, os.close, handle)
 
     def release(self) -> None:
-        """Let the database be deleted; may be called twice."""
+        """Allow deletion; may be called twice."""
         if self._end is not None:
             self._end()
 
 
 @contextmanager
 def _unused(database: Path) -> Iterator[bool]:
-    """Yield whether nobody uses the database; if so, nobody can open it while the block runs."""
+    """Yield whether the database is unused; if so, nobody can open it in the `with` block."""
     if sys.platform == "win32":
         yield True
         return
@@ -429,7 +422,7 @@ def _unused(database: Path) -> Iterator[bool]:
 
 
 def _open_mark(mark: Path) -> int | None:
-    """Open the mark, creating it if possible; a lock needs no write permission."""
+    """Open the mark, creating it if possible; locking needs no write permission."""
     for flags in (os.O_RDWR | os.O_CREAT, os.O_RDONLY):
         with suppress(OSError):
             return os.open(mark, flags | os.O_CLOEXEC, 0o644)

@@ -1,9 +1,9 @@
-"""Encodes vectors in one bit or one byte a dimension, and estimates cosines from the codes."""
+"""Encodes vectors with one bit or one byte per dimension, and estimates cosines from the codes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -22,13 +22,13 @@ QUERY_BITS = 4  # recall@24 of 1,000 candidates among 100,000: .986 with plain H
 
 
 def codec_of(name: Quantization, dimensions: int, mean: Vector) -> Codec:
-    """Return the codec by its stored name."""
+    """Return a codec by name."""
     return BitsCodec(dimensions, mean) if name == "bits" else Int8Codec(dimensions)
 
 
 @dataclass(frozen=True, slots=True)
 class BitsCodec:
-    """One bit a dimension: the sign of the row minus the mean of all rows, with two numbers that correct the estimate.
+    """One bit per dimension: the sign of the row minus the mean of all rows, and two numbers that correct the estimate.
 
     With c = row - mean and y = query - mean, <row, query> = <c, y> + <c, mean> + a constant; <c, y> is estimated as
     |c|^2 / sum|c| x <sign(c), y>, which makes the estimate unbiased (Gao & Long 2024, RaBitQ, without the rotation).
@@ -36,11 +36,7 @@ class BitsCodec:
 
     dimensions: int
     mean: Vector
-
-    @property
-    def slots(self) -> int:
-        """How many codes one segment holds."""
-        return 8192  # 0.4 MB of codes at 384 dimensions: fits the second-level cache, and patches stay small
+    slots: ClassVar = 8192  # codes in a segment: 0.4 MB at 384 dimensions fit the second-level cache
 
     @property
     def words(self) -> int:
@@ -62,7 +58,7 @@ class BitsCodec:
         return codes
 
     def ready(self, codes: Codes) -> ReadyBits:
-        """Unpack codes for scanning."""
+        """Prepare codes for scanning."""
         signs = np.ascontiguousarray(np.ascontiguousarray(codes[:, :-8]).view(np.uint64).T)
         numbers = np.ascontiguousarray(codes[:, -8:]).view("<f4").astype(np.float32)
         ones = np.bitwise_count(signs).sum(axis=0, dtype=np.float32)
@@ -74,7 +70,7 @@ class BitsCodec:
 
 @dataclass(frozen=True, slots=True)
 class ReadyBits:
-    """Sign bits by word, so that each word of all rows lies together."""
+    """Sign bits, stored word by word for all rows."""
 
     signs: NDArray[np.uint64]  # words x rows
     scale: NDArray[np.float32]
@@ -83,7 +79,7 @@ class ReadyBits:
 
 
 class BitsScan:
-    """A query in a few bits a dimension, ready for all segments; its scratch space is for one thread at a time."""
+    """A query with a few bits per dimension; its scratch space is for one thread at a time."""
 
     def __init__(self, codec: BitsCodec, centred: Vector) -> None:
         self._lowest = np.float32(centred.min())
@@ -100,7 +96,7 @@ class BitsScan:
         self._counts = np.empty(codec.words * codec.slots, np.uint8)
 
     def estimates(self, codes: ReadyCodes) -> Estimates:
-        """Return about the cosine of every row with the query, up to a constant."""
+        """Return estimates of the cosine of each row with the query, up to a constant."""
         assert isinstance(codes, ReadyBits)
         signs = codes.signs
         both = self._both[: signs.size].reshape(signs.shape)
@@ -123,13 +119,10 @@ class BitsScan:
 
 @dataclass(frozen=True, slots=True)
 class Int8Codec:
-    """One byte a dimension, with a scale a row: safe for every model, eight times the size of bits."""
+    """One byte per dimension and a scale per row: safe for every model, eight times the size of bits."""
 
     dimensions: int
-
-    @property
-    def slots(self) -> int:
-        return 2048  # 0.8 MB of codes at 384 dimensions
+    slots: ClassVar = 2048  # 0.8 MB of codes at 384 dimensions
 
     @property
     def code_bytes(self) -> int:
@@ -152,14 +145,14 @@ class Int8Codec:
 
 @dataclass(frozen=True, slots=True)
 class ReadyInt8:
-    """Bytes by row, kept small in memory; a scan widens one segment at a time."""
+    """Bytes by row, which a scan converts to floats a few rows at a time."""
 
     levels: NDArray[np.int8]
     scale: NDArray[np.float32]
 
 
 class Int8Scan:
-    """A query as it is, compared with a few rows at a time, which are widened in the same scratch space."""
+    """A query in full precision; its scratch space is for one thread at a time."""
 
     def __init__(self, vector: Vector) -> None:
         self._vector = vector

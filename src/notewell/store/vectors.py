@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 _UNIT_TOLERANCE = 1e-3  # float16 rows of unit vectors stay within 1e-4; a second pass must not change them
 _CORRUPT_TOLERANCE = 0.01  # of the squared length; rounding to float16 moves it by less than a thousandth
-_BLOCK_ROWS = 64  # 0.2 MB in double precision at 384 dimensions: fresh memory for all rows costs more than the sums
-_DECIMALS = 6  # float16 rows carry three; rounding makes equal vectors equal on every machine
+_BLOCK_ROWS = 64  # 0.2 MB in double precision at 384 dimensions: allocating more costs more than the sums
+_DECIMALS = 6  # float16 has three; rounding makes equal vectors score equally on every machine
 _SAMPLE_STEP = 16
-_NEAR_TIE = np.float32(1e-5)  # single precision may rank equal vectors apart by 1e-7: never cut between them
-CANDIDATES_PER_RESULT = 2  # 400 for 200: recall@24 is 1.0 among 100,000, and of each more the exact row must be read
-_FEWEST_CANDIDATES = 400  # the same candidates for every limit up to 200, so that the best k begin the best k + n
-_USUAL_DIMENSIONS = 384  # of the measurement above; the bits of shorter vectors say less, so more rows are read
+_NEAR_TIE = np.float32(1e-5)  # single precision may score equal vectors apart by 1e-7: never cut between them
+CANDIDATES_PER_RESULT = 2  # 400 for 200: recall@24 is 1.0 among 100,000; each one more is another row to read
+_FEWEST_CANDIDATES = 400  # the same candidates for every limit up to 200, so that a higher limit only appends results
+_USUAL_DIMENSIONS = 384  # of the measurement above; codes of shorter vectors are less exact, so more rows are read
 # Some 10,000 rows of 384 dimensions. A search compares 400 rows exactly: from SQLite in 1.3 ms, from memory in 0.1 ms.
 _CACHE_BYTES = 16 * 2**20
 
@@ -37,7 +37,7 @@ _CACHE_BYTES = 16 * 2**20
 
 
 def checked_matrix(vectors: Iterable[Vector], dimensions: int) -> Matrix:
-    """Return the vectors as unit rows; raises BadVectorError for the wrong length, NaN, infinity or zero."""
+    """Return the vectors as unit rows; raise BadVectorError for the wrong length, NaN, infinity or zero."""
     rows = [np.asarray(vector, dtype=np.float32) for vector in vectors]
     for row in rows:
         if row.shape != (dimensions,):
@@ -63,7 +63,7 @@ def pack(matrix: Matrix) -> list[bytes]:
 
 
 def unpack(path: Path, blobs: Sequence[bytes], *, dimensions: int | None = None, units: bool = True) -> Matrix:
-    """Return float16 bytes from the database at `path` as rows; raises IndexCorruptError when they cannot be ours.
+    """Return float16 bytes from the database at `path` as rows; raise IndexCorruptError if they are invalid.
 
     `units` checks the length of every row, which takes longer than unpacking it.
     """
@@ -86,7 +86,7 @@ def _corrupt(path: Path) -> IndexCorruptError:
 
 
 class RowCache:
-    """Exact rows that were read lately, all of one generation: any change of vectors empties the cache."""
+    """Caches exact rows of one generation; any change of vectors empties it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -102,9 +102,9 @@ class RowCache:
         generation: int,
         read: Callable[[Collection[int]], IdsAndRows],
     ) -> IdsAndRows:
-        """Return those of the chunks that have a vector, in no particular order, and their rows.
+        """Return the chunks that have a vector, in no particular order, and their rows.
 
-        `generation` is that of the caller's snapshot, and `read` reads from it the rows that are not cached.
+        `generation` is that of the caller's snapshot, from which `read` reads the rows that are not cached.
         """
         asked = list(chunk_ids)
         with self._lock:
@@ -114,7 +114,7 @@ class RowCache:
             known = [chunk_id for chunk_id in asked if chunk_id in slots]
             cached = [slots[chunk_id] for chunk_id in known]
             rows = self._rows[cached] if known else np.empty((0, dimensions), np.float32)
-        if len(known) == len(asked):  # nearly always, in a process that has answered for a while
+        if len(known) == len(asked):  # nearly always, in a warm process
             return np.array(asked, np.int64), rows
         read_ids, read_rows = read(set(asked).difference(known))
         self._keep(generation, read_ids.tolist(), read_rows)
@@ -124,7 +124,7 @@ class RowCache:
         self._generation = generation
         self._slots = {}
         if self._rows.shape[1] != dimensions:
-            # Untouched pages of it cost no memory.
+            # Untouched pages cost no memory.
             self._rows = np.empty((_CACHE_BYTES // (4 * dimensions), dimensions), np.float32)
 
     def _keep(self, generation: int, chunk_ids: list[int], rows: Matrix) -> None:
@@ -143,9 +143,9 @@ class RowCache:
 
 
 def cosines(rows: Matrix, vector: Vector) -> NDArray[np.float64]:
-    """Return the cosine of each unit row with a unit vector; a row gives the same number in whatever company it comes.
+    """Return the cosine of each unit row with a unit vector, independent of the other rows.
 
-    Double precision, then rounded: the order in which a library adds up must not show in the result.
+    Computed in double precision and rounded, so that the order of summation does not show.
     """
     query = vector.astype(np.float64)
     blocks = [
@@ -164,7 +164,7 @@ def nearest(ids: NDArray[np.int64], rows: Matrix, vector: Vector, limit: int) ->
 
 @dataclass(frozen=True, slots=True)
 class Estimated:
-    """Chunks with about their cosine."""
+    """Chunks with estimates of their cosine."""
 
     ids: NDArray[np.int64]
     estimates: NDArray[np.float32]
@@ -176,13 +176,13 @@ class Estimated:
 
 
 def candidates_wanted(limit: int, dimensions: int) -> int:
-    """Return how many candidates by their codes hold, with very few misses, the best `limit` by their rows."""
+    """Return how many candidates by codes include, with very few misses, the best `limit` by rows."""
     scarcity = max(1.0, _USUAL_DIMENSIONS / dimensions)
     return round(scarcity * max(limit * CANDIDATES_PER_RESULT, _FEWEST_CANDIDATES))
 
 
 def best_ids(parts: Sequence[Estimated], wanted: int) -> NDArray[np.int64]:
-    """Return the ids with the highest estimates: `wanted`, and those that tie with the last of them."""
+    """Return the `wanted` ids with the highest estimates, and those that tie with the last."""
     estimates = np.concatenate([np.empty(0, np.float32), *(part.estimates for part in parts)])
     if len(estimates) > wanted:
         cut = _nth_highest(estimates, wanted) - _NEAR_TIE
@@ -192,7 +192,7 @@ def best_ids(parts: Sequence[Estimated], wanted: int) -> NDArray[np.int64]:
 
 def _nth_highest(estimates: NDArray[np.float32], nth: int) -> np.float32:
     sample = estimates[::_SAMPLE_STEP]
-    expected = 2 * nth // _SAMPLE_STEP  # twice as many as needed, so that a lopsided sample hardly ever has too few
+    expected = 2 * nth // _SAMPLE_STEP  # twice as many as needed, in case the sample is skewed
     if 0 < expected < len(sample):
         # Partitioning 100,000 numbers takes 0.9 ms; looking only at those above a sampled threshold, 0.1 ms.
         threshold = np.partition(sample, len(sample) - expected)[len(sample) - expected]

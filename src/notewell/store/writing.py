@@ -1,4 +1,4 @@
-"""Writes documents: plans how the stored chunks of one become the new ones, for every storage engine."""
+"""Writes documents for every storage engine: replaces the chunks that changed and keeps the others."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class DocumentWrites(Protocol):
-    """One transaction of an engine; a document has a number of its own in each."""
+    """The statements of an engine, within a transaction; a document has a number in each engine."""
 
     def put_document_row(self, document: StoredDocument) -> tuple[int, bool]:
-        """Insert or update the document's own row; return its number and whether it is new."""
+        """Insert or update the row of a document; return its number and whether it is new."""
         ...
 
     def touch_document_rows(self, documents: Sequence[StoredDocument]) -> None:
-        """Update the stamps of documents that are already there."""
+        """Update the stamps of existing documents."""
         ...
 
     def put_cursor(self, document_id: int, cursor: str) -> None:
@@ -35,17 +35,17 @@ class DocumentWrites(Protocol):
     def chunk_ids_of(self, document_id: int) -> set[int]: ...
 
     def stored_rows(self, document_id: int, hashes: Collection[str] | None = None) -> list[StoredRow]:
-        """Return the chunks of a document, oldest first; with `hashes` those of these embedded texts."""
+        """Return the chunks of a document, oldest first, or those with these embedded hashes."""
         ...
 
     def apply(self, source: SourceName, document_id: int, changes: ChunkChanges, vectors: Mapping[str, Vector]) -> None:
-        """Make the planned changes; new chunks take the vectors that are known, and are pending without."""
+        """Apply the changes; new chunks take their vectors from `vectors`, or are pending."""
         ...
 
     def insert_chunks(
         self, source: SourceName, document_id: int, added: Sequence[PreparedChunk], vectors: Mapping[str, Vector]
     ) -> None:
-        """Insert new chunks with the vectors that are known; the others are pending."""
+        """Insert chunks with their vectors; those without one are pending."""
         ...
 
     def remove_chunks(self, chunk_ids: Sequence[int]) -> None:
@@ -106,20 +106,20 @@ class DocumentStore:
 
 
 class DocumentRewrite:
-    """Implements `Rewrite` within one transaction, which may be larger than memory: the database spills it to disk."""
+    """Implements `Rewrite` in one transaction, which may not fit into memory: the database spills it to disk."""
 
     def __init__(self, writes: DocumentWrites, source: SourceName, path: str) -> None:
         self._writes = writes
         self._source = source
         self._key, _ = writes.put_document_row(StoredDocument(FileStamp(source, path, size=0, mtime_ns=0), ""))
-        self._unused = writes.chunk_ids_of(self._key)  # of a gigabyte some 300,000: the ids alone are held
+        self._unused = writes.chunk_ids_of(self._key)  # of a gigabyte some 300,000 ids
         self.complete = False
 
     def add(self, chunks: Sequence[PreparedChunk], vectors: Mapping[str, Vector]) -> None:
         hashes = {new.chunk.embedded_hash for new in chunks}
         old = [row for row in self._writes.stored_rows(self._key, hashes) if row.id in self._unused]
         changes = plan_chunks(old, chunks)
-        self._unused -= {row.id for row in old} - set(changes.removed)  # a later chunk may pair with the others
+        self._unused -= {row.id for row in old} - set(changes.removed)  # the others may pair with later chunks
         self._writes.apply(self._source, self._key, replace(changes, removed=()), vectors)
 
     def finish(self, document: StoredDocument, cursor: str) -> None:

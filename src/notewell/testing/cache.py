@@ -61,6 +61,14 @@ class CacheContract:
             assert found[digest] == pytest.approx(vector, abs=1e-3)
             assert found[digest].dtype == np.float32
 
+    def test_it_says_how_much_it_holds_and_can_be_cleared(self, cache: EmbeddingCache) -> None:
+        cache.put_many(IDENTITY, named("one", "two"))
+        assert set(cache.peek_many(IDENTITY, [*named("one", "three")])) == set(named("one"))
+        assert (cache.stats().entries, cache.stats().hits, cache.stats().misses) == (2, 0, 2)
+        assert cache.prune(older_than_days=1) == 0
+        assert cache.clear() == 2
+        assert (cache.stats().entries, cache.stats().misses) == (0, 0)
+
     @pytest.mark.parametrize(
         "other",
         [

@@ -60,7 +60,12 @@ def prepared(
 ) -> PreparedChunk:
     """Return a chunk whose terms are its words in lower case."""
     chunk = Chunk(line, line + text.count("\n"), text, context, turn, label)
-    return PreparedChunk(chunk, " ".join(text.lower().split()), f"{context} {path_terms}".lower().strip(), parts)
+    return with_terms(chunk, " ".join(text.lower().split()), f"{context} {path_terms}".lower().strip(), parts)
+
+
+def with_terms(chunk: Chunk, text_terms: str, context_terms: str = "", parts: int = 1) -> PreparedChunk:
+    """Return a chunk with these terms, whatever it says."""
+    return PreparedChunk(chunk, lambda: (text_terms, context_terms), parts)
 
 
 def chunks_of(*texts: str, context: str = "") -> list[PreparedChunk]:

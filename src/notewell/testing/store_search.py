@@ -23,8 +23,9 @@ from notewell.testing.samples import (
     terms,
     vector_for,
     vectors_of,
+    with_terms,
 )
-from notewell.types import EVERYTHING, Chunk, EntryLabel, Match, PreparedChunk, Scope, SourceName, Term
+from notewell.types import EVERYTHING, Chunk, EntryLabel, Match, Scope, SourceName, Term
 
 if TYPE_CHECKING:
     from notewell.protocols import Store, Vector
@@ -254,7 +255,7 @@ class StoreSearchContract(StoreFixtures):
             ("talk", "sessions", "2026-03-02"),
         ]
         for text, source, dated in documents:
-            chunks = [PreparedChunk(Chunk(1, 1, text), f"word {text}", "")]
+            chunks = [with_terms(Chunk(1, 1, text), f"word {text}")]
             store.put_document(document(f"{text}.md", source=source, dated=dated), chunks, vectors_of(chunks))
         assert set(found(store, "word", scope=scope)) == expected
         assert set(nearest(store, "word", scope=scope)) == expected

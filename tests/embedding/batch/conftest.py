@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from notewell import Memory
-from notewell.embedding.batch.ledger import JobRecord, Ledger
+from notewell.embedding.jobs import JobRecord, Ledger
 from notewell.settings import BatchSettings, CacheSettings, RemoteSettings, Settings, SyncSettings
 from notewell.types import hash_text
 from tests.fakes.providers import PROVIDERS, FakeProvider, vector_of

@@ -21,7 +21,7 @@ MOST_CALLS = 60  # a run of one job that goes wrong in every way makes fewer
 @pytest.fixture(autouse=True)
 def no_real_waits(monkeypatch):
     """A second look comes at once."""
-    monkeypatch.setattr("notewell.embedding.batch.jobs.LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr("notewell.embedding.jobs.LOOK_AGAIN_S", 0.01)
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +111,7 @@ def test_a_poisoned_text_costs_one_line(harbour):
 
 
 def test_two_failures_turn_jobs_off_for_the_run(harbour, monkeypatch):
-    monkeypatch.setattr("notewell.embedding.batch.jobs.MAX_BYTES", 1)  # one text a job
+    monkeypatch.setattr("notewell.embedding.jobs.MAX_BYTES", 1)  # one text a job
     harbour.fake.inject("batch_failed", times=None)
     memory = harbour.open()
     report = memory.index(batch=True)
@@ -125,7 +125,7 @@ def test_two_failures_turn_jobs_off_for_the_run(harbour, monkeypatch):
 
 
 def test_one_failure_does_not(harbour, monkeypatch):
-    monkeypatch.setattr("notewell.embedding.batch.jobs.MAX_BYTES", 1)
+    monkeypatch.setattr("notewell.embedding.jobs.MAX_BYTES", 1)
     harbour.fake.inject("batch_failed")
     memory = harbour.open()
     report = memory.index(batch=True)
@@ -169,7 +169,7 @@ def test_a_failure_that_passes_is_got_over(harbour, route, fault):
 @pytest.mark.parametrize("fault", ["hang", "reset", "truncated_json"])
 def test_a_job_whose_making_was_not_seen_to_end_is_found_and_not_paid_twice(harbour, fault, monkeypatch):
     if fault == "hang":  # long enough for every other call of a loaded machine
-        monkeypatch.setattr("notewell.embedding.batch.drivers.REQUEST_TIMEOUT_S", 3.0)
+        monkeypatch.setattr("notewell.embedding.job_apis.REQUEST_TIMEOUT_S", 3.0)
     harbour.fake.inject(fault, route="create")
     memory = harbour.open()
     report = memory.index(batch=True)
@@ -185,7 +185,7 @@ def test_a_job_that_is_refused_leaves_the_ordinary_way(harbour, fault):
     memory = harbour.open()
     report = memory.index(batch=True)
     assert len(harbour.fake.requests_to("create")) == 1
-    assert "could not be made" in told(report)
+    assert "could not be created" in told(report)
     assert (harbour.jobs, harbour.ledger) == (0, [])
     harbour.check_complete(memory)
     assert harbour.fake.book.files == {}

@@ -9,8 +9,7 @@ from dataclasses import replace
 import pytest
 
 from notewell import Memory
-from notewell.embedding.batch.jobs import SHORT_HASH
-from notewell.embedding.batch.ledger import Ledger
+from notewell.embedding.jobs import SHORT_HASH, Ledger
 from notewell.indexing.plan import Deadline, SyncPolicy
 from notewell.settings import RemoteSettings, Settings
 from notewell.types import hash_text
@@ -115,7 +114,7 @@ def test_no_batch_goes_before_the_settings(openai_harbour):
 
 def test_no_more_jobs_at_once_than_the_settings_allow(openai_harbour, monkeypatch):
     """Six jobs' worth of text, two at once: the next is made when one is done."""
-    monkeypatch.setattr("notewell.embedding.batch.jobs.MAX_BYTES", 20_000)  # two texts of 1,536 numbers
+    monkeypatch.setattr("notewell.embedding.jobs.MAX_BYTES", 20_000)  # two texts of 1,536 numbers
     write_notes(openai_harbour.workspace, 12)
     fake, most = openai_harbour.fake, 0
 
@@ -133,7 +132,7 @@ def test_no_more_jobs_at_once_than_the_settings_allow(openai_harbour, monkeypatc
 
 
 def test_the_next_jobs_wait_for_a_later_run_when_nobody_waits(openai_harbour, monkeypatch):
-    monkeypatch.setattr("notewell.embedding.batch.jobs.MAX_BYTES", 20_000)
+    monkeypatch.setattr("notewell.embedding.jobs.MAX_BYTES", 20_000)
     write_notes(openai_harbour.workspace, 12)
     memory = openai_harbour.open()
     openai_harbour.fake.polls_until_done = 0

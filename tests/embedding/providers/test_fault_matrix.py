@@ -222,7 +222,7 @@ def test_a_note_that_is_too_long_for_the_model_is_told(notes):
     with PROVIDERS["ollama"]() as fake, open_memory(notes, fake, chunking__tokens=8000) as memory:
         report = memory.index()
         assert report.pending == 0
-        assert any("longer than nomic-embed-text takes" in note for note in report.notes)
+        assert any("too long for nomic-embed-text" in note for note in report.notes)
 
 
 def test_the_text_is_found_by_words_while_nothing_is_embedded(notes):

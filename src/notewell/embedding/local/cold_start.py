@@ -1,7 +1,7 @@
-"""Opens the parts of a model one by one, each when a text first needs it.
+"""Opens tokenizer and session of a model when they are needed.
 
-A cold process that embeds one question needs neither the `tokenizers` library nor onnxruntime, which take longer to
-start than the question takes to embed.
+A cold process embeds one question without the `tokenizers` library and onnxruntime, which take longer to start than the
+question takes to embed.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
     FloatArray = NDArray[np.float32]
     VectorsOfWindows = Callable[[Sequence[Window]], list[FloatArray]]
 
-# Opening a session (0.2 s with the import of onnxruntime) takes as long as NumPy takes for about this many tokens: a
-# process that has embedded that much is going to embed more.
+# Opening a session (0.2 s with the import of onnxruntime) takes as long as this many tokens with NumPy: a process that
+# has embedded that much will probably embed more.
 MAX_TOKENS_WITHOUT_SESSION = 256
 
 
 @dataclass(frozen=True, slots=True)
 class QuickStart:
-    """What a model has for a short text in a cold process."""
+    """The parts of a model for short texts in a cold process."""
 
     open_tokenizer: Callable[[], ShortTextTokenizer]
     vector: Callable[[Window], FloatArray]
 
 
 class ColdStartModel:
-    """Tokenizer and session of one model, and what serves until they are needed. Safe to use from several threads."""
+    """Tokenizer and session of a model, and their substitutes until they are needed. Safe for several threads."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class ColdStartModel:
 
     def vectors(self, texts: Sequence[str]) -> FloatArray:
         """Return one row per text, not yet of unit length."""
-        tokenizer = self._tokenizer_for(texts)
+        tokenizer = self.tokenizer_for(texts)
         if isinstance(tokenizer, token_ids.WindowTokenizer):
             windows = [tokenizer.windows(text) for text in texts]
         else:
@@ -77,11 +77,8 @@ class ColdStartModel:
                 self._tokenizer, self._short_tokenizer = self._open_tokenizer(), None
             return self._tokenizer
 
-    def tokenizer_for(self, text: str) -> ShortTextTokenizer | WindowTokenizer:
-        """Return a tokenizer that can split the text."""
-        return self._tokenizer_for([text])
-
-    def _tokenizer_for(self, texts: Sequence[str]) -> ShortTextTokenizer | WindowTokenizer:
+    def tokenizer_for(self, texts: Sequence[str]) -> ShortTextTokenizer | WindowTokenizer:
+        """Return the cheapest tokenizer for these texts."""
         short = self._quick_start is not None and sum(map(len, texts)) <= token_ids.MAX_SHORT_CHARACTERS
         short = short and all(map(token_ids.is_short_and_plain, texts))
         with self._lock:
@@ -107,8 +104,8 @@ class ColdStartModel:
 
 # --- products on one thread ----------------------------------------------------------------------
 #
-# OpenBLAS spreads each product over all cores, and its threads wait for one another by spinning. One text is too small
-# for that: on a busy machine, or with several threads that embed, products take ten times the processor time.
+# OpenBLAS spreads each product over all cores, and its threads wait by spinning. That does not pay for a single text:
+# on a busy machine, or with several threads that embed, products take ten times the CPU time.
 
 # NumPy's own library renames the functions of OpenBLAS; one of a distribution does not.
 _AFFIXES = (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", ""))
@@ -116,7 +113,7 @@ _AFFIXES = (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", ""))
 
 @dataclass(frozen=True, slots=True)
 class _Blas:
-    """How many threads OpenBLAS uses for a product, for the whole process."""
+    """Gets and sets the number of threads of OpenBLAS, for the whole process."""
 
     threads: Callable[[], int]
     use_threads: Callable[[int], object]
@@ -124,7 +121,7 @@ class _Blas:
 
 @dataclass(slots=True)
 class _Use:
-    """Who wants one thread at the moment, in this process."""
+    """The number of current users of `one_blas_thread`."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     users: int = 0
@@ -136,9 +133,9 @@ _use = _Use()
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep OpenBLAS from spreading products over cores; when the last of those who asked for it ends, all is as before.
+    """Limit OpenBLAS to one thread until the last user ends.
 
-    Meanwhile that holds for products of the host program, too: it is for work of milliseconds.
+    This affects products of the host program, too, so it is for work of milliseconds.
     """
     blas, use = _openblas(), _use
     if blas is None:
@@ -160,7 +157,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _openblas() -> _Blas | None:
-    """Return the library that NumPy multiplies with; None if that is another one, or uses one thread anyway."""
+    """Return NumPy's OpenBLAS; None if it uses another library, or one thread anyway."""
     package = Path(np.__file__).parent
     for folder in (package.with_name("numpy.libs"), package / ".dylibs"):
         for file in folder.glob("*openblas*"):

@@ -1,7 +1,7 @@
-"""Downloads models from a hub, through huggingface_hub.
+"""Downloads models from a hub with the client of huggingface_hub.
 
-`hf_hub_download` is not used: it starts over after a failure, and does not compare the checksum. So its client fetches
-the file into a `.part` file here, which a later run continues and which must have the SHA-256 that the hub announced.
+`hf_hub_download` starts over after a failure and does not verify the checksum. Here, a `.part` file is continued by
+later runs, and must have the SHA-256 that the hub announced.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ FIRST_WAIT_S = 1.0  # doubles with each attempt
 MAX_WAIT_S = 60.0  # if the hub asks for a longer wait, give up
 LOCK_TIMEOUT_S = 5.0
 _TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
-_HEADERS = {"user-agent": "notewell"}  # huggingface_hub's own tells the versions of Python and other packages
+_HEADERS = {"user-agent": "notewell"}  # huggingface_hub would send the versions of Python and packages
 
 
 def download_model(
     name: str = "", *, settings: Settings | None = None, progress: ProgressCallback | None = None
 ) -> Path:
-    """Download a model and return its path; a model that is there already is not downloaded again.
+    """Download a model, unless it exists, and return its path.
 
-    Without a name it is the one that the settings ask for, or embeddinggemma-300m. Raises EmbedderUnavailableError
-    when the hub cannot be reached, does not have the model, or sends something else.
+    The default `name` is the model in the settings, or embeddinggemma-300m. Raises EmbedderUnavailableError when the
+    hub cannot be reached, does not have the model, or sends something else.
     """
     from notewell.settings import Settings as Defaults
 
@@ -71,7 +71,7 @@ def _locked(target: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Announced:
-    """What the hub says about a file before it sends it."""
+    """The facts about a file that the hub announces."""
 
     address: str
     size: int | None
@@ -79,7 +79,7 @@ class _Announced:
 
 
 class _TransientError(Exception):
-    """A failure that another attempt may not have."""
+    """A failure that is worth another attempt."""
 
     def __init__(self, reason: str, wait_s: float | None = None) -> None:
         super().__init__(reason)
@@ -105,7 +105,7 @@ class Download:
         self._progress = progress
 
     def run(self) -> None:
-        """Fetch what is missing, verify the whole, and put it in place."""
+        """Fetch what is missing, verify the file, and put it in place."""
         continued = self._present() > 0
         wrong = self._mismatch(self._fetch_all())
         if wrong and continued:  # the file on the hub may have changed since the first part: start over, once
@@ -120,7 +120,7 @@ class Download:
         self._part.replace(self._target)
 
     def _fetch_all(self) -> _Announced:
-        """Retry until everything is there, or nothing more comes."""
+        """Retry until the file is complete, or there is no progress."""
         attempts = 0
         while True:
             before = self._present()
@@ -152,7 +152,7 @@ class Download:
         return _Announced(address, metadata.size, etag if is_sha256 else None)
 
     def _receive(self, announced: _Announced) -> None:
-        """Append what is missing to the part file."""
+        """Append the missing part."""
         present = self._present()
         if present and present == announced.size:
             return
@@ -180,7 +180,7 @@ class Download:
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
-        """Turn errors of huggingface_hub and its HTTP client into ours."""
+        """Translate errors of huggingface_hub and its HTTP client."""
         from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
         httpx = self._hub.utils.httpx  # httpx in version 1, httpx2 in version 2
@@ -231,7 +231,7 @@ class Download:
         return "" if found == announced.sha256 else f"its sha256 is {found}, the hub announced {announced.sha256}"
 
     def _present(self) -> int:
-        """Return how many bytes there are already."""
+        """Return the number of bytes so far."""
         try:
             return self._part.stat().st_size
         except FileNotFoundError:

@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 
-from notewell.embedding.local.time_limit import BATCH_LIMIT_S, QUERY_LIMIT_S, TimeLimit
 from notewell.errors import EmbedderUnavailableError
 from notewell.files.atomic import write_atomically
 from notewell.types import EmbedderIdentity, hash_text
@@ -29,15 +28,15 @@ if TYPE_CHECKING:
 
 PACKAGE = "llama_cpp"
 INSTALL_HINT = 'run `pip install "notewell[gguf]"`; it compiles llama.cpp, which needs a C++ compiler and CMake'
-MAX_TOKENS = 2048  # embeddinggemma's own limit; memory for attention grows with the square
-MAX_UNKNOWN_TOKENS = 0.3  # as for models in a folder: a script that the vocabulary lacks is unknown nearly throughout
+MAX_TOKENS = 2048  # embeddinggemma's limit; memory for attention grows with the square
+MAX_UNKNOWN_TOKENS = 0.3  # in a script that the vocabulary lacks, nearly all tokens are unknown
 FACTS_FILE = "facts.json"
-YOUNG_S = 4.0  # some file systems stamp whole seconds or two: a younger file may change again and keep its stamp
-_MAX_FACTS = 64  # files; a record has some hundred bytes, and nobody keeps more models than that
+YOUNG_S = 4.0  # with time stamps of one or two seconds, a younger file may change and keep its stamp
+_MAX_FACTS = 64  # files, with some hundred bytes each
 
 
 class Prefixes(NamedTuple):
-    """What a model was trained to see before a query and before a document."""
+    """The prefixes of queries and documents that a model was trained with."""
 
     query: str = ""
     document: str = ""
@@ -62,6 +61,8 @@ PREFIXES: tuple[tuple[str, Prefixes], ...] = (
 class GgufEmbedder:
     """A sentence model in one GGUF file. Safe to call from several threads."""
 
+    quantization: Literal["bits", "int8"] = "bits"
+
     def __init__(self, path: Path, facts: FileFacts) -> None:
         """Read the header; raise EmbedderUnavailableError when the package is missing or the file cannot be used."""
         if importlib.util.find_spec(PACKAGE) is None:
@@ -75,13 +76,12 @@ class GgufEmbedder:
         self._prefixes = prefixes_of(self._header)
         self._max_tokens = min(MAX_TOKENS, self._header.context)
         self._lock = threading.Lock()
-        self._limit = TimeLimit()
         self._runtime: LlamaRuntime | None = None
         self._known_identity: EmbedderIdentity | None = None
 
     @property
     def identity(self) -> EmbedderIdentity:
-        """Covers the file's content; the hash is kept between runs, so that only a new file is read for it."""
+        """Covers the file's content, whose hash is stored between runs."""
         if self._known_identity is None:
             facts = {
                 "weights": self._facts.sha256(self._path),
@@ -99,12 +99,8 @@ class GgufEmbedder:
         return self._known_identity
 
     @property
-    def quantization(self) -> Literal["bits", "int8"]:
-        return "bits"
-
-    @property
     def cosine_range(self) -> tuple[float, float]:
-        """Measured once per file, with a few questions and answers: models differ too much for fixed numbers."""
+        """Measured once per file, with a few questions and answers."""
         name = f"cosines {self.identity.key}"
         known = self._facts.get(self._path).get(name)
         if isinstance(known, list) and len(known) == 2:
@@ -119,16 +115,16 @@ class GgufEmbedder:
         return text.isascii() or self._loaded().unknown_share(text) <= MAX_UNKNOWN_TOKENS
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        return self._limit.run(lambda: self._embed(self._prefixes.document, texts), BATCH_LIMIT_S)
+        return self._embed(self._prefixes.document, texts)
 
     def embed_query(self, text: str) -> Vector:
-        vector: Vector = self._limit.run(lambda: self._embed(self._prefixes.query, [text]), QUERY_LIMIT_S)[0]
+        vector: Vector = self._embed(self._prefixes.query, [text])[0]
         return vector
 
     def close(self) -> None:
         """Release the model; a later call loads it again."""
         with self._lock:
-            if self._runtime and not self._limit.is_overdue:  # closing waits for the end of every call
+            if self._runtime:
                 self._runtime.close()
             self._runtime = None
 
@@ -177,10 +173,10 @@ def _pooling(path: Path, header: GgufHeader) -> str:
 
 
 class FileFacts:
-    """Remembers facts about model files between runs, in one JSON file of the given folder.
+    """Stores facts about model files between runs, in a JSON file.
 
-    A fact holds while the size and modification time of the file stay the same: hashing a model of 300 MB at every
-    start would take longer than a search. If the facts cannot be written, they are determined again.
+    They are valid while size and modification time stay the same: hashing a model of 300 MB at every start would take
+    longer than a search. Facts that cannot be written are determined again.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -200,12 +196,12 @@ class FileFacts:
         return digest
 
     def get(self, path: Path) -> dict[str, Any]:
-        """Return what is known about the file as it is now."""
+        """Return the facts about the current file."""
         record = self._read().get(str(path), {})
         return dict(record.get("facts", {})) if record.get("stamp") == _stamp(path) else {}
 
     def put(self, path: Path, facts: dict[str, Any]) -> None:
-        """Remember facts about the file as it is now, in addition to those that still hold."""
+        """Add facts about the current file."""
         stamp = _stamp(path)
         if stamp is None or time.time() - stamp[1] / 1e9 < YOUNG_S:
             return
@@ -225,7 +221,7 @@ class FileFacts:
         return {path: record for path, record in content.items() if isinstance(record, dict)}
 
     def _write(self, content: dict[str, Any]) -> None:
-        """Replace the file atomically; without permission to, the next run determines the facts again."""
+        """Replace the file atomically, if permitted."""
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(self._path, json.dumps(content, indent=1), mode=0o600)
@@ -241,23 +237,22 @@ def _stamp(path: Path) -> list[int] | None:
 
 # --- the header ----------------------------------------------------------------------------------
 #
-# Its layout: `GGUF`, the version, the number of tensors, the number of entries, then each entry: name, type, value. The
-# weights behind it are not touched.
+# Its layout: `GGUF`, the version, the number of tensors, the number of entries, then each entry: name, type, value.
 
 _MAGIC = b"GGUF"
-_VERSIONS = (2, 3)  # version 1 had other lengths and was in use for weeks in 2023; big-endian files show as neither
+_VERSIONS = (2, 3)  # version 1 was used for weeks in 2023; big-endian files have neither
 _STRING, _ARRAY = 8, 9
 _FORMATS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
-_LONGEST_STRING = 1 << 24  # chat templates have some thousand characters; more is a corrupt length
+_LONGEST_STRING = 1 << 24  # chat templates have some thousand characters; beyond it, the length is corrupt
 _POOLINGS = {0: "none", 1: "mean", 2: "cls", 3: "last", 4: "rank"}  # llama.cpp's enum llama_pooling_type
-DEFAULT_CONTEXT = 512  # tokens; BERT's, when a file says nothing
+DEFAULT_CONTEXT = 512  # tokens, as of BERT
 
 Value = int | float | bool | str | None
 
 
 @dataclass(frozen=True, slots=True)
 class GgufHeader:
-    """What a GGUF file says about its model."""
+    """The facts about a model in its GGUF file."""
 
     architecture: str  # "gemma-embedding", "bert", ...
     name: str
@@ -282,14 +277,14 @@ def read_header(path: Path) -> GgufHeader:
 
 
 def unreadable(path: Path, error: OSError) -> EmbedderUnavailableError:
-    """Return the error for a file that the system does not let us read."""
+    """Return the error for a file that cannot be read."""
     return EmbedderUnavailableError(
         f"the model file {path} cannot be read: {error.strerror or error}", hint="check the permissions of the file"
     )
 
 
 def invalid_file(path: Path, reason: str) -> EmbedderUnavailableError:
-    """Return the error for a file that exists but cannot be used."""
+    """Return the error for a file that cannot be used."""
     return EmbedderUnavailableError(
         f"the model file {path} is corrupt or not a GGUF model: {reason}",
         hint=f"copy or download {path.name} again, and compare its size with the original",
@@ -307,7 +302,7 @@ def _entries(reader: _Reader) -> dict[str, Value]:
     for _ in range(int(reader.number("<Q"))):
         name = reader.text()
         architecture = entries.get("general.architecture")
-        # Vocabularies of 260,000 words come last and take a quarter of a second to read; what we need comes before.
+        # The vocabulary comes last; one of 260,000 words takes a quarter of a second to read.
         if name.startswith("tokenizer.") and f"{architecture}.embedding_length" in entries:
             break
         entries[name] = reader.value(int(reader.number("<I")))
@@ -334,7 +329,7 @@ def _header(path: Path, entries: dict[str, Value]) -> GgufHeader:
 
 
 class _Reader:
-    """Reads values one after another and never past the end."""
+    """Reads values in sequence, never past the end."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self._file = file

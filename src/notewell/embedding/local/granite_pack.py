@@ -1,7 +1,7 @@
 """Reads the file of the packaged Granite model.
 
-Its layout: `HMSEMB01`, the length of the header, the header as JSON, the tokenizer as JSON, then every tensor in the
-header's order. An `i8` tensor is its int8 values row by row, then one float32 scale per 64 columns of a row.
+Its layout: `HMSEMB01`, the length of the header, the header as JSON, the tokenizer as JSON, then the tensors in the
+order of the header. An `i8` tensor has int8 values row by row, then one float32 scale per 64 columns of a row.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Header(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class GroupedInt8:
-    """A matrix of int8 values; each run of `GROUP` columns of a row has one scale."""
+    """A matrix of int8 values with one scale per `GROUP` columns of a row."""
 
     values: NDArray[np.int8]  # (rows, columns)
     scales: FloatArray  # (rows, columns / GROUP)
@@ -94,13 +94,13 @@ class ModelPack:
         return self._content[self._tokenizer]
 
     def floats(self, name: str) -> FloatArray:
-        """Return a tensor that is stored as float32."""
+        """Return a float32 tensor."""
         tensor, offset = self._tensors[name]
-        # A copy: the pack does not align its tensors, and arithmetic on unaligned memory is slow.
+        # A copy, because the tensors are not aligned, which makes arithmetic slow.
         return np.frombuffer(self._content, "<f4", tensor.len // 4, offset).astype(np.float32).reshape(tensor.shape)
 
     def grouped(self, name: str) -> GroupedInt8:
-        """Return a tensor that is stored as int8 with scales."""
+        """Return an int8 tensor with its scales."""
         tensor, offset = self._tensors[name]
         rows, columns = tensor.shape
         values = np.frombuffer(self._content, np.int8, rows * columns, offset)

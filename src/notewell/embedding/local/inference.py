@@ -1,4 +1,4 @@
-"""Runs models with onnxruntime, and spreads work over the processor's cores."""
+"""Runs models with onnxruntime, several texts at once."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Session:
     ) -> None:
         onnxruntime = import_package("onnxruntime")
         options = onnxruntime.SessionOptions()
-        # One thread and one text per run, several runs at once. Measured on two cores at 400 and at 100 tokens: as fast
-        # as batches of 4 to 16 or two threads per run, without padding; and no text's vector depends on others.
+        # One thread and one text per run, several runs at once: on two cores, with 100 and 400 tokens, as fast as
+        # batches of 4 to 16 or two threads per run, without padding; and vectors do not depend on other texts.
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
         options.log_severity_level = 4  # fatal only: errors come back as exceptions
@@ -72,10 +72,10 @@ class Session:
 
 @lru_cache(maxsize=1)
 def products_saturate() -> bool:
-    """Tell whether this processor's fast products of 8-bit numbers are wrong for large ones.
+    """Return whether fast products of 8-bit numbers overflow on this processor.
 
-    x86 processors without VNNI add pairs of products in 16 bits. onnxruntime has slower products for them, but it does
-    not choose them by itself.
+    x86 processors without VNNI add pairs of products in 16 bits. onnxruntime has slower products for them, which it
+    does not choose by itself.
     """
     onnxruntime = import_package("onnxruntime")
     content = model_bytes(
@@ -93,14 +93,14 @@ def products_saturate() -> bool:
 
 
 def usable_cores() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):  # respects containers and taskset; Linux only
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def on_all_cores(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
-    """Return `work(job)` for each job, in order. An error or Ctrl-C stops it after the jobs that are running."""
+    """Return `work(job)` for each job, in order; an error or Ctrl-C stops it after the running jobs."""
     workers = min(usable_cores(), MAX_WORKERS, len(jobs))
     if workers <= 1:
         return [work(job) for job in jobs]

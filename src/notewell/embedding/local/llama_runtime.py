@@ -1,7 +1,7 @@
 """Runs a GGUF model through llama.cpp.
 
-It uses the C interface of llama-cpp-python, not its `Llama` class: that one redirects the process's stdout while it
-loads, which other threads may be writing to, and allocates room for the probability of every word.
+It uses the C interface of llama-cpp-python. The class `Llama` redirects the process's stdout while it loads, although
+other threads may be writing to it, and allocates memory for the probability of every word.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 Window = list[int]  # token ids, the model's start and end tokens included
 
 POOLINGS = {"mean": 1, "cls": 2, "last": 3}  # llama.cpp's enum llama_pooling_type
-MAX_CONTEXTS = 4  # texts at once; with texts of 2,048 tokens each context needs some hundred MB
-_ERROR_LEVELS = {3, 4}  # GGML_LOG_LEVEL_WARN and _ERROR; either tells why a file is refused
+MAX_CONTEXTS = 4  # texts at once; with 2,048 tokens each context takes some hundred MB
+_ERROR_LEVELS = {3, 4}  # GGML_LOG_LEVEL_WARN and _ERROR, which say why a file is refused
 _KEPT_LINES = 8
 
 _log_lines: deque[str] = deque(maxlen=_KEPT_LINES)
-_log_callback: Any = None  # llama.cpp keeps the bare pointer: this keeps the function alive
+_log_callback: Any = None  # keeps the function alive, of which llama.cpp has only a pointer
 _library_lock = threading.Lock()
 
 
 def llama_library() -> Any:
-    """Return llama-cpp-python, silenced; raise EmbedderUnavailableError when it is missing or does not load."""
+    """Return llama-cpp-python, without its log output; raise EmbedderUnavailableError when it does not load."""
     global _log_callback  # noqa: PLW0603 - llama.cpp has one logger per process
     with _library_lock:
         try:
             library = importlib.import_module(PACKAGE)
-        except Exception as error:  # absent, or its shared libraries do not fit: OSError, RuntimeError, ImportError
+        except Exception as error:  # missing, or a shared library fails: ImportError, OSError, RuntimeError
             raise EmbedderUnavailableError(
                 f"GGUF models need llama-cpp-python, which cannot be imported: {error}", hint=INSTALL_HINT
             ) from error
@@ -63,8 +63,8 @@ def _keep_log_line(level: int, text: bytes | None, _: object) -> None:
 class LlamaRuntime:
     """A loaded model. Safe to call from several threads.
 
-    One thread per text and several texts at once: llama.cpp's own threads busy-wait for each other, and on two busy
-    cores two of them took twelve times as long as one. And no text's vector depends on others.
+    Each text has one thread, and vectors do not depend on other texts. llama.cpp's own threads wait by spinning: on two
+    busy cores, two of them took twelve times as long as one.
     """
 
     def __init__(self, path: Path, *, pooling: str, max_tokens: int) -> None:
@@ -87,7 +87,7 @@ class LlamaRuntime:
         self._before, self._after = self._frame()
 
     def windows(self, prefix: str, text: str) -> list[Window]:
-        """Return at least one window, each with prefix and marks; every token of `text` is in exactly one.
+        """Return one or more windows with prefix and special tokens; every token of `text` is in exactly one of them.
 
         A text that fits is tokenized together with its prefix, as in training.
         """
@@ -102,7 +102,7 @@ class LlamaRuntime:
         return [self._before + body + self._after or [self._any_token()] for body in bodies]
 
     def unknown_share(self, text: str) -> float:
-        """Return the share of the text's tokens that the vocabulary does not contain."""
+        """Return the share of tokens that are not in the vocabulary."""
         tokens = self._tokens(text)
         unknown = self._library.LLAMA_TOKEN_ATTR_UNKNOWN
         with self._in_use():
@@ -114,7 +114,7 @@ class LlamaRuntime:
         return on_all_cores(self._vector, windows)
 
     def close(self) -> None:
-        """Release the model and its memory, once it is no longer in use."""
+        """Release the model once it is not in use."""
         for _ in range(MAX_CONTEXTS):
             self._slots.acquire()
         try:
@@ -128,7 +128,7 @@ class LlamaRuntime:
 
     @contextmanager
     def _in_use(self) -> Iterator[None]:
-        """Prevent the model from being released meanwhile: llama.cpp would read freed memory."""
+        """Keep the model loaded: llama.cpp would read freed memory."""
         with self._slots:
             if not self._model:
                 raise EmbedderError(f"{self._path} was closed while it was in use", hint="try again")
@@ -161,7 +161,7 @@ class LlamaRuntime:
         library = self._library
         with self._context() as context:
             memory = library.llama_get_memory(context)
-            if memory:  # generative models remember the text before; sentence models have no memory
+            if memory:  # of generative models
                 library.llama_memory_clear(memory, True)
             batch = library.llama_batch_init(len(window), 0, 1)
             try:
@@ -178,7 +178,7 @@ class LlamaRuntime:
                 library.llama_batch_free(batch)
 
     def _frame(self) -> tuple[Window, Window]:
-        """Return the tokens that the model expects before and after every text."""
+        """Return the special tokens before and after every text."""
         plain, framed = self._tokens("a"), self._tokens("a", marks=True)
         for before in range(len(framed) - len(plain) + 1):
             if framed[before : before + len(plain)] == plain:

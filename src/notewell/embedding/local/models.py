@@ -1,4 +1,4 @@
-"""Opens the local model that the settings ask for; the memories of a process share one copy of it.
+"""Opens the local model that the settings ask for, and shares one copy of it among the memories of a process.
 
 A model is a packaged one, a folder, a GGUF file, or the name of a file on a hub that was downloaded before.
 """
@@ -10,16 +10,17 @@ import importlib.util
 import os
 import re
 import threading
+import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from notewell.embedding.local import INSTALL_HINT, missing_packages
 from notewell.embedding.local.granite import MODEL as GRANITE
 from notewell.embedding.local.granite import PACK_FILE, PACKAGE, GraniteEmbedder
-from notewell.errors import EmbedderUnavailableError
+from notewell.errors import EmbedderError, EmbedderUnavailableError
 from notewell.protocols import MeasuredLanguages
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class HubFile:
     file: str  # within the repository, "/" between folders
 
     def path_in(self, folder: Path) -> Path:
-        """Return where the file is kept in the folder for models; another revision is another file."""
+        """Return the path of the file in the folder for models."""
         return folder.joinpath(self.repository.replace("/", "--"), self.revision, *self.file.split("/"))
 
     def __str__(self) -> str:
@@ -64,7 +65,7 @@ class HubFile:
 
 
 def hub_file(name: str) -> HubFile:
-    """Return the file that a reference or a known name means; raise EmbedderUnavailableError for anything else."""
+    """Return the file for a reference or a known name; raise EmbedderUnavailableError for anything else."""
     found = re.fullmatch(_REFERENCE, KNOWN_MODELS.get(_short(name), name))
     if not found:
         raise EmbedderUnavailableError(
@@ -76,7 +77,7 @@ def hub_file(name: str) -> HubFile:
 
 
 def named_model(settings: Settings) -> str:
-    """Return the name of the hub model that the settings ask for; empty when they name none."""
+    """Return the name of the hub model in the settings; empty when there is none."""
     for name in (settings.local.model_path, settings.model):
         if name.startswith(SCHEME) or _short(name) in KNOWN_MODELS:
             return name
@@ -145,7 +146,7 @@ def _open_packaged(name: str) -> Embedder:
 
 
 def default_packaged_model(settings: Settings) -> str:
-    """Return the packaged model that the settings mean without naming it; empty when they name a model."""
+    """Return the default packaged model; empty when the settings name a model."""
     named = settings.local.model_path or named_model(settings) or settings.model in PACKAGED_MODELS
     if settings.provider not in {"auto", "local"} or named:
         return ""
@@ -180,7 +181,7 @@ def memory_model_folder() -> Path | None:
 
 
 def _packaged_file(package: str, file: str) -> Path | None:
-    """Return a file in a data-only package, without running code of that package."""
+    """Return a file in a package without importing it."""
     spec = importlib.util.find_spec(package)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         if (path := Path(folder) / file).is_file():
@@ -190,30 +191,83 @@ def _packaged_file(package: str, file: str) -> Path | None:
 
 # --- one copy a process --------------------------------------------------------------------------
 #
-# Memories whose embedders have the same identity use one copy of the model. It is loaded for the first text that any of
-# them embeds, and released when the last of them is closed.
+# Memories with the same embedder share one copy of its model, which is loaded with the first text of any of them, and
+# released when the last of them is closed.
+
+# OpenClaw's limits for local models; an ordinary call takes milliseconds, loading a large model up to a minute.
+QUERY_LIMIT_S = 300.0
+BATCH_LIMIT_S = 600.0
+_SIGNAL_CHECK_S = 0.5  # a long wait cannot be interrupted with Ctrl-C on Windows
+Result = TypeVar("Result")
+
+
+class TimeLimit:
+    """Runs a model in a thread of its own, as it cannot be interrupted; the next call waits for an overdue one."""
+
+    def __init__(self) -> None:
+        self._overdue: threading.Thread | None = None
+
+    def run(self, work: Callable[[], Result], limit_s: float) -> Result:
+        """Return what `work` returns, or raise what it raises; raises EmbedderError when it takes too long."""
+        begun = time.monotonic()
+        overdue = self._overdue
+        if overdue is not None:
+            overdue.join(limit_s)
+            if overdue.is_alive():
+                raise _took_too_long(limit_s)
+            self._overdue = None
+        results: list[Result] = []
+        errors: list[BaseException] = []
+
+        def call() -> None:
+            try:
+                results.append(work())
+            except BaseException as error:  # noqa: BLE001 - raised in the thread of the caller
+                errors.append(error)
+
+        thread = threading.Thread(target=call, name="notewell-embedding", daemon=True)
+        thread.start()
+        try:
+            while thread.is_alive() and time.monotonic() - begun < limit_s:
+                thread.join(min(_SIGNAL_CHECK_S, limit_s))
+        finally:
+            if not (results or errors):
+                self._overdue = thread
+        if errors:
+            raise errors[0]
+        if not results:
+            raise _took_too_long(limit_s)
+        return results[0]
+
+
+def _took_too_long(limit_s: float) -> EmbedderError:
+    return EmbedderError(
+        f"the local model did not finish within {limit_s:g} seconds",
+        hint="run `notewell index` again; a smaller model is faster",
+    )
 
 
 class _Copy:
-    """An embedder that several use; nobody keeps it but them, and it is closed when the last lets go of it."""
+    """An embedder that is closed when its last user lets go of it."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.embedder = embedder
+        self.limit = TimeLimit()
         weakref.finalize(self, _release, embedder).atexit = False  # the end of the process releases everything anyway
 
 
-_lock = threading.RLock()  # a garbage collection within it may release another model
+_lock = threading.RLock()  # reentrant: a garbage collection may release another model
 _copies: weakref.WeakValueDictionary[EmbedderIdentity, _Copy] = weakref.WeakValueDictionary()
 
 
 class SharedEmbedder:
-    """An embedder that uses the process's copy of its model from its first text until it is closed.
+    """An embedder that uses the shared copy of its model from its first text until it is closed.
 
-    A call in progress keeps the copy, also while another thread closes this embedder; a later call loads it again.
+    A call in progress keeps the copy, even if another thread closes this embedder; a later call loads it again.
     """
 
     def __init__(self, own: Embedder) -> None:
-        self._own = own  # knows its identity; it loads a model only if it is the first with that identity
+        self._own = own  # becomes the shared copy if it is the first with its identity
         self._copy: _Copy | None = None
 
     @property
@@ -231,7 +285,7 @@ class SharedEmbedder:
 
     @property
     def language_weights(self) -> Mapping[str, float]:
-        own = self._own  # says it without the model
+        own = self._own  # needs no model
         return own.language_weights if isinstance(own, MeasuredLanguages) else {}
 
     def knows(self, text: str) -> bool:
@@ -240,22 +294,22 @@ class SharedEmbedder:
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         copy = self._in_use()
-        return copy.embedder.embed_documents(texts)
+        return copy.limit.run(lambda: copy.embedder.embed_documents(texts), BATCH_LIMIT_S)
 
     def embed_query(self, text: str) -> Vector:
         copy = self._in_use()
-        return copy.embedder.embed_query(text)
+        return copy.limit.run(lambda: copy.embedder.embed_query(text), QUERY_LIMIT_S)
 
     def close(self) -> None:
-        """Let go of the model; the last that does releases it."""
+        """Let go of the model, which the last user releases."""
         self._copy = None
 
     def _in_use(self) -> _Copy:
-        """Return the copy that this embedder uses; it stays in use while the caller keeps it in a variable."""
+        """Return the shared copy, which stays in use while the caller has a reference to it."""
         copy = self._copy
         if copy is not None:
             return copy
-        identity = self.identity  # may read the whole file of a model: not under the lock
+        identity = self.identity  # not under the lock, because it may hash a whole file
         with _lock:
             copy = _copies.get(identity)
             if copy is None:
@@ -272,10 +326,10 @@ def _release(embedder: Embedder) -> None:
 
 
 def _return_freed_memory() -> None:
-    """Return what the model held to the operating system; glibc keeps it otherwise, 50 MB and more."""
+    """Return freed memory to the operating system; glibc would keep 50 MB and more."""
     import ctypes  # loaded already: NumPy needs it
 
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # other C libraries return memory by themselves
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # only glibc has and needs it
         ctypes.CDLL(None).malloc_trim(0)
 
 

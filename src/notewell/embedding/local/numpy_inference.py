@@ -1,7 +1,7 @@
-"""Runs the packaged models with NumPy alone.
+"""Runs the packaged models with NumPy, for a cold process that starts faster without onnxruntime.
 
-A cold process would spend more time on starting onnxruntime than on its one query. Activations stay floating point
-here, so this is also the reference for the integer products of onnxruntime. Several threads may run one model at once.
+Activations stay floating point, so this is also the reference for the integer products of onnxruntime. Safe for several
+threads.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 class NumpyForward:
-    """The forward pass of Granite.
+    """The forward pass of Granite, for single texts.
 
-    Matrices are dequantised for each product and dropped again: one reuses the memory of the other, where 40 MB of
-    fresh pages would cost a single query as much as its arithmetic. For many texts use the graph.
+    Matrices are dequantised for each product, so that they share memory: allocating 40 MB would take as long as the
+    arithmetic of a query.
     """
 
     def __init__(self, pack: ModelPack) -> None:
@@ -52,7 +52,7 @@ class NumpyForward:
         hidden = self._layer_norm(self.token_sums(token_ids), "emb_ln")
         for layer in range(last_layer):
             hidden = self._block(layer, hidden, hidden)
-        first_token: FloatArray = self._block(last_layer, hidden, hidden[:1])[0]  # nobody reads the others' state
+        first_token: FloatArray = self._block(last_layer, hidden, hidden[:1])[0]  # the others are not used
         return first_token
 
     @cached_property
@@ -101,7 +101,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # protobuf wire types
 
 
 class NumpyGraph:
-    """A model file, mapped into memory; weights become floating point for one product at a time."""
+    """A model file, mapped into memory; weights are converted to floats for one product at a time."""
 
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
@@ -125,7 +125,7 @@ class NumpyGraph:
                 for name in node.inputs
             ]
             values[node.outputs[0]] = _OPERATIONS[node.op](node.attributes, *inputs)
-            # Nothing is rounded here: the scale and zero point of DynamicQuantizeLinear are not used.
+            # Nothing is quantised here: scale and zero point of DynamicQuantizeLinear are not used.
             values.update(dict.fromkeys(node.outputs[1:], _NOTHING))
         row: FloatArray = values[self._nodes[-1].outputs[0]][0]
         return row

@@ -1,7 +1,6 @@
-"""Embeds with any sentence model in a folder that contains `model.onnx` and `tokenizer.json`.
+"""Embeds with any sentence model in a folder with `model.onnx` and `tokenizer.json`, such as the packaged model.
 
-The packaged model is such a folder. Its `notewell.json` says that the files are those of this project's own export:
-short questions can use that vocabulary and graph without the large libraries.
+A `notewell.json` marks this project's own exports: short questions can use them without the large libraries.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from notewell.embedding.local import with_unused_key
-from notewell.embedding.local.time_limit import BATCH_LIMIT_S, QUERY_LIMIT_S, TimeLimit
 from notewell.errors import EmbedderUnavailableError
 from notewell.text.languages import language_of
 from notewell.types import EmbedderIdentity, hash_text
@@ -32,10 +30,10 @@ if TYPE_CHECKING:
     from notewell.embedding.local.token_ids import ShortTextTokenizer, Window, WindowTokenizer
     from notewell.protocols import Matrix, Vector
 
-MAX_UNKNOWN_TOKENS = 0.3  # a script that the vocabulary lacks gives unknown tokens nearly throughout; a typo gives one
+MAX_UNKNOWN_TOKENS = 0.3  # in a script that the vocabulary lacks, nearly all tokens are unknown
 
-# A byte-level vocabulary has no unknown tokens: a script that it lacks is spelled out in two or three bytes per letter,
-# while a letter of one that it has takes 0.2 (English) to 0.9 (Chinese) tokens.
+# A byte-level vocabulary has no unknown tokens: a letter of a script that it lacks takes two or three, other letters
+# 0.2 (English) to 0.9 (Chinese).
 MAX_TOKENS_PER_LETTER = 1.3
 
 _INPUTS = {"input_ids", "attention_mask", "token_type_ids", "position_ids"}
@@ -46,18 +44,19 @@ _POOLED_OUTPUT = "sentence_embedding"  # the name sentence-transformers exports 
 class OnnxFolderEmbedder:
     """A sentence model read from a folder. Safe to call from several threads."""
 
+    quantization: Literal["bits", "int8"] = "bits"
+
     def __init__(self, folder: Path, *, reinstall_hint: str = "") -> None:
         self._files = read_folder(folder)
         self._reinstall_hint = reinstall_hint
         self._lock = threading.Lock()
-        self._limit = TimeLimit()
         self._model: ColdStartModel | None = None
         self._known_identity: EmbedderIdentity | None = None
         self._known_cosine_range = self._files.card.cosine_range if self._files.card else None
 
     @property
     def identity(self) -> EmbedderIdentity:
-        """Covers the content of every file that changes a vector; hashing takes about 1 s for 1.5 GB, once."""
+        """Covers the content of all files; hashing 1.5 GB takes about 1 s, once."""
         if self._known_identity is None:
             files = self._files
             facts = {
@@ -77,12 +76,8 @@ class OnnxFolderEmbedder:
         return self._known_identity
 
     @property
-    def quantization(self) -> Literal["bits", "int8"]:
-        return "bits"
-
-    @property
     def cosine_range(self) -> tuple[float, float]:
-        """Measured once, with a few questions and answers: models differ too much for fixed numbers."""
+        """From the card, or measured once with a few questions and answers."""
         if self._known_cosine_range is None:
             from notewell.embedding.unit_vectors import measure_cosine_range
 
@@ -91,7 +86,7 @@ class OnnxFolderEmbedder:
 
     @property
     def language_weights(self) -> Mapping[str, float]:
-        """What `notewell.json` says; empty for a model that was not measured."""
+        """From the card; empty for a model that was not measured."""
         return self._files.card.language_weights if self._files.card else {}
 
     def knows(self, text: str) -> bool:
@@ -105,17 +100,15 @@ class OnnxFolderEmbedder:
         return sum(token in unknown for token in ids) <= MAX_UNKNOWN_TOKENS * len(ids)
 
     def _has_script(self, text: str) -> bool:
-        """Tell whether a byte-level vocabulary has words or letters of the text's script."""
+        """Return whether a byte-level vocabulary supports the script of a text."""
         written = "".join(character for character in text if unicodedata.category(character) != "So")  # emoji
-        return len(self._loaded().tokenizer_for(written).plain_ids(written)) <= MAX_TOKENS_PER_LETTER * len(written)
+        return len(self._loaded().tokenizer_for([written]).plain_ids(written)) <= MAX_TOKENS_PER_LETTER * len(written)
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        prompts = [self._files.document_prompt + text for text in texts]
-        return self._limit.run(lambda: self._embed(prompts), BATCH_LIMIT_S)
+        return self._embed([self._files.document_prompt + text for text in texts])
 
     def embed_query(self, text: str) -> Vector:
-        prompts = [self._files.query_prompt + text]
-        vector: Vector = self._limit.run(lambda: self._embed(prompts), QUERY_LIMIT_S)[0]
+        vector: Vector = self._embed([self._files.query_prompt + text])[0]
         return vector
 
     def close(self) -> None:
@@ -210,9 +203,9 @@ def _vector(session: Session, files: FolderModel, window: Window) -> NDArray[np.
 
 # --- the files -----------------------------------------------------------------------------------
 #
-# Beside `model.onnx` and `tokenizer.json` they are those of sentence-transformers: `1_Pooling/config.json`,
-# `config_sentence_transformers.json` and `sentence_bert_config.json`. For a missing file the usual defaults apply. A
-# `notewell.json` states what would otherwise have to be measured, and the checksums of the two large files.
+# `1_Pooling/config.json`, `config_sentence_transformers.json` and `sentence_bert_config.json` are those of
+# sentence-transformers, with its defaults for missing files. The card `notewell.json` has what would otherwise be
+# measured, and the checksums of the two large files.
 
 Pooling = Literal["cls", "mean"]
 
@@ -225,7 +218,7 @@ _SUPPORTED_MODULES = ("Transformer", "Pooling", "Normalize")
 
 @dataclass(frozen=True)
 class Card:
-    """What `notewell.json` says about a model."""
+    """The content of `notewell.json`."""
 
     name: str
     cosine_range: tuple[float, float]
@@ -245,7 +238,7 @@ class FolderModel:
     document_prompt: str
     max_tokens: int
     dimensions: int
-    unsupported_modules: tuple[str, ...]  # steps after the transformer that only the graph could contain
+    unsupported_modules: tuple[str, ...]  # steps after the transformer that only the graph can do
     card: Card | None
 
     @property
@@ -271,7 +264,7 @@ class FolderModel:
                 )
 
     def weights_sha256(self) -> list[str]:
-        """Return the hashes of the graph and of the data files that it refers to; a card has them already."""
+        """Return the hashes of the graph and its data files, from the card if there is one."""
         if self.card:
             return [self.card.sha256[self.model_file.name]]
         beside = sorted(path for path in self.model_file.parent.iterdir() if path.suffix not in _NOT_WEIGHTS)
@@ -411,7 +404,7 @@ def _sha256(path: Path) -> str:
 
 
 def _names_within(path: Path, names: list[str]) -> list[str]:
-    """Return those of `names` that occur in the file, as the files with a graph's tensors do."""
+    """Return the names that occur in the file: data files of a graph do."""
     if not names:
         return []
     with using(path), path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
@@ -420,7 +413,7 @@ def _names_within(path: Path, names: list[str]) -> list[str]:
 
 @contextmanager
 def using(path: Path) -> Iterator[None]:
-    """Name the file in whatever goes wrong with it: tokenizers and onnxruntime raise plain Exceptions."""
+    """Name the file in all errors: tokenizers and onnxruntime raise plain Exceptions."""
     try:
         yield
     except EmbedderUnavailableError:

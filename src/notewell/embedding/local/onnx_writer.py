@@ -1,7 +1,6 @@
-"""Writes ONNX graphs as the bytes of a `ModelProto`.
+"""Writes ONNX graphs as the bytes of a `ModelProto`, without the `onnx` package of 60 MB.
 
-The `onnx` package that usually does this weighs 60 MB. The dozen fields used here come from `onnx.proto` (IR version
-8); a test reads the result back with `onnx` itself.
+The dozen fields used here come from `onnx.proto` (IR version 8); a test reads the result with `onnx`.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-IR_VERSION = 8  # the oldest that goes with opset 17; every onnxruntime since 1.12 reads it
+IR_VERSION = 8  # the oldest with opset 17; onnxruntime reads it since 1.12
 OPSET_VERSION = 17  # the first with LayerNormalization
 CONTRIB_DOMAIN = "com.microsoft"  # onnxruntime's own operators
 
@@ -45,7 +44,7 @@ class TensorType:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A small tensor of 64-bit integers that the graph carries itself."""
+    """A small tensor of 64-bit integers within the graph."""
 
     name: str
     values: Sequence[int]
@@ -59,7 +58,7 @@ def model_bytes(
     weights: Sequence[TensorType],
     constants: Sequence[Constant] = (),
 ) -> bytes:
-    """Return a serialised model whose `weights` are declared, but supplied from outside when it is loaded."""
+    """Return a serialised model; its `weights` are declared and supplied when it is loaded."""
     graph = b"".join(
         [
             *(_message(1, _node(node)) for node in nodes),

@@ -1,7 +1,7 @@
-"""Turns text into token ids: with the `tokenizers` library, and without it for short text.
+"""Turns text into token ids, with the `tokenizers` library or, for short text, without it.
 
-The library needs 90 ms to start with the packaged vocabulary, a third of what a cold search may take; reading the same
-file into dictionaries takes 30. Long and rare kinds of text go to the library; on the rest the two agree.
+The library takes 90 ms to load the packaged vocabulary, a third of a cold search; reading the file into dictionaries
+takes 30 ms. Long texts and rare characters need the library; otherwise both agree.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from notewell.text import valid_unicode
 
 Window = list[int]  # token ids, the model's start and end tokens included
 
-# A word of n letters costs n squared steps here; questions are shorter than this. Tokens never outnumber bytes, so a
-# text of this many fits into one window.
+# A word of n letters takes n squared steps; questions are shorter than this. There are never more tokens than bytes, so
+# such a text fits into one window.
 MAX_SHORT_CHARACTERS = 400
 MAX_SHORT_BYTES = 500
 
 # What Unicode calls white space. Python's \s has four control characters more.
 _SPACE = "\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 
-# The split of GPT-2, which byte-level tokenizers share: letters, numbers, white space and the rest. Python's re cannot
-# name the classes L and N; in text that `is_short_and_plain` accepts, these are the same.
+# The split of GPT-2, as in byte-level tokenizers: letters, numbers, white space and the rest. Python's re lacks the
+# classes L and N; in text that `is_short_and_plain` accepts, these are equivalent.
 _PIECES = re.compile(
     rf"'s|'t|'re|'ve|'m|'ll|'d| ?[^\W\d_]+| ?\d+| ?(?:(?![{_SPACE}])[\W_])+|[{_SPACE}]+(?![^{_SPACE}])|[{_SPACE}]+"
 )
@@ -43,14 +43,14 @@ _JOINERS = "\u200c\u200d"
 
 
 def _visible_bytes() -> list[str]:
-    """Return the character that byte-level vocabularies write for each byte: itself, or one from U+0100 on."""
+    """Return the character of each byte in byte-level vocabularies: itself, or one from U+0100 on."""
     shown = {*range(33, 127), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = iter(range(0x100, 0x200))
     return [chr(byte) if byte in shown else chr(next(others)) for byte in range(256)]
 
 
 class WindowTokenizer:
-    """A `tokenizers` tokenizer that loses nothing: a text over the limit becomes several windows."""
+    """A `tokenizers` tokenizer that splits long texts into several windows."""
 
     def __init__(self, tokenizer_json: bytes, *, max_tokens: int) -> None:
         self._tokenizer: Any = import_package("tokenizers").Tokenizer.from_buffer(tokenizer_json)
@@ -58,7 +58,7 @@ class WindowTokenizer:
         self._tokenizer.enable_truncation(max_tokens)
 
     def windows(self, text: str) -> list[Window]:
-        """Return at least one window; every token of `text` is in exactly one of them."""
+        """Return one or more windows; every token of `text` is in exactly one of them."""
         encoding = self._tokenizer.encode(valid_unicode(text))
         return [encoding.ids, *(rest.ids for rest in encoding.overflowing)]
 
@@ -90,7 +90,7 @@ class _TokenizerFile(msgspec.Struct, frozen=True):
 
 
 def is_short_and_plain(text: str) -> bool:
-    """Tell whether `ShortTextTokenizer` gives what the full tokenizer gives."""
+    """Return whether `ShortTextTokenizer` agrees with the full tokenizer."""
     if len(text) > MAX_SHORT_CHARACTERS:
         return False
     if text.isascii():
@@ -102,7 +102,7 @@ def is_short_and_plain(text: str) -> bool:
 
 
 def _has_separators(text: str) -> bool:
-    """Tell whether there are control characters that are white space for Python only."""
+    """Return whether there are control characters that are white space in Python only."""
     return any(separator in text for separator in "\x1c\x1d\x1e\x1f")
 
 
@@ -141,7 +141,7 @@ class ShortTextTokenizer:
         return ids + self._merged_ids(text[begun:])
 
     def _added_tokens_in(self, text: str) -> Iterator[tuple[int, _AddedToken]]:
-        """Yield where each added token begins. The leftmost match counts, and of those the longest."""
+        """Yield the start of each added token: the leftmost match, and of those the longest."""
         at = 0
         while at < len(text):
             found = None
@@ -175,7 +175,7 @@ class ShortTextTokenizer:
 
 
 def _is_word(character: str) -> bool:
-    """Tell whether a character, if there is one, is part of a word."""
+    """Return whether there is a character and it is part of a word."""
     if not character:
         return False
     return character.isalnum() or character in _JOINERS or unicodedata.category(character) in _WORD_CATEGORIES

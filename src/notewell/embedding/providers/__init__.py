@@ -1,4 +1,4 @@
-"""Opens embedders that call a provider over HTTP; nothing is sent before the first text."""
+"""Opens embedders that call a provider over HTTP, without sending anything yet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from notewell.errors import EmbedderUnavailableError
 if TYPE_CHECKING:
     from notewell.settings import Settings
 
-# OpenClaw's, for a remote provider and for a server on this machine, which may have to load its model first.
+# OpenClaw's, for a remote provider and for a local server, which may have to load its model first.
 QUERY_TIMEOUT_S, LOCAL_QUERY_TIMEOUT_S = 60.0, 300.0
 INDEX_TIMEOUT_S, LOCAL_INDEX_TIMEOUT_S = 120.0, 600.0
 
@@ -38,11 +38,11 @@ def _open(api: Api, settings: Settings) -> RemoteEmbedder:
 
 def _service(api: Api, settings: Settings) -> Service:
     remote = settings.remote
-    # `remote.api_key` belongs to the provider that is named: with `auto` nobody knows whose it is, so nobody gets it.
+    # `remote.api_key` is sent to the named provider only: with `auto` it could belong to any.
     own_key = remote.api_key if settings.provider == api.name else ""
     keys = (own_key, *(os.environ.get(name, "") for name in api.key_variables))
     key = next((key.strip() for key in keys if key.strip()), "")
-    if not key and api.needs_key and not remote.base_url:  # a server of your own may need none
+    if not key and api.needs_key and not remote.base_url:  # your own server may need none
         raise EmbedderUnavailableError(
             f"{api.title} needs an API key",
             hint=f"set {api.key_variables[0]}, or remote.api_key in your own settings",

@@ -18,7 +18,7 @@ Side = Literal["query", "document"]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A request for vectors, before it is written the way a provider wants it."""
+    """A request for vectors, independent of the provider."""
 
     model: str
     texts: Sequence[str]
@@ -42,9 +42,9 @@ Request = Callable[[Question], tuple[str, dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Another way to ask, for servers that offer the provider's API only in part."""
+    """Another request, for servers that support only part of the API."""
 
-    after: FailureKind  # the failure of the usual way that suggests it
+    after: FailureKind  # the failure of the usual request that suggests it
     request: Request
     rows: Callable[[Any], Sequence[Any]]
     one_text: bool = False  # a request
@@ -68,18 +68,18 @@ class Api:
     key_header: str = "Authorization"
     key_form: str = "Bearer {key}"
     needs_key: bool = True
-    is_local: bool = False  # usually runs on this machine: slow to start, and no key
+    is_local: bool = False  # usually on this machine: slow to start, without a key
     unreachable_hint: str = "check the network and remote.base_url"
     missing_hint: str = "check model and remote.base_url"
-    canonical_model: Callable[[str], str] = field(default=str)  # the name under which `models` has a model
+    canonical_model: Callable[[str], str] = field(default=str)  # returns the name in `models`
 
     def model(self, name: str) -> Model | None:
-        """Return what is known about this model; None for an unknown one."""
+        """Return the facts about a model; None if it is unknown."""
         return self.models.get(self.canonical_model(name))
 
 
 class InvalidResponse(ValueError):  # noqa: N818 - becomes a RemoteFailure, or the reason why one text has no vector
-    """A response that is not what was asked for; the text says how."""
+    """An invalid response, and why."""
 
 
 def _indexed_rows(answer: Any) -> list[Any]:
@@ -126,7 +126,7 @@ def _decoded(value: Any) -> Any:
 
 
 def _request(path: str, *, dimensions: str, side: str = "", **fixed: Any) -> Request:
-    """Return the function that writes requests with these fields, for providers whose APIs resemble OpenAI's."""
+    """Return a function that builds requests with these fields, for APIs like OpenAI's."""
 
     def request(question: Question) -> tuple[str, dict[str, Any]]:
         body: dict[str, Any] = {"model": question.model, "input": list(question.texts), **fixed}
@@ -140,7 +140,7 @@ def _request(path: str, *, dimensions: str, side: str = "", **fixed: Any) -> Req
 
 
 def gemini_model(name: str) -> str:
-    """Return the name without the folder that Google writes before it."""
+    """Return the name without Google's prefix."""
     return name.removeprefix("models/")
 
 
@@ -173,8 +173,8 @@ def _gemini_single_row(answer: Any) -> list[Any]:
     return _gemini_rows({"embeddings": [answer.get("embedding") if isinstance(answer, dict) else None]})
 
 
-# From the model cards: dimensions, context, prefixes of queries and documents. Ollama, LM Studio, vLLM and llama-server
-# all leave the prefixes to their clients.
+# From the model cards: dimensions, context, prefixes of queries and documents, which Ollama, LM Studio, vLLM and
+# llama-server leave to their clients.
 OPEN_MODELS: dict[str, Model] = {
     "nomic-embed-text": Model(768, 2048, "search_query: ", "search_document: ", english_only=True),
     "mxbai-embed-large": Model(
@@ -188,10 +188,10 @@ OPEN_MODELS: dict[str, Model] = {
 
 
 def _open_model(name: str) -> str:
-    """Return the entry of `OPEN_MODELS` that a server's name for a model means, or the name as it is.
+    """Return the name in `OPEN_MODELS` for a server's name of a model, or the name itself.
 
     `nomic-embed-text:v1.5`, `text-embedding-nomic-embed-text-v1.5@q8_0` and `nomic-ai/nomic-embed-text-v1.5` are one
-    model; names that continue with another word, such as `nomic-embed-text-v2-moe`, are not.
+    model; a name with another word, such as `nomic-embed-text-v2-moe`, is another model.
     """
     plain = name.lower().rpartition("/")[2].partition("@")[0].partition(":")[0].removeprefix("text-embedding-")
     for ending in ("-gguf", "-v1.5", "-v1", "-300m", "-l6-v2"):
@@ -213,7 +213,7 @@ OPENAI = Api(  # and every server with the same API: LM Studio, vLLM, llama-serv
     key_variables=("OPENAI_API_KEY",),
     inputs_a_request=2048,
     tokens_a_request=300_000,
-    # base64 is a quarter of the size of written numbers. Servers that do not support it send numbers, or refuse it.
+    # base64 has a quarter of the size of decimal numbers. Servers without it send numbers, or refuse it.
     request=_request("/embeddings", dimensions="dimensions", encoding_format="base64"),
     rows=_indexed_rows,
     alternative=Alternative(

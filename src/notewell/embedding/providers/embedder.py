@@ -1,4 +1,4 @@
-"""Embeds texts through a provider, with several requests at a time."""
+"""Embeds texts through a provider, with several concurrent requests."""
 
 from __future__ import annotations
 
@@ -26,18 +26,21 @@ if TYPE_CHECKING:
     from notewell.embedding.providers.requests import Bundle, Exchange
     from notewell.protocols import Matrix, Vector
 
-COSINE_RANGE = (0.2, 0.7)  # no provider could be measured here; between what Granite and small OpenAI models show
-STORED_AT_ONCE = 4  # responses: a kill loses no more than those and what is pending
+COSINE_RANGE = (0.2, 0.7)  # not measured; between Granite and small OpenAI models
+STORED_AT_ONCE = 4  # responses, which a kill loses
 POLL_S = 0.05  # how late a deadline or Ctrl-C is noticed
-COOLDOWN_S = 30.0  # after a lasting failure, searches do not call the provider again for this long
+COOLDOWN_S = 30.0  # how long searches do not call the provider after a lasting failure
 _LASTING = {"unreachable", "timeout", "key", "quota", "missing"}
-_QUOTED = {"refused", "missing", "quota"}  # what the provider says about these is what the user needs to know
+_QUOTED = {"refused", "missing", "quota"}  # with the provider's message
 PROBE = "How many dimensions?"
 UNKNOWN_MODEL = Model(0, 2048)  # the shortest limit among the known models
 
 
 class RemoteEmbedder:
     """Embeds through one provider. Safe to call from several threads; nothing is opened before the first text."""
+
+    quantization: Literal["bits", "int8"] = "bits"
+    cosine_range = COSINE_RANGE
 
     def __init__(
         self,
@@ -67,11 +70,7 @@ class RemoteEmbedder:
         self._failed: tuple[float, ProviderError] | None = None  # when, and how
 
     def _identity_key(self, headers: Mapping[str, str]) -> str:
-        """Return the hash of everything that changes a vector.
-
-        Neither the API key nor the path of the workspace is part of it: with another key or on another machine the
-        vectors are the same.
-        """
+        """Return the hash of everything that changes a vector, which the API key and the workspace do not."""
         public = {name.lower(): value for name, value in headers.items() if not is_secret_header(name, value)}
         named = {
             "provider": self.api.name,
@@ -92,7 +91,7 @@ class RemoteEmbedder:
 
     @property
     def identity(self) -> EmbedderIdentity:
-        """The identity; for an unknown model the first time costs a call. Raises ProviderError."""
+        """The identity; for an unknown model the first access takes a call. Raises ProviderError."""
         if not self._dimensions:
             self._dimensions = len(self._embed_alone(PROBE, dimensions=0))
         return EmbedderIdentity(self.provider, self.model, self._key, self._dimensions)
@@ -102,14 +101,6 @@ class RemoteEmbedder:
         own = (self.provider, self.model, self._key)
         if identity and not self._dimensions and (identity.provider, identity.model, identity.key) == own:
             self._dimensions = identity.dimensions
-
-    @property
-    def quantization(self) -> Literal["bits", "int8"]:
-        return "bits"
-
-    @property
-    def cosine_range(self) -> tuple[float, float]:
-        return COSINE_RANGE
 
     def knows(self, text: str) -> bool:
         return not self.facts.english_only or may_be_english(text)
@@ -130,9 +121,9 @@ class RemoteEmbedder:
     def stream_documents(
         self, texts: Iterable[str], *, is_over: Callable[[], bool] | None = None, hurried: bool = False
     ) -> Generator[EmbeddedPart]:
-        """Yield vectors as they come in; see `StreamingEmbedder`.
+        """Yield vectors as they arrive; see `StreamingEmbedder`.
 
-        Until the first response there is only one request: a wrong key or a used-up quota costs one call, not four.
+        Until the first response there is only one request, so that a wrong key costs one call, not four.
         """
         if hurried:
             self._check_cooldown()
@@ -143,7 +134,7 @@ class RemoteEmbedder:
         pending: set[Future[EmbeddedPart]] = set()
         try:
             while True:
-                # Twice as many as can be sent: the next ones are ready when a response comes while we are storing.
+                # Twice as many as can be sent, so that the next ones are ready while vectors are stored.
                 room = 2 * self._concurrency if exchange.proven else 1
                 while len(pending) < room and (bundle := next(bundles, None)):
                     future = exchange.begin(bundle, run)
@@ -170,7 +161,7 @@ class RemoteEmbedder:
         from notewell.embedding.providers.requests import Exchange  # imports asyncio and NumPy
 
         with self._lock:
-            if self._opened is None or self._pid != os.getpid():  # a forked child has no thread to wait for
+            if self._opened is None or self._pid != os.getpid():  # a forked child lacks the thread
                 self._pid = os.getpid()
                 self._opened = Exchange(
                     self.api,
@@ -205,12 +196,12 @@ class RemoteEmbedder:
         return vector
 
     def _results(self, done: Sequence[Future[EmbeddedPart]]) -> Iterator[EmbeddedPart]:
-        """Yield what came in as one part; a failure is raised after what was paid for is handed on."""
+        """Yield the results as one part, before raising a failure: they are paid for."""
         parts = [future.result() for future in done if not future.cancelled() and not future.exception()]
         if parts:
             self._failed = None
             yield _joined(parts)
-        for future in sorted(done, key=Future.cancelled):  # those were cancelled because of one that failed
+        for future in sorted(done, key=Future.cancelled):  # the failed one first, which cancelled the others
             self._outcome(future)
 
     def _outcome(self, future: Future[EmbeddedPart]) -> EmbeddedPart:
@@ -228,14 +219,14 @@ class RemoteEmbedder:
             raise ProviderError(f"{self.api.title} was closed while embedding", hint="try again") from None
 
     def _check_cooldown(self) -> None:
-        """Raise the error of the last call, if that was a moment ago and is unlikely to be different now."""
+        """Raise the error of the last call again if it was recent and lasting."""
         if self._failed is not None and time.monotonic() - self._failed[0] < COOLDOWN_S:
             error = self._failed[1]
             raise ProviderError(error.message, hint=error.hint, reason=error.reason)
 
 
 def provider_error(api: Api, model: str, failure: RemoteFailure) -> ProviderError:
-    """Return the error for a failed call; each kind of failure has its own next step."""
+    """Return the error for a failed call, with a hint for each kind of failure."""
     when = "later" if failure.retry_after_s is None else f"in {math.ceil(failure.retry_after_s)} s"
     hints = {
         "unreachable": api.unreachable_hint,
@@ -257,7 +248,7 @@ def provider_error(api: Api, model: str, failure: RemoteFailure) -> ProviderErro
 def _next_of(
     arrived: queue.SimpleQueue[Future[EmbeddedPart]], is_over: Callable[[], bool] | None
 ) -> list[Future[EmbeddedPart]]:
-    """Return what is done: at least one, several if storing is slower than the provider, none when time is up."""
+    """Return finished requests: at least one, several if storing is slower than the provider, none when time is up."""
     while is_over is None or not is_over():
         try:
             done = [arrived.get(timeout=POLL_S)]

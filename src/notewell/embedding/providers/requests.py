@@ -1,6 +1,6 @@
-"""Packs texts into requests, sends them, and checks the vectors of the responses.
+"""Packs texts into requests, sends them, and validates the vectors.
 
-A text that the provider refuses, or gives an invalid vector, costs only itself and not the other texts of its request.
+A text that the provider refuses, or returns an invalid vector for, does not affect the other texts of its request.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from notewell.protocols import Matrix, Vector
 
 TOKENS_A_REQUEST = 8000  # as in OpenClaw: some twenty chunks, so that a lost response costs little
-WORST_CASE = 4 / 3  # text that is not prose (tables, code, numbers) has down to three characters a token
-HARMLESS = "hello"  # sent when a whole request is refused, to see whether it is a text or everything
-MAX_REFUSED_IN_A_ROW = 16  # after this many texts it is not the texts
-MIN_SPLIT_TOKENS = 32  # a shorter text is not refused for its length
+WORST_CASE = 4 / 3  # tables, code and numbers have as few as three characters per token
+HARMLESS = "hello"  # sent after a refused request, to see whether everything is refused
+MAX_REFUSED_IN_A_ROW = 16  # after this many texts, the texts are not the reason
+MIN_SPLIT_TOKENS = 32  # shorter texts are not refused for their length
 _BLANK = re.compile(r"\s")
 _TOO_LONG = re.compile(r"(?i)too (?:long|large|many tokens)|context length|tokens|maximum|exceed")
 _REFUSALS = {400, 413, 422}
@@ -41,7 +41,7 @@ _REFUSALS = {400, 413, 422}
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A text as it is sent, or a part of one that is too long."""
+    """A text, or a part of one that is too long."""
 
     position: int  # of its text
     text: str
@@ -57,7 +57,7 @@ class Bundle:
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate the number of tokens: four letters a token, one Chinese character a token."""
+    """Estimate the number of tokens: four letters or one Chinese character per token."""
     more_bytes = len(text.encode("utf-8", "replace")) - len(text)
     return max(1, math.ceil((len(text) + 1.5 * more_bytes) / 4))
 
@@ -70,7 +70,7 @@ def pack_texts(
     request_tokens: int,
     tokens: int = TOKENS_A_REQUEST,
 ) -> Iterator[Bundle]:
-    """Yield the texts in order, as many in a bundle as fit; a text over `input_tokens` is split into pieces.
+    """Yield bundles of texts in order; a text over `input_tokens` is split into pieces.
 
     `tokens` is the target size, `inputs` and `request_tokens` are the provider's limits.
     """
@@ -92,7 +92,7 @@ def pack_texts(
 
 
 def pieces_of(position: int, text: str, *, input_tokens: int) -> list[Piece]:
-    """Return the text whole if the model accepts it, else in parts of similar length, cut at blanks."""
+    """Return the text, in parts of similar length if it is too long for the model."""
     tokens = estimate_tokens(text)
     parts = math.ceil(tokens * WORST_CASE / input_tokens)
     if parts <= 1:
@@ -101,7 +101,7 @@ def pieces_of(position: int, text: str, *, input_tokens: int) -> list[Piece]:
 
 
 def split_text(text: str, parts: int) -> list[str]:
-    """Return the text in `parts` pieces; together they are the whole text."""
+    """Split the text into `parts` pieces, preferably at blanks."""
     cuts = [0]
     for part in range(1, parts):
         target = len(text) * part // parts
@@ -113,7 +113,7 @@ def split_text(text: str, parts: int) -> list[str]:
 
 
 def _within(pieces: list[Piece], inputs: int, request_tokens: int) -> list[Piece]:
-    """Drop the end of a text that no single request could hold: hundreds of pages in one text."""
+    """Drop the end of a text of hundreds of pages, which does not fit into one request."""
     kept: list[Piece] = []
     for piece in pieces:
         if kept and (len(kept) == inputs or sum(each.tokens for each in kept) + piece.tokens > request_tokens):
@@ -124,7 +124,7 @@ def _within(pieces: list[Piece], inputs: int, request_tokens: int) -> list[Piece
 
 @dataclass(slots=True)
 class Run:
-    """A series of requests of the same kind."""
+    """The state of a series of requests."""
 
     side: Side
     timeout_s: float
@@ -137,7 +137,7 @@ class Run:
 
 
 class Exchange:
-    """Sends requests to one provider; `proven` once a response was valid."""
+    """Sends requests to one provider; `proven` after the first valid response."""
 
     def __init__(
         self, api: Api, service: Service, model: str, facts: Model, *, dimensions: int, concurrency: int
@@ -149,7 +149,7 @@ class Exchange:
         self._concurrency = concurrency
         self._client = RemoteClient(service, connections=concurrency)
         self.proven = False
-        self._needs_alternative = False  # the server offers the API only in part
+        self._needs_alternative = False  # the server supports only part of the API
 
     def run(self, side: Side, timeout_s: float, dimensions: int, *, interactive: bool) -> Run:
         """Return the state of a new series of requests."""
@@ -157,7 +157,7 @@ class Exchange:
         return Run(side, timeout_s, dimensions, retries, asyncio.Semaphore(self._concurrency))
 
     def begin(self, bundle: Bundle, run: Run) -> Future[EmbeddedPart]:
-        """Request the vectors of a bundle as soon as there is room; the future raises RemoteFailure."""
+        """Request the vectors of a bundle once a connection is free; the future raises RemoteFailure."""
         return self._client.submit(self._part(bundle, run))
 
     def close(self) -> None:
@@ -171,12 +171,12 @@ class Exchange:
             try:
                 outcomes = await self._outcomes(bundle.pieces, run)
             except RemoteFailure:
-                run.stopped = True  # before any other request can begin
+                run.stopped = True  # before another request can start
                 raise
         return _joined(bundle, outcomes, run.also_split)
 
     async def _outcomes(self, pieces: Sequence[Piece], run: Run) -> list[Vector | str]:
-        """Return for each piece its vector, or the reason why it has none."""
+        """Return the vector of each piece, or the reason why it has none."""
         try:
             rows, wrong = await self._rows(pieces, run)
         except RemoteFailure as failure:
@@ -190,7 +190,7 @@ class Exchange:
     async def _asked_again(
         self, pieces: Sequence[Piece], rows: Matrix, wrong: dict[int, str], run: Run
     ) -> tuple[Matrix, dict[int, str]]:
-        """Retry the texts with invalid vectors; a provider that gives no valid one has failed as a whole."""
+        """Retry texts with invalid vectors; if none is valid, the whole request has failed."""
         places = sorted(wrong)
         again, still_wrong = await self._rows([pieces[place] for place in places], run)
         for at, place in enumerate(places):
@@ -202,10 +202,10 @@ class Exchange:
         return rows, left
 
     async def _without_refused(self, pieces: Sequence[Piece], run: Run, failure: RemoteFailure) -> list[Vector | str]:
-        """Find the text that a request was refused for, by bisection, and embed the rest."""
+        """Find the refused text by bisection, and embed the rest."""
         if len(pieces) == 1:
             return [await self._refused_alone(pieces[0], run, failure)]
-        if not self.proven:  # the model or the address may be wrong, and then neither half is better
+        if not self.proven:  # the model or the address may be wrong
             try:
                 await self._rows([Piece(-1, HARMLESS, 1)], run)
             except RemoteFailure as also:
@@ -229,7 +229,7 @@ class Exchange:
         return failure.message + (f": {failure.detail}" if failure.detail else "")
 
     async def _rows(self, pieces: Sequence[Piece], run: Run) -> tuple[Matrix, dict[int, str]]:
-        """Return unit rows, and by row what is wrong with the invalid ones."""
+        """Return unit rows, and the problems of invalid ones by row."""
         other = self._api.alternative
         if other and self._needs_alternative:
             return await self._rows_by(other, pieces, run)

@@ -1,4 +1,4 @@
-"""Caches the vectors of a tenant by embedding space and text hash, beside its index."""
+"""Caches the vectors of a tenant, by embedding space and text hash."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PUT = (
 
 
 class PostgresEmbeddingCache:
-    """Implements `ManagedCache` for one tenant. It is only a cache: what it cannot write is a note, not an error."""
+    """Implements `EmbeddingCache` for one tenant; it is read-only on machines that follow the tenant."""
 
     def __init__(
         self,
@@ -59,11 +59,9 @@ class PostgresEmbeddingCache:
         return vectors
 
     def peek_many(self, identity: EmbedderIdentity, hashes: Collection[str]) -> Mapping[str, Vector]:
-        """Return what `get_many` would, without counting as use."""
         return self._vectors(identity, hashes)[1]
 
     def known(self, identity: EmbedderIdentity, hashes: Collection[str]) -> set[str]:
-        """Return which of these texts have a vector here, without counting as use."""
         found = self._rows(f"SELECT text_hash{_FOUND}", *space_of(identity), _digests(hashes)) if hashes else []
         return {digest.hex() for (digest,) in found}
 
@@ -76,7 +74,7 @@ class PostgresEmbeddingCache:
             return
         with self._writing() as db:
             tenant, space = self._tenant.number(), space_of(identity)
-            # In order of the hashes: two processes that put the same texts must not wait for each other.
+            # In order of the hashes, so that two processes that put the same texts do not deadlock.
             entries = sorted(zip(_digests(vectors), blobs, strict=True))
             values = (tenant, self._use.now(), *map(list, zip(*entries, strict=True)), tenant, *space)
             if not db.count(_PUT, values):
@@ -91,11 +89,9 @@ class PostgresEmbeddingCache:
             self._evict(db, added=len(entries))
 
     def prune(self, *, older_than_days: float) -> int:
-        """Delete entries that were not used for that long; return how many."""
         return self._delete("used_at < %s", int(self._use.clock() - older_than_days * DAY_S))
 
     def clear(self) -> int:
-        """Delete every entry and all counts; return how many entries there were."""
         gone = self._delete("used_at > %s", -1)
         self._use.hits = self._use.misses = 0
         if self._tenant.number() is not None:
@@ -104,11 +100,9 @@ class PostgresEmbeddingCache:
         return gone
 
     def keep_only(self, hashes: Collection[str]) -> int:
-        """Delete the vectors of all other texts; return how many there were."""
         return self._delete("NOT text_hash = ANY(%s)", _digests(hashes))
 
     def stats(self) -> CacheStats:
-        """Return how much the cache holds now."""
         found = self._rows(
             "SELECT count(*), coalesce(sum(octet_length(vector) + 60), 0)::bigint, min(used_at)"
             " FROM notewell.cache_entries WHERE tenant = %s"
@@ -128,7 +122,7 @@ class PostgresEmbeddingCache:
     # --- statements ------------------------------------------------------------------------------
 
     def _vectors(self, identity: EmbedderIdentity, hashes: Collection[str]) -> tuple[list[bytes], dict[str, Vector]]:
-        """Return the texts whose use must be recorded, and the vectors found."""
+        """Return the hashes to record a use of, and the vectors."""
         asked = _digests(set(hashes))
         found = self._rows(f"SELECT text_hash, vector, used_at{_FOUND}", *space_of(identity), asked) if asked else []
         recent = self._use.noted_since()
@@ -138,7 +132,7 @@ class PostgresEmbeddingCache:
         return stale, {digest.hex(): row for (digest, _, _), row in zip(found, matrix, strict=True)}
 
     def _evict(self, db: Database, *, added: int) -> None:
-        """Delete the least recently used entries where there are too many."""
+        """Delete the least recently used entries if there are too many."""
         tenant = self._tenant.number()
         count = "SELECT count(*) FROM notewell.cache_entries WHERE tenant = %s"
         if excess := self._use.excess(added, lambda: db.value(count, (tenant,))):
@@ -150,7 +144,7 @@ class PostgresEmbeddingCache:
             )
 
     def _drop_old(self, db: Database) -> None:
-        """Delete what was not used for too long, as often as once a day."""
+        """Delete entries unused for too long, once a day."""
         before = self._use.too_old()
         if before is not None:
             db.rows(
@@ -158,7 +152,7 @@ class PostgresEmbeddingCache:
             )
 
     def _add_counts(self, db: Database) -> None:
-        """Store what was counted since the last time."""
+        """Store the counts since the last time."""
         for name, count in self._use.uncounted():
             db.rows(
                 "INSERT INTO notewell.cache_counters AS c VALUES (%s, %s, %s)"

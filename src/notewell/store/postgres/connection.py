@@ -1,4 +1,4 @@
-"""Connects to PostgreSQL, runs statements in transactions, and translates its errors into ours."""
+"""Connects to PostgreSQL and runs statements in transactions."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ logging.getLogger("psycopg").addHandler(logging.NullHandler())  # else its warni
 Row = tuple[Any, ...]
 Bytes = bytes | bytearray | memoryview
 
-REACH_LIMIT_S = 15.0  # a failover to a standby took 3.3 seconds, a restart after a crash 1.4
-LOCK_TIMEOUT_S = 30  # of a row that another writer holds: it writes for milliseconds, longer means a stuck process
-MOST_CONNECTIONS = 16  # of one process; further threads wait
-_CONNECT_TIMEOUT_S = 5  # unless the URL says otherwise; a host that is down must leave time for the next
-_LOOK_EVERY_S = 0.2  # while waiting for a connection: an error that waiting does not cure is raised at once
+REACH_LIMIT_S = 15.0  # a failover to a standby took 3.3 s, a restart after a crash 1.4 s
+LOCK_TIMEOUT_S = 30  # for a row lock; a write takes milliseconds, longer means a stuck process
+MOST_CONNECTIONS = 16  # per process; further threads wait
+_CONNECT_TIMEOUT_S = 5  # unless the URL has one; leaves time for the next host
+_LOOK_EVERY_S = 0.2  # how often errors are checked while waiting for a connection
 _IDLE_S = 300.0
 _PREPARED_AFTER = 2  # uses on one connection: under row-level security planning takes longer than most statements
 READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -46,7 +46,7 @@ WRITING = f"BEGIN; SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'"
 
 
 class Connections:
-    """The connections of this process to one database; a forked child opens its own."""
+    """A pool of connections to one database; a forked child opens its own."""
 
     def __init__(self, url: str) -> None:
         self.secrets = Secrets(url)
@@ -69,17 +69,17 @@ class Connections:
         self._pool: ConnectionPool[_Connection] | None = None
         self._pid = os.getpid()
         self._failure: psycopg.Error | None = None  # of the latest attempt to connect
-        self.pooled_by_server = False  # a pooler such as pgbouncer is in between
+        self.pooled_by_server = False  # behind a pooler such as pgbouncer
 
     def __repr__(self) -> str:
         return f"Connections({self.secrets.shown!r})"
 
     @contextmanager
     def transaction(self, begin: str, *statements: str | Prepared) -> Iterator[Database]:
-        """Lend a connection in a transaction of its own, which is undone unless `commit` is called.
+        """Lend a connection in a transaction, which is rolled back unless `commit` is called.
 
-        The statements that begin it, all in one message, are tried again with another connection while the database
-        cannot be reached: nothing is lost with them.
+        The first statements are sent in one message, and retried with another connection while the database cannot be
+        reached.
         """
         connection, results = self._begun((begin, *statements))
         connection.only_reads = "READ ONLY" in begin
@@ -104,7 +104,7 @@ class Connections:
                 with self._lock:
                     pool = self._pool
                 if pool is not None:
-                    pool.check()  # its other connections are probably cut, too
+                    pool.check()  # its other connections are probably lost, too
                 time.sleep(0.05)
             except BaseException:
                 self._give_back(connection)
@@ -117,7 +117,7 @@ class Connections:
             try:
                 return self._lent_by(pool, max(0.01, min(_LOOK_EVERY_S, left_s)))
             except PoolClosed:
-                continue  # by another thread: the next pool is open
+                continue  # another thread closed it: use the next pool
             except PoolTimeout:
                 failure = self._failure
                 if failure is not None and (left_s <= 0 or not may_pass(str(failure))):
@@ -153,7 +153,7 @@ class Connections:
         with self._lock:
             if self._pool is None or self._pid != os.getpid():
                 if self._pool is not None:
-                    _inherited.append(self._pool)  # closing the parent's connections would end them for the parent
+                    _inherited.append(self._pool)  # closing it would close the parent's connections
                 self._pid = os.getpid()
                 self._pool = ConnectionPool(
                     self._conninfo,
@@ -162,18 +162,18 @@ class Connections:
                     min_size=0,
                     max_size=MOST_CONNECTIONS,
                     max_idle=_IDLE_S,
-                    reconnect_timeout=0,  # we try again ourselves, and know why it failed
+                    reconnect_timeout=0,  # retries are ours, with the reason of the failure
                     open=False,
                 )
                 self._pool.open()
             return self._pool
 
     def connected(self, error: psycopg.Error | None) -> None:
-        """Keep why a connection could not be made, or that one was: the pool does not tell."""
+        """Record the failure or success of a connection attempt, which the pool does not report."""
         self._failure = error
 
     def close(self) -> None:
-        """Close what is open; what is lent is closed when it comes back, and the next use connects again."""
+        """Close idle connections now and lent ones when they come back; the next use connects again."""
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None and self._pid == os.getpid():
@@ -189,7 +189,7 @@ _names = count()  # of prepared statements
 
 
 class Prepared(NamedTuple):
-    """A statement that is planned once a connection: under row-level security that takes longer than running it."""
+    """A statement that is planned once per connection: with row-level security, planning is slower than running."""
 
     sql: str  # with $1, $2 for the values
     values: tuple[int, ...]
@@ -197,11 +197,11 @@ class Prepared(NamedTuple):
 
 
 class _Connection(psycopg.Connection[Row]):
-    """A connection that knows what is needed to speak of vectors, and whether the server is behind a pooler."""
+    """A connection that detects poolers, prepares statements and sends vectors."""
 
     lender: ConnectionPool[Any] | None = None
     only_reads = False  # the transaction that is open
-    is_primary = False  # which a server remains while it has connections; a replica can become one
+    is_primary = False  # a primary stays one while connected; a replica may be promoted
     prepared: dict[str, str]  # the names of prepared statements
     nearness = ""  # the operator of pgvector for the negative inner product, whatever schema it is in
 
@@ -217,19 +217,18 @@ class _Connection(psycopg.Connection[Row]):
         connection.prepared = {}
         connection.adapters.register_dumper(ByteArrays, _array_dumper(_BYTEA_ARRAY, _BYTEA))
         connection.adapters.register_dumper(Texts, _array_dumper(_TEXT_ARRAY, _TEXT))
-        # A pooler hands out one server connection after the other: what is prepared on one is missing on the next.
+        # A pooler may use another server connection for each transaction, without our prepared statements.
         if connection.execute("SELECT pg_backend_pid()").fetchone() != (connection.info.backend_pid,):
             owner.pooled_by_server = True
             connection.prepare_threshold = None
         else:
             connection.prepare_threshold = _PREPARED_AFTER
-            # A plan for any tenant. For one that was not there when rows were counted, the server would make a plan of
-            # its own each time, as if it held one row.
+            # One plan for all tenants: a tenant without statistics would be planned each time as if it had one row.
             connection.execute("SET plan_cache_mode = force_generic_plan")
         return connection
 
     def learn_vectors(self) -> None:
-        """Look up the types of pgvector, which differ from database to database."""
+        """Look up the type ids of pgvector, which differ between databases."""
         if self.nearness:
             return
         found = self.execute(
@@ -245,7 +244,7 @@ class _Connection(psycopg.Connection[Row]):
         self.nearness = f"OPERATOR({schema}.<#>)"
 
     def as_sent(self, statement: str | Prepared) -> str:
-        """Return the text of a statement of a script; one that is prepared is named, unless a pooler is in between."""
+        """Return a statement as text; a prepared one as EXECUTE, unless behind a pooler."""
         if statement is REPLICA and self.is_primary:
             return ""
         if isinstance(statement, str):
@@ -261,13 +260,13 @@ class _Connection(psycopg.Connection[Row]):
         return f"EXECUTE {self.prepared[statement.sql]}({', '.join(values)})"
 
     def end(self) -> None:
-        """End the transaction that is open, and undo what it wrote."""
-        # After a rollback psycopg forgets all prepared statements, so a transaction that reads is committed.
+        """End the transaction without writing."""
+        # psycopg forgets prepared statements after a rollback, so read-only transactions are committed.
         if self.execute("COMMIT" if self.only_reads else "ROLLBACK", prepare=False).statusmessage != "COMMIT":
             self.prepared = {}
 
     def run_script(self, script: str) -> list[list[Row]]:
-        """Run several statements in one message and return the rows of each that has any."""
+        """Run several statements in one message; return the rows of each query."""
         cursor = self.execute(script, prepare=False)
         results = []
         while True:
@@ -278,7 +277,7 @@ class _Connection(psycopg.Connection[Row]):
 
 
 class Database:
-    """A transaction on one connection. Statements are run to their end, so every error shows where it happened."""
+    """A transaction on one connection; statements are run to their end, so that errors are raised where they happen."""
 
     def __init__(self, connection: _Connection, owner: Connections, begun: list[list[Row]]) -> None:
         self._connection = connection
@@ -297,7 +296,7 @@ class Database:
 
     @property
     def replica(self) -> Row:
-        """What `REPLICA`, the last statement of those that began the transaction, says of the server."""
+        """The row of `REPLICA`, the last of the first statements."""
         if self._connection.is_primary:
             return False, None, None
         found = self.begun[-1][0]
@@ -310,7 +309,7 @@ class Database:
         return found[0][0] if found else None
 
     def count(self, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> int:
-        """Run one statement and return how many rows it changed."""
+        """Run one statement; return the number of changed rows."""
         try:
             return self._connection.execute(sql, values or None).rowcount
         except psycopg.Error as error:
@@ -324,7 +323,7 @@ class Database:
             raise self._owner.translated(error) from error
 
     def learn_vectors(self) -> None:
-        """Make vectors usable as values on this connection."""
+        """Enable vectors as values on this connection."""
         try:
             self._connection.learn_vectors()
         except psycopg.Error as error:
@@ -336,7 +335,7 @@ class Database:
         return self._connection.nearness
 
     def commit(self, *statements: Prepared) -> None:
-        """Run the last statements, and keep what was written: all in one message."""
+        """Run the last statements and commit, in one message."""
         reach("database.commit")
         try:
             self._connection.run_script("; ".join([*map(self._connection.as_sent, statements), "COMMIT"]))
@@ -383,7 +382,7 @@ def _dumper(type_oid: int, element: int = 0) -> type[Dumper]:
 
 
 class ByteArrays:
-    """Many byte strings, or texts in UTF-8, as one array: psycopg would write each as text, and escape it."""
+    """Byte strings as one array in binary form; psycopg would escape each as text."""
 
     def __init__(self, items: Sequence[bytes]) -> None:
         self.items = items
@@ -418,7 +417,7 @@ _BYTEA_ARRAY, _BYTEA, _TEXT_ARRAY, _TEXT = 1001, 17, 1009, 25  # the same in eve
 
 
 def half_rows(values: Sequence[Bytes]) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Return vectors that came back from the server as rows; raises ValueError when they are not of one length."""
+    """Return vectors from the server as rows; raise ValueError if their lengths differ."""
     if not values:
         return np.empty((0, 0), np.float32)
     wire = np.frombuffer(b"".join(values), np.uint8).reshape(len(values), -1)

@@ -1,4 +1,4 @@
-"""Writes the posting blocks of a generation, and finds chunks in them and in what is not in blocks yet."""
+"""Writes the posting blocks of a generation, and searches them and the bundles of recent chunks."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from notewell.store.postings import Ids
     from notewell.types import Term
 
-RECENT_CHUNKS = 256  # a search reads some 2 KB of each that is not known yet
-_DEAD_SHARE = 4  # rewrite all blocks with dead chunks once a quarter of the chunks is: at a tenth, it cost 19 ms a note
-_DEAD_IDS = 8192  # ids that share a row of the dead
-_SMALL_BATCHES = 8  # that are left alone: each is one more row of every term in it
-_SIZE_RATIO = 4  # a batch is merged with newer ones that are a quarter of it together
+RECENT_CHUNKS = 256  # a search reads some 2 KB of each new one
+_DEAD_SHARE = 4  # rewrite blocks once a quarter of the chunks is dead; at a tenth, it cost 19 ms per note
+_DEAD_IDS = 8192  # ids in a row of dead chunks
+_SMALL_BATCHES = 8  # that are not merged: each is one more row per term
+_SIZE_RATIO = 4  # merge a batch with newer ones that have a quarter of its size together
 _REWRITTEN_AT_ONCE = 5_000  # blocks; of a large index some 20 MB
 _NO_IDS = np.empty(0, np.int64)
 
 
 class Unmerged(NamedTuple):
-    """What a search adds to the posting blocks, and what it takes away."""
+    """What is not in the posting blocks yet, and what is no longer valid in them."""
 
     recent: tuple[Bundle, ...] = ()  # of chunks newer than those in blocks, in order
     dead: Ids = _NO_IDS  # removed chunks that are in blocks and bundles, ascending
 
 
 class UnmergedCache:
-    """The latest that was read of a generation; all snapshots of a process share it."""
+    """Caches the latest `Unmerged` of a generation for all snapshots of a process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -45,7 +45,7 @@ class UnmergedCache:
         self._bundles: dict[int, Bundle] = {}  # by the version that wrote them
 
     def of(self, db: Database, totals: Totals) -> Unmerged:
-        """Return what the snapshot of `db` sees."""
+        """Return what is unmerged in the snapshot of `db`."""
         version = (totals.generation, totals.postings_generation)
         with self._lock:
             if self._version == version:
@@ -76,7 +76,7 @@ def _dead(db: Database, totals: Totals) -> Ids:
 
 
 class _Batch(NamedTuple):
-    """Chunks that were written together: all blocks of one batch begin with the same chunk."""
+    """Chunks that were written together; all blocks of a batch begin with the same chunk."""
 
     first: int
     last: int
@@ -84,11 +84,11 @@ class _Batch(NamedTuple):
 
 
 class PostingBlocks:
-    """Writes posting blocks, in the caller's transaction.
+    """Writes posting blocks in the caller's transaction.
 
-    A transaction that adds a few chunks writes one bundle instead of a row for every term. Once there are a few hundred
-    recent chunks, they become a batch of blocks, and batches of about one size are merged: a search finds few rows of
-    a term, and a chunk is written again only a few times.
+    A transaction with a few new chunks writes one bundle instead of a row per term. Once there are a few hundred recent
+    chunks, they become a batch of blocks, and batches of similar size are merged: a term has few rows, and a chunk is
+    rewritten a few times only.
     """
 
     def __init__(self, db: Database, totals: Totals) -> None:
@@ -97,7 +97,7 @@ class PostingBlocks:
         self._key = totals.key
 
     def append(self, chunks: Sequence[ChunkTerms]) -> None:
-        """Add the terms of new chunks, whose ids are above all others."""
+        """Add the terms of new chunks, which have the highest ids."""
         blocks = postings.pack(chunks)
         if not blocks:
             return
@@ -112,7 +112,7 @@ class PostingBlocks:
             self._add_batch(batch)
 
     def _fold(self) -> None:
-        """Put blocks in place of the bundles of recent chunks, without removed chunks."""
+        """Replace the bundles of recent chunks by blocks, without removed chunks."""
         totals = self._totals
         found = self._db.rows(
             "DELETE FROM notewell.posting_batches WHERE tenant = %s AND generation = %s AND packed IS NOT NULL"
@@ -147,7 +147,7 @@ class PostingBlocks:
         )
 
     def _add_batch(self, batch: _Batch, packed: bytes | None = None) -> int:
-        """Record a batch; return how many chunks are in bundles, with those of this one."""
+        """Record a batch; return the number of chunks in all bundles."""
         others: int = self._db.value(
             "INSERT INTO notewell.posting_batches (tenant, generation, first, last, chunks, version, packed)"
             " VALUES (%s, %s, %s, %s, %s, %s, %s) RETURNING (SELECT coalesce(sum(chunks), 0)::int"
@@ -166,7 +166,7 @@ class PostingBlocks:
         return [_Batch(*row) for row in found]
 
     def bury(self, chunk_ids: Sequence[int] | Ids) -> None:
-        """Record chunks as removed; their postings stay until the blocks are rewritten."""
+        """Mark chunks as removed; their postings stay until blocks are rewritten."""
         if not len(chunk_ids):
             return
         ids = np.sort(np.array(chunk_ids, np.int64))
@@ -180,7 +180,7 @@ class PostingBlocks:
         )
 
     def tidy(self) -> None:
-        """Merge small batches, and rewrite all of which a good part is dead; cheap when there is little to do."""
+        """Merge small batches, and rewrite blocks with many dead chunks; cheap when there is little to do."""
         totals = self._totals
         if totals.dead * _DEAD_SHARE > totals.chunks + totals.dead:
             self.rewrite()
@@ -191,7 +191,7 @@ class PostingBlocks:
                     self._merge(group)
 
     def _merge(self, group: Sequence[_Batch]) -> None:
-        """Put one batch in place of neighbours."""
+        """Merge neighbouring batches."""
         numbers = [batch.first for batch in group]
         self._db.rows(
             "WITH gone AS (DELETE FROM notewell.postings WHERE tenant = %s AND generation = %s AND block = ANY(%s)"
@@ -211,7 +211,7 @@ class PostingBlocks:
         self._totals.change_postings()
 
     def rewrite(self) -> None:
-        """Leave nothing of removed chunks in any block or bundle."""
+        """Erase removed chunks from all blocks and bundles."""
         if not self._totals.dead:
             return
         self._fold()
@@ -225,7 +225,7 @@ class PostingBlocks:
         self._totals.change_postings()
 
     def _rewrite(self, batch: _Batch, gone: Ids) -> None:
-        """Rewrite the blocks of one batch that hold removed chunks, a few thousand at a time."""
+        """Rewrite the blocks of a batch that contain removed chunks, a few thousand at a time."""
         after = ""
         while found := self._db.rows(
             "SELECT term, block, count, data, positions FROM notewell.postings"
@@ -253,7 +253,7 @@ class PostingBlocks:
 
 
 def _groups(batches: Sequence[_Batch]) -> list[list[_Batch]]:
-    """Return neighbours to be merged: of about one size, and together no larger than a full block."""
+    """Return neighbours to merge: of similar size, and together no larger than a full block."""
     groups: list[list[_Batch]] = []
     for batch in reversed(batches):  # the newest are the smallest
         group = groups[-1] if groups else []
@@ -270,22 +270,22 @@ def _groups(batches: Sequence[_Batch]) -> list[list[_Batch]]:
 
 
 class KeywordIndex:
-    """The terms of one snapshot; what it has read of a term it keeps until the snapshot ends."""
+    """The terms of one snapshot, cached until it ends."""
 
     def __init__(self, db: Database, key: tuple[int, int], unmerged: Unmerged) -> None:
         self._db = db
         self._key = key
         self._recent, self._dead = unmerged
-        # By chunk id, and one more for all that are newer: looking each up in a list takes longer than scoring it.
+        # Indexed by chunk id, with one more for all newer ones: searching a list takes longer than scoring.
         self._is_dead = np.zeros(int(self._dead[-1]) + 2 if len(self._dead) else 1, np.bool_)
         self._is_dead[self._dead] = True
         self._plain: dict[str, Postings] = {}
         self._placed: dict[str, Postings] = {}  # with positions
-        self._counts: dict[str, int] = {}  # of very common terms, whose blocks were not read: with the dead
+        self._counts: dict[str, int] = {}  # of common terms whose blocks were not read; dead chunks included
         self._beginning: dict[tuple[str, bool], Postings] = {}
 
     def postings_of(self, term: Term) -> Postings:
-        """Return the chunks that hold a term, a phrase or a beginning."""
+        """Return the chunks with a term, a phrase or a prefix."""
         tokens = tokens_of_term(term)
         if not tokens:
             return NOTHING
@@ -300,7 +300,7 @@ class KeywordIndex:
         return postings.phrase(found)
 
     def counts(self, terms: Sequence[Term], *, at_most: int, hidden: Ids = _NO_IDS) -> list[int]:
-        """Return in how many chunks each term occurs; counting stops at `at_most`."""
+        """Return in how many chunks each term occurs, counting up to `at_most`."""
         split = [tokens_of_term(term) for term in terms]
         single = {tokens[0] for tokens, term in zip(split, terms, strict=True) if len(tokens) == 1 and not term.prefix}
         self.read(single, at_most=at_most + len(self._dead) + len(hidden))
@@ -313,7 +313,7 @@ class KeywordIndex:
         return found
 
     def read(self, terms: Collection[str], *, positions: bool = False, at_most: int | None = None) -> None:
-        """Read the blocks of terms that are not known yet; of terms in more than `at_most` chunks their number only."""
+        """Read the blocks of new terms; of terms in more than `at_most` chunks only the count."""
         known = self._placed if positions else self._plain
         missing = [term for term in dict.fromkeys(terms) if term not in known]
         if at_most is not None:
@@ -372,7 +372,7 @@ class KeywordIndex:
         return merged
 
     def terms_beginning(self, prefix: str, *, lengths: range, limit: int) -> list[str]:
-        """Return indexed terms that begin with `prefix`, in order, whose length is in `lengths`."""
+        """Return indexed terms with this prefix and these lengths, in order."""
         if not prefix or not lengths or limit < 1:
             return []
         prefix = storable(prefix)

@@ -1,4 +1,4 @@
-"""Creates, upgrades and checks the tables in a PostgreSQL database, and says in SQL what is missing."""
+"""Creates, upgrades and checks the tables in PostgreSQL; errors contain the SQL for what is missing."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 LEAST_SERVER = 160000
 LEAST_PGVECTOR = (0, 8)
 LOCK_CLASS = 0x6E77656C  # "nwel" in ASCII: the first number of our advisory locks; the second is the tenant
-MIGRATION_LOCK = 0  # no tenant has this number
-MARK = "tables of notewell"  # the comment on our schema, by which we know it
+MIGRATION_LOCK = 0  # the number of no tenant
+MARK = "tables of notewell"  # the comment on our schema, which identifies it
 
-# Every table carries its tenant first: in each key, and for row-level security. A generation is one index of a tenant;
-# one answers, a rebuild fills another beside it. Only B-trees: GIN is not used under row-level security.
+# Every table has the tenant, in each key and for row-level security. A generation is one index of a tenant. All indexes
+# are B-trees, because GIN is not used under row-level security.
 FIRST_SCHEMA = """
 CREATE TABLE notewell.schema_version (version int NOT NULL);
 INSERT INTO notewell.schema_version VALUES (0);
@@ -122,7 +122,7 @@ CREATE TABLE notewell.cache_counters (
   tenant int NOT NULL, name text NOT NULL, value bigint NOT NULL, PRIMARY KEY (tenant, name)
 );
 """
-# Recent chunks have their terms in one value of a batch, and whoever takes the lock of the only writer counts up.
+# Adds bundles of recent chunks, and writer numbers.
 SECOND_SCHEMA = """
 ALTER TABLE notewell.posting_batches ADD version bigint NOT NULL DEFAULT 0, ADD packed bytea,
   ALTER packed SET STORAGE EXTERNAL;
@@ -156,9 +156,9 @@ TENANT_TABLES = (
 )
 TABLES = frozenset({"schema_version", "tenants", "role_tenants", *TENANT_TABLES})
 
-# The tenant is set in each transaction, which shows and takes rows of that tenant only. Whoever can run SQL can set any
-# tenant: the second policy binds roles to tenants, whatever they set. It restricts, so no other policy can widen it.
-# A role that is bound stays so if it becomes another with SET ROLE, and the other way round.
+# Each transaction sets its tenant and sees the rows of that tenant only. As SQL can set any tenant, the second policy
+# binds roles to tenants; it is restrictive, so that no other policy can widen it. SET ROLE does not evade it, because
+# the session user counts, too.
 _BOUND = "SELECT tenant FROM notewell.role_tenants WHERE role IN (current_user, session_user)"
 _POLICIES = """
 ALTER TABLE notewell.@TABLE ENABLE ROW LEVEL SECURITY;
@@ -170,7 +170,7 @@ CREATE POLICY bound_roles ON notewell.@TABLE AS RESTRICTIVE USING (
 """
 _SET_ID = "nullif(current_setting('notewell.tenant', true), '')::int"
 _SET_NAME = "name = current_setting('notewell.tenant_name', true)"
-# For administrators: they need no knowledge of the tables.
+# For administrators.
 FUNCTIONS = """
 CREATE OR REPLACE FUNCTION notewell.bind_role(
   role text, tenant text, agent text DEFAULT 'main', read_only bool DEFAULT false
@@ -257,7 +257,7 @@ SELECT current_setting('server_version_num')::int,
 
 
 class Server:
-    """What the checks found out about the server."""
+    """Facts about the server."""
 
     def __init__(self, row: Sequence[object]) -> None:
         (version, self.pgvector, self.vector_schema, self.mark, self.has_schema, self.is_standby, self.database,
@@ -267,7 +267,7 @@ class Server:
 
 
 def prepare_schema(connections: Connections, *, create: bool) -> Server:
-    """Check the server, and create or upgrade our tables; raises StoreError with the SQL for whatever is missing."""
+    """Check the server, and create or upgrade the tables; raise StoreError with the SQL for what is missing."""
     server, version = _looked(connections)
     if server.pgvector is None and create and not server.is_standby and _create_extension(connections):
         server, version = _looked(connections)
@@ -296,7 +296,7 @@ def _looked(connections: Connections) -> tuple[Server, int | None]:
 
 
 def _create_extension(connections: Connections) -> bool:
-    """Return whether pgvector could be created; on many servers only an administrator may."""
+    """Try to create pgvector, which often only an administrator may; return whether it worked."""
     try:
         with connections.transaction("BEGIN", f"SELECT pg_advisory_xact_lock({LOCK_CLASS}, {MIGRATION_LOCK})") as db:
             db.rows("CREATE EXTENSION IF NOT EXISTS vector")
@@ -314,7 +314,7 @@ def _version(db: Database, server: Server) -> int | None:
 
 
 def _is_ready(server: Server, version: int | None, connections: Connections) -> bool:
-    """Return whether the tables are there; raises for what cannot become ours."""
+    """Return whether the tables are up to date; raise for a database that cannot be used."""
     missing = _missing(server)
     if missing:
         sql = "; ".join(what for what, _ in missing)
@@ -340,7 +340,7 @@ def _is_ready(server: Server, version: int | None, connections: Connections) -> 
 
 
 def _missing(server: Server) -> list[tuple[str, str]]:
-    """Return what the server lacks, each with the SQL or the step that provides it."""
+    """Return what the server lacks, each with the fix."""
     found = []
     if server.version < LEAST_SERVER:
         found.append((f"it is PostgreSQL {server.version // 10_000}, and 16 is the oldest that works", "upgrade it."))
@@ -355,9 +355,9 @@ def _missing(server: Server) -> list[tuple[str, str]]:
 
 
 def _migrate(connections: Connections, migrations: Sequence[str] = MIGRATIONS) -> None:
-    """Bring the tables to the newest version in one transaction; a second process waits, then finds the work done."""
+    """Upgrade the tables in one transaction; a second process waits, then finds nothing to do."""
     with connections.transaction("BEGIN", f"SELECT pg_advisory_xact_lock({LOCK_CLASS}, {MIGRATION_LOCK})") as db:
-        # IF NOT EXISTS would ask for the right first; and what to_regnamespace() said before the lock may be cached.
+        # IF NOT EXISTS would require the privilege, and to_regnamespace() may return a cached result.
         if not db.value("SELECT count(*) FROM pg_namespace WHERE nspname = 'notewell'"):
             db.rows("CREATE SCHEMA notewell")
         db.rows(f"COMMENT ON SCHEMA notewell IS '{MARK}'")
@@ -413,7 +413,7 @@ _READ_AT_ONCE = 5_000
 
 
 def find_faults(db: Database, totals: Totals, unmerged: Unmerged) -> Iterator[str]:
-    """Yield which rows are out of step."""
+    """Yield inconsistencies between rows."""
     key = {"tenant": totals.tenant, "generation": totals.generation}
     for sentence, query in _FAULTS:
         count = db.value(query, key)
@@ -423,7 +423,7 @@ def find_faults(db: Database, totals: Totals, unmerged: Unmerged) -> Iterator[st
 
 
 def _posting_faults(db: Database, totals: Totals, unmerged: Unmerged) -> Iterator[str]:
-    """Compare the lengths of chunks with those in their postings, and the terms that each has."""
+    """Yield inconsistencies between chunks and postings."""
     chunks = db.rows("SELECT id, terms FROM notewell.chunks WHERE tenant = %s AND generation = %s", totals.key)
     lengths = np.zeros(totals.last_chunk + 1, np.int64)
     held = np.zeros(totals.last_chunk + 1, np.int64)

@@ -18,13 +18,13 @@ from notewell.errors import (
 
 
 class Secrets:
-    """What of a URL may be shown, and what must not be."""
+    """Splits a URL into what may be shown and what must not."""
 
     def __init__(self, url: str) -> None:
         found = re.match(
             r"(?P<scheme>\w+://)(?:(?P<user>[^:@/]*)(?::(?P<password>.*))?@)?(?P<rest>[^@]*)$", url, re.DOTALL
         )
-        self.is_cut = False  # a password has a character that ends it
+        self.is_cut = False  # the password has a character that must be percent-encoded
         passwords = re.findall(r"(?:password|sslpassword|passfile)\s*=\s*'?([^&'\s]+)", url)
         if found and found["password"]:
             from urllib.parse import unquote
@@ -44,7 +44,7 @@ class Secrets:
         return text
 
 
-_NO_TRANSACTIONS = "statement pooling|transaction blocks not allowed"  # a pooler that lends for one statement only
+_NO_TRANSACTIONS = "statement pooling|transaction blocks not allowed"  # a pooler in statement mode
 
 
 def is_lost(error: psycopg.Error, connection: psycopg.Connection[Any] | None = None) -> bool:
@@ -57,7 +57,7 @@ def is_lost(error: psycopg.Error, connection: psycopg.Connection[Any] | None = N
     return isinstance(error, psycopg.OperationalError) and (state[:2] == "08" or state[:3] == "57P")
 
 
-# What waiting does not cure; the server's own words, since libpq tells no code for a refused connection.
+# Errors that waiting does not cure, by message: libpq has no code for refused connections.
 _REFUSED: tuple[tuple[str, str], ...] = (
     ("password authentication failed", "check the password in store.url, or set PGPASSWORD or a passfile"),
     ("no password supplied", "put a password into store.url, or set PGPASSWORD or a passfile"),
@@ -94,7 +94,7 @@ def connect_error(error: psycopg.Error, secrets: Secrets) -> StoreError:
 
 _FULL = "the database server has no room left; what was written before is intact"
 _AGAIN = "try again; raise statement_timeout for this role if it happens often"
-# What a failed statement means: by the beginning of its code, or by the server's words. The first that fits counts.
+# What a failed statement means, by SQLSTATE prefix and message; the first match counts.
 _MEANINGS: tuple[tuple[str, str, type[StoreError], str], ...] = (
     ("53300", "", StoreUnavailableError, "raise max_connections, or put a pooler in front of the server"),
     ("53", "", DiskFullError, _FULL),

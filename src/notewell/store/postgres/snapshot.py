@@ -1,4 +1,4 @@
-"""Reads a generation through one consistent snapshot."""
+"""Reads a generation in one consistent snapshot: documents, keyword and vector matches, chunks."""
 
 from __future__ import annotations
 
@@ -38,18 +38,15 @@ if TYPE_CHECKING:
     from notewell.store.postgres.vectors import VectorTable
     from notewell.store.postings import Ids
 
-_CHECKED_AT_ONCE = 4  # times the limit: chunks whose scope is looked up, best first, until enough are in it
+_CHECKED_AT_ONCE = 4  # times the limit: best chunks that are checked against the scope, until enough are in it
 _LEAST_CHECKED = 256
-_LEAST_STALE_S = 0.5  # below it, a replica is as fresh as a question takes to be asked
+_LEAST_STALE_S = 0.5  # a replica that is less behind counts as fresh
 _HERE = "tenant = %s AND generation = %s"
 _OF_DOCUMENT = f"chunks.document = (SELECT id FROM notewell.documents WHERE {_HERE} AND source = %s AND path = %s)"
 
 
 class PostgresSnapshot:
-    """Implements `Snapshot` in a transaction that sees nothing of later ones.
-
-    What a group may not see, as `within` says, is not there for any method.
-    """
+    """Implements `Snapshot` in a repeatable-read transaction; documents outside `within` are hidden."""
 
     def __init__(
         self, db: Database, totals: Totals, unmerged: UnmergedCache, vectors: VectorTable, within: Scope = EVERYTHING
@@ -61,7 +58,7 @@ class PostgresSnapshot:
         self._within = within
 
     def end(self) -> None:
-        """Cut the snapshot off its connection, which goes back to the pool."""
+        """Detach the snapshot from its connection, which goes back to the pool."""
         self._open_db = None
 
     @property
@@ -71,7 +68,7 @@ class PostgresSnapshot:
         return self._open_db
 
     def _rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Run a statement whose first two values are the tenant and the generation."""
+        """Run a statement with tenant and generation as its first values."""
         return self._db.rows(sql, (*self._totals.key, *values))
 
     # --- figures ---------------------------------------------------------------------------------
@@ -128,7 +125,7 @@ class PostgresSnapshot:
 
     @cached_property
     def _seen_condition(self) -> tuple[str, list[Any]]:
-        """The SQL condition that hides documents, and its values; both empty when none is hidden."""
+        """The SQL condition that hides documents, and its values; empty when none is hidden."""
         return scopes.scope_condition(self._within, POSTGRES)
 
     @cached_property
@@ -137,7 +134,7 @@ class PostgresSnapshot:
 
     @cached_property
     def _hidden(self) -> Ids:
-        """The chunks that are hidden, ascending."""
+        """The hidden chunks, ascending."""
         if not self._hides_some:
             return np.empty(0, np.int64)
         condition, values = self._seen_condition
@@ -149,12 +146,12 @@ class PostgresSnapshot:
         return np.array([chunk_id for (chunk_id,) in found], np.int64)
 
     def _visible(self, chunk_ids: Collection[int]) -> list[int]:
-        """Return those of the chunks that are not hidden."""
+        """Return the chunks that are not hidden."""
         ids = list(chunk_ids)
         return np.setdiff1d(np.array(ids, np.int64), self._hidden).tolist() if self._hides_some and ids else ids
 
     def _narrowed(self, scope: Scope) -> Scope:
-        """Return the scope without what is hidden, and without filters that exclude nothing."""
+        """Return the scope without hidden documents and without filters that exclude nothing."""
         return scopes.without_idle_filters(without_hidden(scope, self._within), POSTGRES, self._any_document)
 
     def _any_document(self, condition: str, values: Sequence[Any]) -> bool:
@@ -203,7 +200,7 @@ class PostgresSnapshot:
 
     @cached_property
     def _collection(self) -> postings.Collection:
-        """What BM25 is computed with: how rare a term is among hidden texts must not show."""
+        """The chunks that BM25 is computed over, which must not include hidden ones."""
         mean = self._totals.terms / self._totals.chunks if self._totals.chunks else 1.0
         return postings.Collection(self._counts.chunks, mean or 1.0, self._hidden)
 
@@ -240,7 +237,7 @@ class PostgresSnapshot:
         ids, found = self._ranked(terms, among)
         if not len(ids):
             return []
-        # An unstable order of equals would do, but the ids are ascending, and a stable one keeps them so.
+        # Stable, so that ids of equal scores stay ascending.
         order = np.argsort(-found, kind="stable")
         narrowed = ScopeFilter.of(self._narrowed(scope))
         if narrowed.condition:
@@ -252,7 +249,7 @@ class PostgresSnapshot:
         return list(map(Match, ids[chosen].tolist(), found[chosen].tolist()))
 
     def _in_scope(self, ids: Ids, order: Ids, limit: int, wanted: Ids, scope: ScopeFilter) -> Ids:
-        """Return the places of chunks in the scope, best first: as many as are needed, and all that are wanted."""
+        """Return the positions of chunks in the scope, best first: up to the limit, and all that are wanted."""
         kept: list[Ids] = []
         count = start = 0
         step = max(_LEAST_CHECKED, _CHECKED_AT_ONCE * limit)
@@ -293,7 +290,7 @@ class PostgresSnapshot:
     # --- vectors ---------------------------------------------------------------------------------
 
     def _dimensions(self) -> int | None:
-        """Return the length of the stored vectors, or None when there is none to compare with."""
+        """Return the length of the stored vectors; None when there are none."""
         identity = self.embedder() if self._totals.vectors else None
         return identity.dimensions if identity else None
 
@@ -312,7 +309,7 @@ class PostgresSnapshot:
 
     def known_vectors(self, embedded_hashes: Collection[str]) -> Mapping[str, Vector]:
         if not embedded_hashes or self._dimensions() is None or self._within.public_only:
-            return {}  # to a group the vector of a text would tell that the text is somewhere
+            return {}  # the vector of a text would show a group that the text exists
         found = self._rows(
             f"SELECT DISTINCT ON (embedded_hash) id, embedded_hash FROM notewell.chunks WHERE {_HERE}"
             " AND embedded_hash = ANY(%s) AND has_vector = 1",
@@ -404,7 +401,7 @@ def stored_embedder(recorded: str | None) -> EmbedderIdentity | None:
 
 
 def replica_note(is_replica: bool, is_caught_up: bool, behind_s: float | None) -> str:
-    """Say how old an answer of a replica may be; nothing for the primary server."""
+    """Return a note on how old an answer of a replica may be; nothing for the primary server."""
     if not is_replica:
         return ""
     if behind_s is None:

@@ -1,4 +1,4 @@
-"""Keeps the documents, chunks, terms and vectors of a tenant in PostgreSQL, and hands out the generation in use."""
+"""Stores the documents, chunks, terms and vectors of a tenant in PostgreSQL, and lends the current generation."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from notewell.protocols import Vector
     from notewell.store.vector_codes import Quantization
 
-_COUNTED_SHARE = 5  # let the server count its rows again once a fifth of them is new
+_COUNTED_SHARE = 5  # run ANALYZE once a fifth of the rows is new
 _FEW_CHUNKS = 100
-_MANY_CHUNKS = 2_000  # in a long run, too
-_TIDIED_EVERY = 64  # chunks: a few new ones leave nothing to tidy up, and looking takes a fifth of a small change
+_MANY_CHUNKS = 2_000  # also within a long run
+_TIDIED_EVERY = 64  # chunks; checking after every small change would take a fifth of it
 _DROPPED = "its tenant was dropped from the database, or holds nothing any more"
 _ROW_BYTES = (
     "SELECT avg(pg_column_size(t.*))::float8 FROM (SELECT * FROM notewell.{} WHERE tenant = %s AND generation = %s"
@@ -60,7 +60,7 @@ _COUNTED = "SELECT reltuples FROM pg_class WHERE oid = 'notewell.chunks'::regcla
 
 
 class PostgresStore(DocumentStore):
-    """Implements `Store` for one generation of a tenant, or for the one that answers at the time of each use."""
+    """Implements `Store` for one generation of a tenant, or for the current one."""
 
     def __init__(
         self,
@@ -74,21 +74,17 @@ class PostgresStore(DocumentStore):
         self._tenant = tenant
         self._is_owner = owner  # of the connections
         self._generation = generation
-        self._read_only = read_only
+        self.read_only = read_only
         self._closed = False
-        self.is_gone = False  # no generation was found: who opened the store should look again
-        self._note = ""  # of the latest snapshot, where it was a replica's
-        self._chunks_written = 0  # since the server last counted
+        self.is_gone = False  # no generation was found
+        self._note = ""  # of the latest snapshot, if it was a replica's
+        self._chunks_written = 0  # since the last ANALYZE
         self._unoptimized: range | None = None  # the ids of the chunks written since the last `optimize`
-        self._counted = -1.0  # chunks that it counted then, as far as this process knows
+        self._counted = -1.0  # chunks at the last ANALYZE, as far as this process knows
         self._unmerged = UnmergedCache()
         self._vectors = vectors or VectorTable()
         self._lock = threading.RLock()
         self._writes: Writes | None = None  # the transaction of the thread that holds the lock
-
-    @property
-    def read_only(self) -> bool:
-        return self._read_only
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -116,7 +112,7 @@ class PostgresStore(DocumentStore):
             yield db, self._checked_totals(db.begun[1])
 
     def _totals(self, locked: str = "") -> Prepared:
-        """Return the statement that reads the totals of the generation in use."""
+        """Return the statement that reads the totals of the generation."""
         number = self._tenant.number()
         if number is None:
             raise self._gone()
@@ -132,7 +128,7 @@ class PostgresStore(DocumentStore):
         return Totals(*found[0])
 
     def _gone(self) -> StoreError:
-        """Note that no generation was found, and return the error."""
+        """Record that no generation was found, and return the error."""
         self.is_gone = True
         self._tenant.forget_number()
         return StoreError(f"{self._tenant.shown}: {_DROPPED}", hint="run `notewell index`")
@@ -158,10 +154,7 @@ class PostgresStore(DocumentStore):
             return [*find_faults(db, totals, self._unmerged.of(db, totals)), *self._vectors.findings(db, totals)]
 
     def size_bytes(self) -> int:
-        """Return about how much the rows of this generation take, without indexes and dead rows.
-
-        It is an estimate by the sizes of a few rows: those of all would have to be read.
-        """
+        """Return an estimate of the size of the rows, without indexes and dead rows, from a sample of them."""
         with self._reading() as (db, totals):
             size = _TERM_BYTES * totals.terms + int(db.value(_SEGMENT_BYTES, totals.key) or 0)
             counts = (("generations", 1), ("documents", totals.documents), ("chunks", totals.chunks))
@@ -236,15 +229,15 @@ class PostgresStore(DocumentStore):
             if writes.totals.vectors:
                 self._vectors.tidy(writes.db, writes.totals)
             writes.postings.tidy()
-        # After a long run in any case: the last count was made while most chunks still waited for their vectors.
+        # Always after a long run: most chunks had no vector at the last ANALYZE.
         self._count_rows(in_any_case=new is not None and len(new) >= _MANY_CHUNKS)
         self._unoptimized = None
 
     def _count_rows(self, *, in_any_case: bool = False) -> None:
-        """Let the server count its rows once many are new.
+        """Run ANALYZE once many rows are new.
 
-        A planner that takes the tables for empty reads all chunks of a tenant to find one, and the server counts by
-        itself a minute later only.
+        A planner that takes the tables for empty reads all chunks of a tenant to find one, and autovacuum comes a
+        minute later.
         """
         if self._chunks_written * _COUNTED_SHARE <= max(self._counted, _FEW_CHUNKS) and not in_any_case:
             return
@@ -256,13 +249,13 @@ class PostgresStore(DocumentStore):
             db.commit()
 
     def erase_deleted(self) -> None:
-        """Rewrite what still names removed chunks; the server keeps old bytes until an administrator acts."""
+        """Rewrite what still contains removed chunks; the server keeps old bytes until an administrator acts."""
         with self._writing() as writes:
             writes.postings.rewrite()
             self._vectors.drop_segments(writes.db, writes.totals)
             if writes.totals.vectors:
                 self._vectors.tidy(writes.db, writes.totals)
-        self._count_rows(in_any_case=True)  # what the server knows of rows names common terms
+        self._count_rows(in_any_case=True)  # statistics contain common terms
 
     def close(self) -> None:
         self._closed = True
@@ -275,9 +268,9 @@ class PostgresStore(DocumentStore):
 
     @contextmanager
     def _writing(self, *, changes: bool = True) -> Iterator[Writes]:
-        """Begin to write, or go on with what is written together; without `changes` perhaps nothing is to be done."""
+        """Begin a transaction, or join the one of `together`; without `changes` there may be nothing to commit."""
         self._check_open()
-        if self._read_only:
+        if self.read_only:
             raise IndexReadOnlyError(
                 f"{self._tenant.shown} is open for reading only", hint="index on a machine that holds the notes"
             )
@@ -303,7 +296,7 @@ class PostgresStore(DocumentStore):
 
 
 class TenantIndex:
-    """Implements `StoreAccess`: lends the generation that answers, to any number of threads."""
+    """Implements `StoreAccess`: lends the current generation to any number of threads."""
 
     def __init__(self, tenant: Tenant) -> None:
         self.tenant = tenant
@@ -326,7 +319,7 @@ class TenantIndex:
 
 
 def open_generation(tenant: Tenant, path: Path) -> PostgresStore:
-    """Open one generation for building; raises IndexCorruptError when it is not there."""
+    """Open one generation for building; raise IndexCorruptError when it is missing."""
     if not tenant.holds(path):
         raise IndexCorruptError(f"{tenant.shown}: there is no {path.name}", path=path)
     return PostgresStore(tenant, generation_of(path))
@@ -340,7 +333,7 @@ def open_store(
     workspace_id: str = "library",
     vectors: VectorTable | None = None,
 ) -> PostgresStore:
-    """Open the index of a tenant, created if it is not there; for programs that use the store by itself."""
+    """Open or create the index of a tenant, for programs that use the store alone."""
     named = Tenant(Connections(url), name=tenant, agent=agent, workspace_id=FixedId(workspace_id))
     named.ensure()
     if named.current() is None:

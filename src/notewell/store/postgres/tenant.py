@@ -1,4 +1,4 @@
-"""Knows the indexes of one tenant in the database: claims them, names the one that answers, and locks them."""
+"""Manages the indexes of one tenant in the database: claims, names, switches and locks them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from notewell.store.postgres.connection import Database
 
 _OF_GENERATIONS = [table for table in TENANT_TABLES if not table.startswith("cache_")]
-_LONGEST_SLEEP_S = 0.5  # between two looks at a lock
+_LONGEST_SLEEP_S = 0.5  # between two attempts to take the lock
 _GENERATION = "generation-"
 _NO_IDLE_TIMEOUT = "SET LOCAL idle_in_transaction_session_timeout = 0"
 _CURRENT = (
@@ -36,7 +36,7 @@ _CURRENT = (
     " AND g.generation IS DISTINCT FROM t.generation) FROM notewell.tenants t WHERE t.id = $1"
 )
 _WRITER = "SELECT writer FROM notewell.tenants WHERE id = $1 FOR SHARE"
-# A clock, too: a standby may have missed that a number was used.
+# With a clock, because a standby may have missed that a number was used.
 _NEXT_WRITER = (
     "UPDATE notewell.tenants SET writer = greatest(writer + 1, (extract(epoch FROM clock_timestamp()) * 1e6)::bigint)"
     " WHERE id = $1 RETURNING writer"
@@ -45,22 +45,18 @@ _PROGRESS = (
     "SELECT max(vector_generation + last_chunk + postings_generation)::text || max(changed_at)::text"
     " FROM notewell.generations WHERE tenant = %s"
 )
-LEFTOVERS = (
-    "the database keeps bytes of what was forgotten until an administrator acts: in dead rows (run VACUUM FULL on the"
-    " tables of the schema notewell), in the write-ahead log and its archive, on replicas, and in base backups"
-)
 _ID = re.compile(r"[\w.-]{8,64}")
 
 
 class WorkspaceId:
-    """The id of a workspace, kept once in a file in it. It names the owner of a tenant, whatever the path is."""
+    """The id of a workspace, in a file in it; it identifies the owner of a tenant independent of the path."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._known = ""
 
     def read(self) -> str:
-        """Return the id; empty while there is none."""
+        """Return the id; empty if there is none."""
         if not self._known:
             try:
                 self._known = self._file.read_text(encoding="utf-8").strip()
@@ -74,7 +70,7 @@ class WorkspaceId:
         return self._known
 
     def created(self) -> str:
-        """Return the id, made up if there is none."""
+        """Return the id, creating it if there is none."""
         if not self.read():
             with as_store_errors(self._file), suppress(FileExistsError):  # another process was faster
                 self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +82,7 @@ class WorkspaceId:
 
 
 class FixedId(WorkspaceId):
-    """An id that a program brings along."""
+    """An id that the program provides."""
 
     def __init__(self, workspace_id: str) -> None:
         super().__init__(Path())
@@ -94,10 +90,15 @@ class FixedId(WorkspaceId):
 
 
 class Tenant:
-    """One workspace and one agent in a database. A generation is named by a path, as index files are: `generation-3`.
+    """Implements `Generations` for one workspace and agent in a database; the path of one is `generation-3`.
 
-    Nothing is read or written before the first use. Without a `name` the tenant has that of the workspace's id.
+    Nothing is read or written before the first use. The default `name` is the id of the workspace.
     """
+
+    leftovers = (
+        "the database keeps bytes of what was forgotten until an administrator acts: in dead rows (run VACUUM FULL on"
+        " the tables of the schema notewell), in the write-ahead log and its archive, on replicas, and in base backups"
+    )
 
     def __init__(
         self,
@@ -115,29 +116,24 @@ class Tenant:
         self._workspace_id = workspace_id
         self._server: Server | None = None
         self._id: int | None = None
-        self._is_ours = False  # the tenant of this number was found to belong to this workspace
-        self._has_others = True  # generations that do not answer, when it was last looked
-        self._writer: int | None = None  # the number under which this process writes, while it holds the lock
+        self._is_ours = False  # the tenant is known to belong to this workspace
+        self._has_others = True  # other generations than the current one, when last checked
+        self._writer: int | None = None  # the writer number of this process, while it holds the lock
 
     # --- who and where ---------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
-        """The name of the tenant; empty while the workspace has no id."""
+        """The name of the tenant; empty if the workspace has no id yet."""
         return self._name or self._workspace_id.read()
 
     @property
     def shown(self) -> str:
-        """Where the index is, for messages; without a password."""
+        """Where the index is, for messages, without a password."""
         return f"{self.connections.secrets.shown} (tenant {self.name or 'not named yet'})"
 
-    @property
-    def leftovers(self) -> str:
-        """Say where bytes of a forgotten text may stay: the server writes nothing over at once."""
-        return LEFTOVERS
-
     def checks(self) -> Iterator[Check]:
-        """Yield what `doctor` says of the server and of this tenant."""
+        """Yield the checks of `doctor` on the server and this tenant."""
         try:
             server = self.server()
         except StoreError as error:
@@ -155,13 +151,13 @@ class Tenant:
             yield Check("tenants", True, f"row-level security holds for the role {server.role}")
 
     def server(self, *, create: bool = False) -> Server:
-        """Return what is known of the server, checked once."""
+        """Return the facts about the server, which is checked once."""
         if self._server is None:
             self._server = prepare_schema(self.connections, create=create)
         return self._server
 
     def number(self) -> int | None:
-        """Return the number of the tenant; None while there is none."""
+        """Return the number of the tenant; None if it does not exist."""
         if self._id is None:
             if not self.name:
                 return None
@@ -176,7 +172,7 @@ class Tenant:
         return self._id
 
     def _own_number(self) -> int:
-        """Return the number of the tenant, which is created if there is none."""
+        """Return the number of the tenant, creating it if necessary."""
         if self.number() is None:
             self.ensure()
         number = self.number()
@@ -191,25 +187,23 @@ class Tenant:
         return found
 
     def forget_number(self) -> None:
-        """Look the tenant up again at its next use: it was dropped."""
+        """Look the tenant up again at its next use, because it was dropped."""
         self._id, self._is_ours = None, False
 
     def as_set(self) -> str:
-        """Return the statement that makes a transaction one of this tenant's."""
+        """Return the statement that sets the tenant of a transaction."""
         return f"SELECT set_config('notewell.tenant', '{self.number()}', true)"
 
     def writable(self) -> bool:
         return not self.follow
 
     def read_only_error(self) -> IndexReadOnlyError:
-        """Return why nothing is written from here."""
         return IndexReadOnlyError(
             f"this memory only follows the tenant {self.name} (store.follow = true): nothing is written from here",
             hint="write on a machine that holds the notes; it indexes them for all",
         )
 
     def agents(self) -> list[str]:
-        """Return the agents of this workspace that have an index here."""
         if self.number() is None:
             return []
         with self.connections.transaction("BEGIN READ ONLY") as db:
@@ -221,7 +215,7 @@ class Tenant:
         return [agent for (agent,) in found]
 
     def ensure(self) -> None:
-        """Create the tables and the tenant where they are missing; raises when another workspace has the tenant."""
+        """Create missing tables and the tenant; raise when it belongs to another workspace."""
         if self.follow:
             raise self.read_only_error()
         if self._is_ours:
@@ -252,7 +246,6 @@ class Tenant:
     # --- generations -----------------------------------------------------------------------------
 
     def current(self) -> Path | None:
-        """Return the generation that answers, or None when nothing has been indexed."""
         number = self.number()
         if number is None:
             return None
@@ -265,7 +258,7 @@ class Tenant:
         return None if generation is None else _path(generation)
 
     def next_index_path(self) -> Path:
-        """Begin a generation that no reader sees yet, and return its name."""
+        """Create a generation that no reader sees yet, and return its name."""
         with self.writing() as db:
             number: int = db.value(
                 "UPDATE notewell.tenants SET last_generation = last_generation + 1 WHERE id = %s"
@@ -278,24 +271,21 @@ class Tenant:
         return _path(number)
 
     def switch_to(self, path: Path) -> None:
-        """Let this generation answer from the next snapshot on."""
         with self.writing() as db:
             db.rows("UPDATE notewell.tenants SET generation = %s WHERE id = %s", (generation_of(path), self._id))
             db.commit()
         self._has_others = True
 
     def unfinished(self) -> list[Path]:
-        """Return the generations newer than the current one, oldest first: interrupted rebuilds."""
         current = self.current()
         newest = generation_of(current) if current else 0
         return [_path(number) for number in self._generations() if number > newest]
 
     def holds(self, path: Path) -> bool:
-        """Return whether this is the name of a generation that is there."""
         return path.name.startswith(_GENERATION) and generation_of(path) in self._generations()
 
     def set_aside(self, path: Path) -> Path:
-        """Let a generation that is out of step answer no longer; it is deleted with the next that are superseded."""
+        """Take a generation out of use; `remove_superseded` deletes it."""
         with self.writing() as db:
             db.rows(
                 "UPDATE notewell.tenants SET generation = NULL WHERE id = %s AND generation = %s",
@@ -306,7 +296,7 @@ class Tenant:
         return path
 
     def remove_superseded(self) -> None:
-        """Delete the generations that do not answer; snapshots that are open keep theirs."""
+        """Delete all but the current generation; open snapshots keep theirs."""
         if not self._has_others or self.number() is None:
             return
         with self._reading() as db:
@@ -337,27 +327,27 @@ class Tenant:
         return [number for (number,) in found]
 
     def check_room_for_rebuild(self) -> None:
-        """Do nothing: the server alone knows its disks, and says so when one is full."""
+        """Do nothing: only the server knows its disks, and raises an error when one is full."""
 
     # --- one writer ------------------------------------------------------------------------------
 
     @contextmanager
     def write_lock(self, timeout_s: float, *, give_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
-        """Be the only writer among all machines, waiting for as long as another one makes progress.
+        """Be the only writer of all machines, waiting as long as another one makes progress.
 
-        Raises IndexBusyError once nothing was written for `timeout_s`, or when `give_up` says so. The lock is that of a
-        transaction on a connection of its own, so it works behind a pooler, too, and ends when its holder dies. The
-        transaction holds no snapshot: it keeps nothing from being vacuumed.
+        Raises IndexBusyError when nothing was written for `timeout_s`, or when `give_up` returns true. The lock is held
+        by a transaction on a connection of its own, so that it works behind a pooler and ends when the process dies.
+        The transaction has no snapshot, so it does not hold back VACUUM.
 
-        Who loses that connection does not know it. So every holder has a number, and writes nothing once another
-        process has the next one.
+        A process does not notice that it lost this connection. So every holder has a number, and writes nothing once
+        another process has a later one.
         """
         number = self._own_number()
         lock = Prepared(f"SELECT pg_try_advisory_xact_lock({LOCK_CLASS}, $1)", (number,))
         seen, since, sleep_s = "", time.monotonic(), 0.01
         while True:
-            # Who waits holds no connection: behind a pooler there may be few, and the writer needs a second one.
-            # It is one that reads, which ends with a COMMIT: after a ROLLBACK all statements are planned again.
+            # No connection is held while waiting: behind a pooler there may be few, and the writer needs a second one.
+            # Read-only, so that it ends with COMMIT: after ROLLBACK all statements are planned again.
             with self.connections.transaction("BEGIN READ ONLY", self.as_set(), _NO_IDLE_TIMEOUT, lock) as db:
                 if db.begun[-1] == [(True,)]:
                     self._writer = self._next_writer(number)
@@ -377,7 +367,7 @@ class Tenant:
             sleep_s = min(2 * sleep_s, _LONGEST_SLEEP_S)
 
     def _next_writer(self, tenant: int) -> int | None:
-        """Count up; waits for what the holder before is just writing."""
+        """Take the next writer number; wait for a write of the previous holder."""
         with self.connections.transaction(WRITING, self.as_set(), Prepared(_NEXT_WRITER, (tenant,)), "COMMIT") as db:
             found = db.begun[-1]
         return found[0][0] if found else None
@@ -391,7 +381,7 @@ class Tenant:
 
     @contextmanager
     def writing(self, *statements: Prepared, begin: str = "BEGIN") -> Iterator[Database]:
-        """Begin to write; raises when the lock was lost, and another process has it."""
+        """Begin a transaction; raise when the lock was lost to another process."""
         number = self._own_number()
         writer = [] if self._writer is None else [Prepared(_WRITER, (number,))]
         with self.connections.transaction(begin, self.as_set(), *writer, *statements) as db:
@@ -408,5 +398,5 @@ def _path(generation: int) -> Path:
 
 
 def generation_of(path: Path) -> int:
-    """Return the number of a generation from its name."""
+    """Return the number in the name of a generation."""
     return int(path.name.removeprefix(_GENERATION))

@@ -1,4 +1,4 @@
-"""The counters of a generation, and a scope as an SQL condition: what writing, reading and searching share."""
+"""Holds the counters of a generation and the joins and conditions that its statements share."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ TO_DOCUMENTS = (
     " JOIN notewell.documents ON documents.tenant = chunks.tenant AND documents.generation = chunks.generation"
     " AND documents.id = chunks.document"
 )
-# The document of each of a few chunks. The limit keeps the server from beginning with all documents of the tenant, of
-# which it may know nothing, and going through the chunks for each.
+# The document of each of a few chunks. The limit keeps the planner from starting with all documents of the tenant, of
+# which it may have no statistics.
 TO_DOCUMENT = (
     " CROSS JOIN LATERAL (SELECT id, source, path, dated, private FROM notewell.documents WHERE tenant = chunks.tenant"
     " AND generation = chunks.generation AND id = chunks.document LIMIT 1) documents"
@@ -30,7 +30,7 @@ TOTALS = (
 
 @dataclass(slots=True)
 class Totals:
-    """The counters of a generation, as a transaction sees or leaves them; in the order of `TOTALS`."""
+    """The counters of a generation within a transaction, in the order of `TOTALS`."""
 
     tenant: int
     generation: int
@@ -63,16 +63,16 @@ class Totals:
         return (self.generation << 64) + self.vector_generation
 
     def change_vectors(self) -> None:
-        """Let nobody take vectors that were read before for those that are there now."""
+        """Invalidate cached vectors."""
         self.vector_generation = _after(self.vector_generation)
 
     def change_postings(self) -> None:
-        """Let nobody take removed chunks and recent terms that were read before for those that are there now."""
+        """Invalidate cached terms and removed chunks."""
         self.postings_generation = _after(self.postings_generation)
 
 
 def _after(version: int) -> int:
-    """Return a higher number that was never used: a standby may have missed the transactions that used the next."""
+    """Return a higher number that was never used, also by transactions that a standby missed."""
     return max(version + 1, time.time_ns() // 1_000)
 
 
@@ -87,7 +87,7 @@ class ScopeFilter(NamedTuple):
         return cls(*scopes.scope_condition(scope, POSTGRES))
 
     def on(self, chunk: str) -> tuple[str, str, list[Any]]:
-        """Return the joins, the condition and its values for a query that has chunk ids in this column."""
+        """Return joins, condition and values for a query with chunk ids in this column."""
         if not self.condition:
             return "", "", []
         table = chunk.partition(".")[0]

@@ -1,8 +1,8 @@
-"""Finds the chunks nearest to a vector: by the rows of a generation, or by compact codes that are read from it.
+"""Finds the chunks nearest to a vector, by the rows of a generation or by compact codes.
 
-Up to `EXACT_LIMIT` vectors the server compares the rows. Above it, codes in segments of a few thousand vectors name
-candidates, and the rows decide. A segment is never patched, because PostgreSQL would write all of it again: what is
-newer than the last segment is compared by the server, and what was removed is missing among the rows.
+Up to `EXACT_LIMIT` vectors the server compares the rows. Above it, codes in segments of a few thousand vectors propose
+candidates, and the rows decide. Segments are never patched, because PostgreSQL would rewrite them: the server compares
+vectors that are newer than the last segment, and removed ones have no row.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from notewell.store.vector_codes import ReadyCodes
     from notewell.types import Scope, SourceName
 
-EXACT_LIMIT = 20_000  # 14 ms CPU of the server at 384 dimensions; codes take 10, client and server together
-_TAIL = 2_048  # vectors that are in no segment: about 1 ms of the server; more of them become a segment
-_SPARE = 32  # the server rounds the query to half precision: more candidates than asked for, and the rows decide
-_DEAD_SHARE = 4  # fit the codes again once a quarter of them belong to removed chunks
+EXACT_LIMIT = 20_000  # 14 ms of server CPU at 384 dimensions; codes take 10 ms of client and server together
+_TAIL = 2_048  # vectors in no segment, about 1 ms of the server; more become a segment
+_SPARE = 32  # more candidates than asked for, because the server rounds the query to half precision
+_DEAD_SHARE = 4  # fit the codes again once a quarter belongs to removed chunks
 _READ_AT_ONCE = 4_096
 _CACHE_BYTES = 512 * 2**20  # of codes: some 1.3 million chunks in bytes, ten million in bits
 _SOURCES = sorted(ALL_SOURCES)  # by their number in a segment
 
 
 class VectorTable:
-    """The vectors of a generation; all snapshots of a process share what it has read."""
+    """The vectors of a generation; all snapshots of a process share its cache."""
 
     def __init__(self, exact_limit: int = EXACT_LIMIT, tail: int = _TAIL) -> None:
         self._exact_limit = exact_limit
@@ -64,7 +64,7 @@ class VectorTable:
         totals.change_vectors()
 
     def remove(self, db: Database, totals: Totals, chunk_ids: Collection[int]) -> None:
-        """Delete the vectors of chunks; their codes stay and find no row."""
+        """Delete the vectors of chunks; their codes stay, without rows."""
         totals.vectors -= db.count(
             "DELETE FROM notewell.vectors WHERE tenant = %s AND generation = %s AND chunk = ANY(%s)",
             (*totals.key, list(chunk_ids)),
@@ -72,13 +72,13 @@ class VectorTable:
         totals.change_vectors()
 
     def drop_segments(self, db: Database, totals: Totals) -> None:
-        """Drop the codes; the server compares all rows until `tidy` makes new ones."""
+        """Delete the codes; the server compares all rows until `tidy` creates new ones."""
         for table in ("vector_codecs", "vector_segments"):
             db.rows(f"DELETE FROM notewell.{table} WHERE tenant = %s AND generation = %s", totals.key)
         totals.change_vectors()
 
     def tidy(self, db: Database, totals: Totals) -> None:
-        """Bring the codes up to date; cheap when there is little to do."""
+        """Update the codes; cheap when there is little to do."""
         fitted = _Fitted.stored(db, totals)
         if totals.vectors <= self._exact_limit:
             if fitted is not None:
@@ -93,7 +93,7 @@ class VectorTable:
             _extend(db, totals, fitted)
 
     def findings(self, db: Database, totals: Totals) -> list[str]:
-        """Return which vectors are neither in a segment nor newer than all of them."""
+        """Return a finding on old vectors that are in no segment."""
         fitted = _Fitted.stored(db, totals)
         if fitted is None:
             leftovers = _coded(db, totals)
@@ -125,7 +125,7 @@ class VectorTable:
     def _by_codes(
         self, db: Database, totals: Totals, query: Vector, fitted: _Fitted, *, limit: int, scope: Scope
     ) -> tuple[NDArray[np.int64], Matrix]:
-        """Return candidates and their rows; codes of removed chunks find none, and then more candidates are read."""
+        """Return candidates and their rows; if codes of removed chunks have none, more candidates are read."""
         dimensions = len(query)
         wanted = candidates_wanted(limit, dimensions)
         newer = _nearest(db, totals, query, limit + _SPARE, scope, after=fitted.last_chunk)
@@ -150,7 +150,7 @@ class VectorTable:
     def scores(
         self, db: Database, totals: Totals, vector: Vector, chunk_ids: Collection[int], *, dimensions: int
     ) -> Mapping[int, float]:
-        """Return the exact cosine of those of the given chunks that have a vector."""
+        """Return the exact cosine of the chunks that have a vector."""
         ids, rows = self._exact(db, totals, chunk_ids, dimensions)
         found = cosines(rows, checked_matrix([vector], dimensions)[0])
         return dict(zip(ids.tolist(), found.tolist(), strict=True))
@@ -166,7 +166,7 @@ class VectorTable:
         )
 
     def of_chunks(self, db: Database, totals: Totals, chunk_ids: Collection[int]) -> dict[int, Vector]:
-        """Return the stored vectors of those of the chunks that have one."""
+        """Return the stored vectors of chunks."""
         ids, rows = read_rows(db, totals, chunk_ids)
         return dict(zip(ids.tolist(), rows, strict=True))
 
@@ -177,7 +177,7 @@ class VectorTable:
 def read_rows(
     db: Database, totals: Totals, chunk_ids: Collection[int], dimensions: int = 0
 ) -> tuple[NDArray[np.int64], Matrix]:
-    """Return those of the chunks that have a vector, and their rows."""
+    """Return the chunks that have a vector, and their rows."""
     found = db.rows(
         "SELECT chunk, embedding FROM notewell.vectors WHERE tenant = %s AND generation = %s AND chunk = ANY(%s)",
         (*totals.key, list(chunk_ids)),
@@ -194,9 +194,9 @@ def read_rows(
 def _nearest(
     db: Database, totals: Totals, query: Vector, wanted: int, scope: Scope, *, after: int | None = None
 ) -> list[int]:
-    """Return the chunks that the server finds nearest, all of them or those after a chunk."""
+    """Return the chunks that the server finds nearest, perhaps only those after a chunk."""
     joined, condition, values = ScopeFilter.of(scope).on("vectors.chunk")
-    # As a number in the statement: the plan for any number would be to read all vectors, as if a third were newer.
+    # A literal: with a parameter the planner would expect a third of all vectors to be newer, and scan them.
     later = f" AND vectors.chunk > {int(after)}" if after is not None else ""
     found = db.rows(
         f"SELECT vectors.chunk FROM notewell.vectors{joined} WHERE vectors.tenant = %s AND vectors.generation = %s"
@@ -217,7 +217,7 @@ def _permitted(db: Database, totals: Totals, scope: Scope) -> NDArray[np.int64]:
 
 
 def _batches(db: Database, totals: Totals, after: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8], Matrix]]:
-    """Yield the ids, sources and rows of all vectors after a chunk, a few thousand at a time."""
+    """Yield ids, sources and rows of all vectors after a chunk, in batches."""
     while found := db.rows(
         "SELECT chunk, source, embedding FROM notewell.vectors WHERE tenant = %s AND generation = %s AND chunk > %s"
         " ORDER BY chunk LIMIT %s",
@@ -233,7 +233,7 @@ def _batches(db: Database, totals: Totals, after: int) -> Iterator[tuple[NDArray
 
 
 class _Fitted(NamedTuple):
-    """A codec with what it was fitted on, and the last chunk that is in a segment."""
+    """A codec, the number of vectors it was fitted on, and the last chunk in a segment."""
 
     codec: Codec
     fitted_on: int
@@ -254,7 +254,7 @@ class _Fitted(NamedTuple):
 
     @classmethod
     def fit(cls, db: Database, totals: Totals) -> _Fitted:
-        """Fit a codec on all vectors and store it, with no segment yet."""
+        """Fit a codec on all vectors and store it, without segments."""
         name = cast("Quantization", totals.meta["quantization"])
         total = sum((rows.sum(axis=0, dtype=np.float64) for _, _, rows in _batches(db, totals, 0)), np.float64(0))
         mean = np.asarray(total / totals.vectors).astype("<f4")
@@ -286,7 +286,7 @@ def _newer(db: Database, totals: Totals, fitted: _Fitted | None) -> int:
 
 
 def _extend(db: Database, totals: Totals, fitted: _Fitted) -> None:
-    """Put all newer vectors into segments; a last segment that is not half full is made again with them."""
+    """Put newer vectors into segments; rewrite the last segment with them if it is less than half full."""
     codec, slots = fitted.codec, fitted.codec.slots
     segment, first = 0, fitted.last_chunk
     found = db.rows(
@@ -340,7 +340,7 @@ class _Segment:
     bytes: int
 
     def estimated(self, estimates: NDArray[np.float32], scope: Scope) -> Estimated:
-        """Return the estimates of the chunks that are of the right sources."""
+        """Return the estimates of chunks of the right sources."""
         if scope.sources is None or scope.picks_documents:
             return Estimated(self.ids, estimates)
         kept = np.isin(self.sources, [_SOURCES.index(source) for source in scope.sources])
@@ -348,14 +348,14 @@ class _Segment:
 
 
 class _SegmentCache:
-    """Decoded segments by (generation, segment, version), the least recently used dropped: a version never changes."""
+    """An LRU cache of decoded segments by (generation, segment, version), whose content never changes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[int, int, int], _Segment] = OrderedDict()
 
     def of(self, db: Database, totals: Totals, fitted: _Fitted) -> list[_Segment]:
-        """Return the segments as the snapshot of `db` sees them."""
+        """Return the segments in the snapshot of `db`."""
         listed = db.rows(
             "SELECT segment, version FROM notewell.vector_segments WHERE tenant = %s AND generation = %s"
             " ORDER BY segment",

@@ -1,4 +1,4 @@
-"""Writes the documents, chunks, terms and vectors of a generation in one transaction: all of it is kept, or nothing."""
+"""Writes documents, chunks, terms and vectors of a generation in one transaction."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _PUT_TOTALS = (
 
 @dataclass(slots=True)
 class Writes:
-    """One transaction that writes."""
+    """Implements `DocumentWrites` for one transaction."""
 
     db: Database
     totals: Totals
     vectors: VectorTable
     changes: bool = True
-    waiting: list[ChunkTerms] = field(default_factory=list)  # whose terms are written at the end, all at once
+    waiting: list[ChunkTerms] = field(default_factory=list)  # written at the end, all at once
     waiting_terms: int = 0
     dead: list[int] = field(default_factory=list)
     failed: bool = False
@@ -57,7 +57,7 @@ class Writes:
 
     @contextmanager
     def joined(self) -> Iterator[None]:
-        """Be part of this transaction; an exception undoes all of it, also where the caller goes on."""
+        """Join this transaction; an exception rolls back all of it, even if the caller continues."""
         try:
             yield
         except BaseException:
@@ -69,15 +69,15 @@ class Writes:
         return PostingBlocks(self.db, self.totals)
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Run a statement whose first two values are the tenant and the generation."""
+        """Run a statement with tenant and generation as its first values."""
         return self.db.rows(sql, (*self.totals.key, *values))
 
     def finish(self) -> None:
-        """Write what waits and the totals, and commit."""
+        """Write waiting terms and the totals, and commit."""
         if self.failed:
             raise StoreError("a part of what was to be written together failed: nothing was", hint="try again")
         totals = self.totals
-        if self.dead:  # before terms are written: what was removed soon after it was added never gets into blocks
+        if self.dead:  # before terms are written, so that chunks that were just removed do not get into blocks
             self.postings.bury(self.dead)
             totals.dead += len(self.dead)
             totals.change_postings()
@@ -93,7 +93,7 @@ class Writes:
         self.waiting, self.waiting_terms = [], 0
 
     def put_meta(self, values: Mapping[str, str]) -> None:
-        """Store notes about the index."""
+        """Store meta values."""
         self.rows(
             "INSERT INTO notewell.meta (tenant, generation, key, value)"
             " SELECT %s, %s, * FROM unnest(%s::text[], %s::text[])"
@@ -106,7 +106,6 @@ class Writes:
     # --- documents ---
 
     def put_document_row(self, document: StoredDocument) -> tuple[int, bool]:
-        """Insert or update the document's own row; return its key and whether it is new."""
         stamp = document.stamp
         found = self.db.rows(
             "UPDATE notewell.documents SET size = %s, mtime_ns = %s, ctime_ns = %s, inode = %s, content_hash = %s,"
@@ -129,7 +128,6 @@ class Writes:
         return self.totals.last_document, True
 
     def touch_document_rows(self, documents: Sequence[StoredDocument]) -> None:
-        """Update the stamps of documents that are already there."""
         columns = list(zip(*map(changeable, documents), strict=True))
         self.rows(
             "UPDATE notewell.documents d SET size = t.size, mtime_ns = t.mtime_ns, ctime_ns = t.ctime_ns,"
@@ -144,7 +142,6 @@ class Writes:
         )
 
     def put_cursor(self, document_id: int, cursor: str) -> None:
-        """Record how far a growing document is indexed."""
         self.db.rows(
             "UPDATE notewell.documents SET cursor = %s WHERE tenant = %s AND generation = %s AND id = %s",
             (cursor, *self.totals.key, document_id),
@@ -163,14 +160,12 @@ class Writes:
     # --- chunks ---
 
     def chunk_ids_of(self, document_id: int) -> set[int]:
-        """Return the ids of all chunks of a document."""
         found = self.rows(
             "SELECT id FROM notewell.chunks WHERE tenant = %s AND generation = %s AND document = %s", document_id
         )
         return {chunk_id for (chunk_id,) in found}
 
     def stored_rows(self, document_id: int, hashes: Collection[str] | None = None) -> list[StoredRow]:
-        """Return the chunks of a document, oldest first; with `hashes` those of these embedded texts."""
         among = "" if hashes is None else " AND embedded_hash = ANY(%s)"
         values = () if hashes is None else ([bytes.fromhex(digest) for digest in hashes],)
         found = self.rows(
@@ -182,7 +177,7 @@ class Writes:
         return [StoredRow(chunk_id, digest.hex(), *rest) for chunk_id, digest, *rest in found]
 
     def apply(self, source: SourceName, document_id: int, changes: ChunkChanges, vectors: Mapping[str, Vector]) -> None:
-        """Make the planned changes. Terms are only ever appended, so a chunk with other terms becomes a new one."""
+        """Terms are only appended, so that a chunk with other terms becomes a new one."""
         reworded = dict(changes.reworded)
         kept = self.vectors.of_chunks(self.db, self.totals, list(reworded)) if reworded else {}
         known = {new.chunk.embedded_hash: kept[old] for old, new in reworded.items() if old in kept}
@@ -215,14 +210,11 @@ class Writes:
         added: Sequence[PreparedChunk],
         vectors: Mapping[str, Vector],
     ) -> None:
-        """Insert new chunks with the vectors that are known; the others are pending."""
         if not added:
             return
         first = self.totals.last_chunk + 1
         ids = list(range(first, first + len(added)))
-        terms = [
-            chunk_terms(chunk_id, new.text_terms, new.context_terms) for chunk_id, new in zip(ids, added, strict=True)
-        ]
+        terms = [chunk_terms(chunk_id, *new.terms()) for chunk_id, new in zip(ids, added, strict=True)]
         places = zip(*map(place_of, added), strict=True)
         chunks = [new.chunk for new in added]
         known = {
@@ -258,7 +250,7 @@ class Writes:
             self.add_vectors(source, known)
 
     def remove_chunks(self, keys: Sequence[int], *, column: str = "id") -> None:
-        """Delete chunks with their vectors; their terms are dead from now on."""
+        """Delete chunks with their vectors; their terms become dead."""
         removed = self.rows(
             "DELETE FROM notewell.chunks WHERE tenant = %s AND generation = %s"
             f" AND {column} = ANY(%s) RETURNING id, terms, has_vector",

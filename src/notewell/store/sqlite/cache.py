@@ -1,4 +1,4 @@
-"""Caches vectors by embedding space and text hash, so that a rebuild embeds nothing twice."""
+"""Caches vectors in a SQLite file, by embedding space and text hash."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _FOUND = (
 
 
 class SqliteEmbeddingCache:
-    """Implements `EmbeddingCache`. It is only a cache: a corrupt file is set aside and a new one begun, with a note."""
+    """Implements `EmbeddingCache`; a corrupt file is replaced by a new one, with a note."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class SqliteEmbeddingCache:
         self.max_entries = max_entries
         self._use = CacheUse(max_entries, max_age_days * DAY_S, clock)
         self.notes: tuple[str, ...] = ()
-        self._lock = threading.RLock()  # for opening and replacing the file; the pool handles the rest
+        self._lock = threading.RLock()  # for opening and replacing the file
         self._pool: ConnectionPool | None = None
         self._read_only = False
 
@@ -86,11 +86,9 @@ class SqliteEmbeddingCache:
         return vectors
 
     def peek_many(self, identity: EmbedderIdentity, hashes: Collection[str]) -> Mapping[str, Vector]:
-        """Return what `get_many` would, without counting as use."""
         return self._vectors(identity, hashes)[1]
 
     def known(self, identity: EmbedderIdentity, hashes: Collection[str]) -> set[str]:
-        """Return which of these texts have a vector here, without counting as use."""
         if not hashes:
             return set()
         asked = (*space_of(identity), as_json(hashes))
@@ -108,11 +106,9 @@ class SqliteEmbeddingCache:
         self._write(lambda db: self._put(db, identity, entries))
 
     def prune(self, *, older_than_days: float) -> int:
-        """Delete entries that were not used for that long; return how many."""
         return self._delete("used_at < ?", int(self._use.clock() - older_than_days * DAY_S))
 
     def clear(self) -> int:
-        """Delete every entry and all counts; return how many entries there were."""
         gone = self._delete("id > ?", 0)
         self._use.hits = self._use.misses = 0
         if self.path.exists():
@@ -120,11 +116,9 @@ class SqliteEmbeddingCache:
         return gone
 
     def keep_only(self, hashes: Collection[str]) -> int:
-        """Delete the vectors of all other texts, so that no byte of them is left; return how many there were."""
         return self._delete("text_hash NOT IN (SELECT unhex(value) FROM json_each(?))", as_json(hashes), erase=True)
 
     def stats(self) -> CacheStats:
-        """Return how much the cache holds now."""
         entries, oldest = self._read(lambda db: db.rows("SELECT count(*), min(used_at) FROM entries")[0], (0, None))
         counters: dict[str, int] = self._read(_counters, {})
         return self._use.stats(entries=entries, size=StateFolder.bytes_of(self.path), oldest=oldest, stored=counters)
@@ -140,7 +134,7 @@ class SqliteEmbeddingCache:
     # --- statements ------------------------------------------------------------------------------
 
     def _vectors(self, identity: EmbedderIdentity, hashes: Collection[str]) -> tuple[list[int], dict[str, Vector]]:
-        """Return the entries whose use must be recorded, and the vectors found."""
+        """Return the entries to record a use of, and the vectors."""
 
         def read(db: Database) -> tuple[list[int], dict[str, Vector]]:
             found = db.rows(
@@ -176,26 +170,26 @@ class SqliteEmbeddingCache:
         self._evict(db, added=len(entries))
 
     def _evict(self, db: Database, *, added: int) -> None:
-        """Delete the least recently used entries where there are too many."""
+        """Delete the least recently used entries if there are too many."""
         excess = self._use.excess(added, lambda: db.value("SELECT count(*) FROM entries"))
         if excess:
             db.rows("DELETE FROM entries WHERE id IN (SELECT id FROM entries ORDER BY used_at, id LIMIT ?)", (excess,))
 
     def _drop_old(self, db: Database) -> None:
-        """Delete what was not used for too long, as often as once a day; the pages are used again."""
+        """Delete entries unused for too long, once a day."""
         before = self._use.too_old()
         if before is not None:
             db.rows("DELETE FROM entries WHERE used_at < ?", (before,))
 
     def _add_counts(self, db: Database) -> None:
-        """Store what was counted since the last time."""
+        """Store the counts since the last time."""
         db.run_many(
             "INSERT INTO counters (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = value + excluded.value",
             self._use.uncounted(),
         )
 
     def _delete(self, condition: str, value: int | str, *, erase: bool = False) -> int:
-        """Delete entries and free their space; `erase` leaves no byte of them in the log either."""
+        """Delete entries and free their space, with `erase` also in the log."""
 
         def delete() -> int:
             if not self.path.exists():
@@ -219,7 +213,7 @@ class SqliteEmbeddingCache:
     # --- the file --------------------------------------------------------------------------------
 
     def _read(self, work: Callable[[Database], Result], default: Result) -> Result:
-        """Return what `work` reads, or `default` where there is no cache or none that can be used."""
+        """Return what `work` reads, or `default` without a usable cache."""
 
         def read() -> Result:
             if not self.path.exists():
@@ -237,7 +231,7 @@ class SqliteEmbeddingCache:
         self._rescued(write, None)
 
     def _rescued(self, work: Callable[[], Result], default: Result) -> Result:
-        """Do the work, again with a new file if this one is corrupt; return `default` where nothing may be written."""
+        """Do the work, with a new file if this one is corrupt; return `default` if it cannot be written."""
         try:
             return work()
         except IndexCorruptError as error:
@@ -306,7 +300,7 @@ def _counters(db: Database) -> dict[str, int]:
 
 
 def _prepare_tables(db: Database) -> None:
-    """Make the tables in an empty file; raises IndexCorruptError for a file that is something else."""
+    """Create the tables in an empty file; raise IndexCorruptError for a foreign file."""
     found = db.value("PRAGMA application_id")
     if found == APPLICATION_ID:
         if db.value("PRAGMA user_version") < _VERSION and not db.file_is_read_only:

@@ -1,4 +1,4 @@
-"""Opens SQLite files, lends their connections to threads, and translates SQLite's errors into ours."""
+"""Opens SQLite files, lends connections to threads, and translates errors."""
 
 from __future__ import annotations
 
@@ -29,16 +29,15 @@ from notewell.files.faults import reach
 
 Row = tuple[Any, ...]
 
-BUSY_TIMEOUT_S = 30.0  # a bulk write holds the lock for milliseconds; longer means a stuck process
-LONGEST_LOCK_SLEEP_S = 0.1  # between two looks at a lock, as SQLite's own timeout does
+BUSY_TIMEOUT_S = 30.0  # a bulk write takes milliseconds; longer means a stuck process
+LONGEST_LOCK_SLEEP_S = 0.1  # between two attempts, as with SQLite's own timeout
 SYNCHRONOUS = "NORMAL"  # safe with a write-ahead log: a power cut loses the last commits only
-_CACHE_KIB = 16_000  # holds the hot keyword pages of 100,000 chunks
-_LOG_LIMIT_BYTES = 4_096_000  # 1,000 pages, when SQLite folds the log back; a log that grew larger is cut back to it
+_CACHE_KIB = 16_000  # fits the hot keyword pages of 100,000 chunks
+_LOG_LIMIT_BYTES = 4_096_000  # 1,000 pages, when SQLite folds the log back; larger logs are truncated to it
 
-# A constraint can only be broken by rows that are out of step: no statement of ours breaks one on a healthy file.
-# And we store nothing that is too big to be read.
+# On a healthy file no statement of ours breaks a constraint, and nothing is too big to be read.
 _CORRUPT = (apsw.CorruptError, apsw.NotADBError, apsw.ConstraintError, apsw.MismatchError, apsw.TooBigError)
-# Our statements name what the schema holds: if that is missing or unreadable, the file is corrupt.
+# Our statements name tables and columns that exist, unless the file is corrupt.
 _CORRUPT_SCHEMA = re.compile(
     "no such (table|module|column|tokenizer|index)|parse error in|malformed|vtable constructor|invalid fts5|near "
     "|unsupported file format|unrecognized|unknown (database|tokenizer)|error in |duplicate column|reserved fts5"
@@ -46,7 +45,7 @@ _CORRUPT_SCHEMA = re.compile(
 
 
 def _translated(error: apsw.Error, path: Path, *, system_errno: int = 0) -> Exception:
-    """Return our error for a failure of SQLite with the file at `path`."""
+    """Return our error for an error of SQLite with the file at `path`."""
     what = f"{path}: {error}"
     if isinstance(error, apsw.CantOpenError) and not path.exists():
         return FileNotFoundError(errno.ENOENT, "there is no index at this path", str(path))
@@ -62,12 +61,12 @@ def _translated(error: apsw.Error, path: Path, *, system_errno: int = 0) -> Exce
 
 
 def has_fts5() -> bool:
-    """Say whether this SQLite has the full-text index that keyword search needs."""
+    """Return whether this SQLite has FTS5, which keyword search needs."""
     return "ENABLE_FTS5" in apsw.compile_options
 
 
 class Database:
-    """One connection. Statements are run to their end, so every error shows where it happened."""
+    """One connection; statements are run to their end, so that errors are raised where they happen."""
 
     def __init__(self, connection: apsw.Connection, path: Path) -> None:
         self._connection = connection
@@ -100,7 +99,7 @@ class Database:
             raise self._ours(error) from error
 
     def patch_blob(self, table: str, column: str, key: int, patches: Iterable[tuple[int, bytes]]) -> None:
-        """Overwrite parts of one blob in place, given as (offset, bytes): only the touched pages are written."""
+        """Overwrite parts of a blob in place, given as (offset, bytes); only these pages are written."""
         try:
             with self._connection.blob_open("main", table, column, key, True) as blob:
                 for offset, content in patches:
@@ -111,7 +110,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Hold the write lock from the first statement on; commit at the end, undo everything on any exception."""
+        """Take the write lock, commit at the end, roll back on any exception."""
         reach("database.begin")
         self.rows("BEGIN IMMEDIATE")
         try:
@@ -124,7 +123,7 @@ class Database:
 
     @contextmanager
     def joined_transaction(self) -> Iterator[None]:
-        """Be part of the transaction that is open, or hold one; an exception undoes all of it in either case."""
+        """Join the open transaction, or open one; an exception rolls back all of it in either case."""
         if not self._connection.in_transaction:
             with self.transaction():
                 yield
@@ -136,7 +135,7 @@ class Database:
             raise
 
     def end_transaction(self) -> None:
-        """Undo what is not committed; does nothing outside a transaction (a full disk may have ended it already)."""
+        """Roll back; a no-op outside a transaction, which a full disk may have ended already."""
         if self._connection.in_transaction:
             self.rows("ROLLBACK")
 
@@ -155,16 +154,16 @@ class Database:
             self._connection.enable_load_extension(False)
 
     def close(self) -> None:
-        """Close; that the log could not be folded back on a failing disk is no loss: the next to open it does so."""
+        """Close; if the log cannot be folded back now, the next process to open the file does so."""
         with suppress(apsw.Error):
             self._connection.close()
 
     def corrupt(self, what: str) -> IndexCorruptError:
-        """Return the error to raise when something in the file cannot be what we stored."""
+        """Return the error for something in the file that we cannot have stored."""
         return IndexCorruptError(f"{self.path}: {what} in it is corrupt", path=self.path)
 
     def rewrite_file(self) -> None:
-        """Rewrite the whole file, so that nothing of deleted rows is left in it or in its log."""
+        """Rewrite the file and empty its log, so that nothing of deleted rows is left."""
         self.rows("VACUUM")
         busy = self.value("PRAGMA wal_checkpoint(TRUNCATE)")  # waits for readers, as every writer does
         if busy:
@@ -186,7 +185,7 @@ _limit = _Limit()
 
 @contextmanager
 def lock_wait_limit(seconds: float) -> Iterator[None]:
-    """Let this thread wait for locks of other processes no longer than this, in all databases together."""
+    """Limit how long this thread waits for locks of other processes, in all databases together."""
     before = _limit.until
     _limit.until = min(time.monotonic() + seconds, before)
     try:
@@ -196,7 +195,7 @@ def lock_wait_limit(seconds: float) -> Iterator[None]:
 
 
 class _LockWait:
-    """Waits while another process holds a lock, as SQLite itself would, but not beyond the limit of the thread."""
+    """Waits for locks as SQLite itself would, within the limit of the thread."""
 
     def __init__(self) -> None:
         self._give_up_at = 0.0
@@ -217,9 +216,9 @@ _file_layer: str | None = None
 
 @contextmanager
 def through_file_layer(name: str) -> Iterator[None]:
-    """Let databases that are opened meanwhile go through a SQLite file layer (VFS) that the caller has registered.
+    """Open databases through a SQLite file layer (VFS) that the caller has registered.
 
-    It sees every read, write, sync, lock and open: to count them, to slow them down or to make them fail.
+    It can count, slow down or fail every read, write, sync, lock and open.
     """
     global _file_layer  # noqa: PLW0603 - SQLite's own default, which this overrides, is one for the process, too
     before, _file_layer = _file_layer, name
@@ -230,9 +229,9 @@ def through_file_layer(name: str) -> Iterator[None]:
 
 
 def connect(path: Path, *, read_only: bool, immutable: bool = False) -> Database:
-    """Open an existing database file; nothing is read from it yet.
+    """Open an existing database file without reading it yet.
 
-    `immutable` promises SQLite that nobody writes: it then needs no lock or side file, and ignores a write-ahead log.
+    `immutable` promises SQLite that nobody writes: then it needs no lock and no side file, and ignores the log.
     """
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
     name = os.fspath(path.absolute())
@@ -246,7 +245,7 @@ def connect(path: Path, *, read_only: bool, immutable: bool = False) -> Database
         raise _translated(error, path) from error
     except OSError as error:
         raise store_error(error, path) from error
-    # Plans never depend on bound values, or SQLite would recompile a statement of FTS5 for each of 50 uses in a search.
+    # Plans independent of bound values, or SQLite would recompile a statement of FTS5 fifty times in a search.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.set_busy_handler(_LockWait())
     return Database(connection, path)
@@ -263,7 +262,7 @@ def create_empty(path: Path) -> None:
 
 
 def open_for_writing(path: Path) -> Database:
-    """Open a database file for reading and writing; whether that is allowed shows in `file_is_read_only`."""
+    """Open a database file for reading and writing; `file_is_read_only` shows whether that is permitted."""
     db = connect(path, read_only=False)
     db.rows(f"PRAGMA cache_size = -{_CACHE_KIB}")
     db.rows(f"PRAGMA synchronous = {SYNCHRONOUS}")
@@ -272,11 +271,11 @@ def open_for_writing(path: Path) -> Database:
 
 
 def open_for_reading(path: Path) -> Database:
-    """Open a database file for reading only, also where nothing can be written.
+    """Open a database file for reading, also on read-only media.
 
-    A plain read-only connection needs the side files `-wal` and `-shm`: it uses those it finds, or makes them. Where it
-    can do neither (a read-only folder or medium, and no process has the file open) the file will not change as far as
-    we can tell, and is opened as immutable. A log that is there but unusable is never ignored.
+    A read-only connection uses the side files `-wal` and `-shm`, or creates them. If it can do neither (a read-only
+    folder, and no process has the file open), the file is opened as immutable. A log that cannot be read is never
+    ignored.
     """
     db = connect(path, read_only=True)
     try:
@@ -298,13 +297,13 @@ def open_for_reading(path: Path) -> Database:
 
 
 def connect_in_memory(name: str) -> Database:
-    """Open a database that lives in this process only; connections of one name share it while any of them is open."""
+    """Open a database in memory, which connections of the same name share."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
     return Database(apsw.Connection(f"file:/{name}?vfs=memdb", flags=flags), Path(name))
 
 
 def as_json(values: Iterable[int] | Iterable[str]) -> str:
-    """Return values as one bound parameter, to be unpacked in SQL with `json_each(?)`."""
+    """Return values as one parameter for `json_each(?)`."""
     listed = list(values)
     if listed and isinstance(listed[0], int):
         return f"[{','.join(map(str, listed))}]"  # a third of the time
@@ -316,7 +315,7 @@ def as_json(values: Iterable[int] | Iterable[str]) -> str:
 # A connection must never be used on both sides of a fork. Idle ones are closed before it, busy ones are left alone in
 # the child, and the child opens its own.
 
-_MAX_IDLE = 8  # a connection that was used costs a few MB of page cache; more threads than this open one each
+_MAX_IDLE = 8  # connections, with a few MB of page cache each
 
 
 class Opener(Protocol):

@@ -1,4 +1,4 @@
-"""Writes the rows of documents, their chunks, terms and vectors in one transaction, and finds those in a scope."""
+"""Writes documents with their chunks, terms and vectors in one transaction, and selects those in a scope."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from notewell.types import EmbedderIdentity, PreparedChunk, Scope, SourceName, S
 
 if TYPE_CHECKING:
     from notewell.protocols import Vector
-    from notewell.store.sqlite.vector_index import VectorIndex
+    from notewell.store.sqlite.vector_search import VectorIndex
 
 _LISTED = "IN (SELECT value FROM json_each(?))"
 
@@ -24,7 +24,7 @@ class Writes:
 
     def __init__(self, db: Database, vector_index: Callable[[], VectorIndex]) -> None:
         self.db = db
-        self._vector_index = vector_index  # asked for late: it imports NumPy
+        self._vector_index = vector_index  # called late: it imports NumPy
         self.changed_chunks = 0
 
     # --- documents -------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ class Writes:
         return {chunk_id for (chunk_id,) in self.db.rows("SELECT id FROM chunks WHERE document_id = ?", (document_id,))}
 
     def stored_rows(self, document_id: int, hashes: Collection[str] | None = None) -> list[StoredRow]:
-        # The plus keeps SQLite from going through all chunks of the document instead of those with these hashes.
+        # The plus makes SQLite use the index of hashes instead of scanning the document's chunks.
         where = "document_id = ?"
         if hashes is not None:
             where = "+document_id = ? AND embedded_hash IN (SELECT unhex(value) FROM json_each(?))"
@@ -82,7 +82,6 @@ class Writes:
         return [StoredRow(chunk_id, digest.hex(), *rest) for chunk_id, digest, *rest in found]
 
     def apply(self, source: SourceName, document_id: int, changes: ChunkChanges, vectors: Mapping[str, Vector]) -> None:
-        """Make the planned changes; where the split between heading and text changed, chunks get their new words."""
         self.remove_chunks(changes.removed)
         self.db.run_many(
             "UPDATE chunks SET first_line = ?, last_line = ?, turn = ?, parts = ?, entry = ?, category = ?,"
@@ -129,7 +128,7 @@ class Writes:
     def _insert_terms(self, paired: Sequence[tuple[int, PreparedChunk]]) -> None:
         self.db.run_many(
             "INSERT INTO terms (rowid, text, context) VALUES (?, ?, ?)",
-            [(chunk_id, new.text_terms, new.context_terms) for chunk_id, new in paired],
+            [(chunk_id, *new.terms()) for chunk_id, new in paired],
         )
 
     def remove_chunks(self, chunk_ids: Sequence[int]) -> None:
@@ -160,7 +159,7 @@ class Writes:
         self._vector_index().add(self.db, source, ids, matrix)
 
     def remove_vectors(self, chunk_ids: Collection[int]) -> None:
-        """Delete the vectors of those of the chunks that have one."""
+        """Delete the vectors of chunks; some may have none."""
         gone = self.db.rows(
             f"DELETE FROM vectors WHERE chunk_id {_LISTED} RETURNING chunk_id",  # noqa: S608
             (as_json(chunk_ids),),
@@ -170,7 +169,7 @@ class Writes:
             self._vector_index().remove(self.db, [chunk_id for (chunk_id,) in gone])
 
     def _count(self, *, documents: int = 0, chunks: int = 0, vectors: int = 0) -> None:
-        """Keep the totals, and give changed vectors a new generation before their index is touched."""
+        """Update the totals; changed vectors get a new generation before their index is updated."""
         self.db.rows(
             "UPDATE totals SET documents = documents + ?1, chunks = chunks + ?2, vectors = vectors + ?3,"
             " vector_generation = vector_generation + (?3 <> 0) WHERE id = 1",
@@ -192,7 +191,7 @@ SQLITE = Dialect(mark="?", listed=_LISTED, as_list=as_json)
 
 
 def without_idle_filters(db: Database, scope: Scope) -> Scope:
-    """Drop filters that exclude nothing, because checking them costs more than the search itself."""
+    """Drop filters that exclude nothing."""
     return scopes.without_idle_filters(
         scope,
         SQLITE,
@@ -201,7 +200,7 @@ def without_idle_filters(db: Database, scope: Scope) -> Scope:
 
 
 def scope_condition(scope: Scope) -> tuple[str, list[Any]]:
-    """Return the SQL condition a chunk and its document must meet, and its values; empty when every chunk does."""
+    """Return the SQL condition on a chunk and its document, and its values."""
     return scopes.scope_condition(scope, SQLITE)
 
 

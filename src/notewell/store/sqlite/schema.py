@@ -6,24 +6,29 @@ import string
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from typing import TYPE_CHECKING, Literal, get_args
 from uuid import uuid4
 
 from notewell.errors import IndexCorruptError, IndexReadOnlyError, IndexTooNewError
 from notewell.store.sqlite.connection import Database, connect_in_memory
-from notewell.store.sqlite.vector_index import VECTOR_DRIVERS, VectorDriver, load_sqlite_vec, open_vector_index
+from notewell.store.sqlite.sqlite_vec import SqliteVecIndex, load_sqlite_vec
+
+if TYPE_CHECKING:
+    from notewell.store.sqlite.vector_search import VectorIndex
+
+VectorDriver = Literal["segments", "sqlite-vec"]
+VECTOR_DRIVERS: tuple[str, ...] = get_args(VectorDriver)
 
 APPLICATION_ID = 0x72636C74  # "rclt" in ASCII, so that no foreign database is taken for an index
 
-# States of `chunks.has_vector`; a skipped chunk is in a script that the embedder does not know.
-
-# Callers hand over finished terms separated by blanks, so nothing but blanks may split: every printable ASCII
-# punctuation mark is declared part of a token; non-ASCII characters are for the `ascii` tokenizer anyway.
+# Terms come separated by blanks, and nothing else may split them: all ASCII punctuation is declared part of a token, as
+# non-ASCII characters are for the `ascii` tokenizer.
 _PUNCTUATION = string.punctuation.replace("'", "''")
 _TOKENIZER = f"ascii tokenchars '{_PUNCTUATION}'".replace('"', '""')
 
-# Text lives apart from the small columns: scope filters and diffs touch the small rows only.
-# `totals` spares every search two full counts. Blobs that are patched in place live apart from the columns that are
-# updated, because SQLite rewrites a whole row on UPDATE.
+# Text is stored apart from the small columns, because scope filters and diffs read only those. `totals` saves every
+# search two full counts. Blobs that are patched in place are stored apart from columns that are updated, because SQLite
+# rewrites the whole row on UPDATE.
 FIRST_SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE totals (
@@ -63,7 +68,7 @@ CREATE TABLE segment_blobs (segment_id INTEGER PRIMARY KEY, ids BLOB NOT NULL, c
 CREATE TABLE segment_slots (chunk_id INTEGER PRIMARY KEY, segment_id INTEGER NOT NULL, slot INTEGER NOT NULL);
 """.replace("@TOKENIZER", _TOKENIZER)
 
-# Chunks know their message and how many parts it has. What an older index holds is replaced by its next rebuild.
+# Chunks have the number of their message and its parts; older indexes get them by their next rebuild.
 TURNS = """
 ALTER TABLE chunks DROP COLUMN term_count;
 ALTER TABLE chunks ADD COLUMN turn INTEGER NOT NULL DEFAULT 0;  -- message of a conversation, from 1; 0 in notes
@@ -71,13 +76,13 @@ ALTER TABLE chunks ADD COLUMN parts INTEGER NOT NULL DEFAULT 1;  -- chunks of it
 CREATE INDEX chunks_by_turn ON chunks (document_id, turn) WHERE turn > 0;
 """
 
-# A change that keeps size and mtime shows in these. 0 is unknown: such a file is read once more, by its hash.
+# These show changes that keep size and mtime. 0: unknown, so the file is read and hashed once more.
 STAMPS = """
 ALTER TABLE documents ADD COLUMN ctime_ns INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE documents ADD COLUMN inode INTEGER NOT NULL DEFAULT 0;
 """
 
-# Chunks of remembered entries know their label; all three columns are NULL in other text.
+# The label of remembered entries; NULL in other text.
 ENTRIES = """
 ALTER TABLE chunks ADD COLUMN entry TEXT;  -- its short id
 ALTER TABLE chunks ADD COLUMN category TEXT;
@@ -96,9 +101,9 @@ TABLES = frozenset(
 def prepare_tables(
     db: Database, driver: VectorDriver, *, create: bool, read_only: bool, extension_path: str = ""
 ) -> tuple[VectorDriver, str]:
-    """Create, check or upgrade the tables; return the driver to use, and why it is not the one asked for."""
+    """Create, check or upgrade the tables; return the driver to use, and why it is not the requested one."""
     is_empty = not db.value("SELECT count(*) FROM sqlite_schema") and not db.value("PRAGMA application_id")
-    if is_empty:  # new, or left by a crash right after it was created
+    if is_empty:  # new, or left by a crash
         if read_only or not create:
             raise IndexCorruptError(f"{db.path} is empty", path=db.path)
         db.rows("PRAGMA journal_mode = WAL")
@@ -120,7 +125,7 @@ def prepare_tables(
         driver = recorded or driver
     problem = load_sqlite_vec(db, extension_path) if driver == "sqlite-vec" else ""
     if problem:
-        driver = "segments"  # read-only it compares every vector, since there are no segments
+        driver = "segments"  # read-only, without segments, it compares every vector
     if recorded != driver and not read_only:
         with db.transaction():
             switch_driver(db, recorded, driver)
@@ -145,8 +150,8 @@ def _checked_version(db: Database) -> int:
 
 
 def migrate(db: Database, *, migrations: Sequence[str] = MIGRATIONS) -> None:
-    """Bring a file of ours, or an empty one, to the newest schema in one transaction; cheap when it already is."""
-    with db.transaction():  # a second process waits here and then finds the work done
+    """Upgrade a file of ours, or an empty one, to the newest schema in one transaction."""
+    with db.transaction():  # a second process waits here, then finds nothing to do
         version: int = db.value("PRAGMA user_version")
         for number, script in enumerate(migrations[version:], start=version + 1):
             db.rows(script)
@@ -154,8 +159,17 @@ def migrate(db: Database, *, migrations: Sequence[str] = MIGRATIONS) -> None:
         db.rows(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
+def open_vector_index(driver: VectorDriver) -> VectorIndex:
+    """Return the vector index of a driver."""
+    if driver == "sqlite-vec":
+        return SqliteVecIndex()
+    from notewell.store.sqlite.segments import SegmentIndex  # imports NumPy
+
+    return SegmentIndex()
+
+
 def switch_driver(db: Database, recorded: VectorDriver | None, driver: VectorDriver) -> None:
-    """Build the vector index of another driver in place of the recorded one, in the caller's transaction."""
+    """Replace the vector index of the recorded driver, in the caller's transaction."""
     if recorded == "sqlite-vec":
         _drop_sqlite_vec_tables(db)
     elif recorded is not None:
@@ -166,7 +180,7 @@ def switch_driver(db: Database, recorded: VectorDriver | None, driver: VectorDri
 
 
 def _drop_sqlite_vec_tables(db: Database) -> None:
-    """Drop the vec0 table and what belongs to it, also where sqlite-vec is not loaded, without which DROP refuses."""
+    """Drop the vec0 table and its shadow tables without sqlite-vec, which DROP TABLE would need."""
     db.rows("PRAGMA writable_schema = ON")
     try:
         db.rows("DELETE FROM sqlite_schema WHERE name = 'vector_knn'")
@@ -211,15 +225,15 @@ _FAULTS: tuple[tuple[str, str], ...] = (
         + (vectors <> (SELECT count(*) FROM vectors)) FROM totals""",
     ),
 )
-# FTS5 declares its own tables, in other releases of SQLite perhaps in other words.
+# Without the tables that FTS5 declares, perhaps differently in other releases of SQLite.
 _DECLARED = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'terms~_%' ESCAPE '~'"
 
 
 def find_corruption(db: Database) -> list[str]:
-    """Return what SQLite finds wrong with the file itself; with any of it the rows cannot be trusted."""
+    """Return what SQLite finds corrupt in the file; then no row can be trusted."""
     try:
-        # FTS5 keeps the table's structure in memory and refreshes it for queries only: without one first, the check
-        # would compare old structure with new rows and report errors where there are none.
+        # FTS5 caches the structure of the table and refreshes it for queries only: without one, the check would compare
+        # an old structure with new rows and report errors that do not exist.
         db.rows("SELECT rowid FROM terms WHERE terms MATCH '\"-\"' LIMIT 1")
         found = [line for (line,) in db.rows("PRAGMA integrity_check(20)") if line != "ok"]
         return found or [f"the declaration of {name} has changed" for name in _altered_tables(db)]
@@ -228,14 +242,14 @@ def find_corruption(db: Database) -> list[str]:
 
 
 def _altered_tables(db: Database) -> list[str]:
-    """Return what is not declared as we declare it: a flipped bit may turn a key into a column."""
+    """Return tables with a changed declaration: a flipped bit may turn a key into a column."""
     found: dict[str, str] = dict(db.rows(_DECLARED))
     return sorted(name for name, sql in _declared() if found.get(name) != sql)
 
 
 @cache
 def _declared() -> tuple[tuple[str, str], ...]:
-    """Return what is declared in a new index."""
+    """Return the declarations of a new index."""
     as_made = connect_in_memory(f"declared-{uuid4().hex}")
     try:
         migrate(as_made)
@@ -246,9 +260,9 @@ def _declared() -> tuple[tuple[str, str], ...]:
 
 @contextmanager
 def suspecting_corruption(db: Database) -> Iterator[None]:
-    """Raise IndexCorruptError for an error over impossible values if the file is corrupt; else let the error pass.
+    """Turn an error over impossible values into IndexCorruptError if the file is corrupt.
 
-    SQLite returns what it finds in a page, say NULL for a key, and any code that works with it may fail.
+    SQLite returns whatever a page contains, such as NULL for a key, and any code may fail on it.
     """
     try:
         yield
@@ -260,6 +274,6 @@ def suspecting_corruption(db: Database) -> Iterator[None]:
 
 
 def find_faults(db: Database) -> list[str]:
-    """Return which rows are out of step; the indexes derived from vectors check themselves."""
+    """Return inconsistent rows; vector indexes check themselves."""
     counted = [(sentence, db.value(query)) for sentence, query in _FAULTS]
     return [sentence.format(count) for sentence, count in counted if count]

@@ -1,7 +1,7 @@
-"""The default vector driver: scans compact codes that are kept in segment blobs.
+"""The default vector driver: scans compact codes in segment blobs.
 
-Up to `EXACT_LIMIT` vectors there are no codes at all: the float16 rows are kept in memory and compared one by one.
-Above it, each source has segments of a few thousand slots. A slot is overwritten in place when its chunk goes.
+Up to `EXACT_LIMIT` vectors there are no codes: the float16 rows are cached in memory and compared. Above it, each
+source has segments of a few thousand slots, which are patched in place.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from notewell.protocols import Matrix, Vector
     from notewell.store.vector_codes import Codes, ReadyCodes
 
-EXACT_LIMIT = 2048  # 3 MB in memory and 0.2 ms a query at 384 dimensions: codes would save nothing
-_EXACT_SPARE = 32  # without codes only the rounding of close calls is left to the exact rows
+EXACT_LIMIT = 2048  # 3 MB of memory and 0.2 ms per query at 384 dimensions: codes would save nothing
+_EXACT_SPARE = 32  # without codes, the exact rows decide close calls only
 _ID_BYTES = 8
 _NO_CHUNK = bytes(_ID_BYTES)  # chunk ids start at 1, so 0 marks a free slot
 
 
 class SegmentIndex:
-    """Implements `VectorIndex`; all snapshots of a process share what it has read."""
+    """Implements `VectorIndex`; all snapshots of a process share its cache."""
 
     def __init__(self) -> None:
         self._cache = _SegmentCache()
@@ -56,7 +56,7 @@ class SegmentIndex:
 
     def rebuild(self, db: Database) -> None:
         self.clear(db)
-        db.rows("UPDATE totals SET vector_generation = vector_generation + 1")  # no old code under a new version
+        db.rows("UPDATE totals SET vector_generation = vector_generation + 1")  # which invalidates cached segments
         count = _count(db)
         if count <= EXACT_LIMIT:
             return
@@ -166,9 +166,9 @@ class _ExactRows:
 
 
 class _SegmentCache:
-    """Decoded segments by (segment, version): a version names one content for good, so every snapshot gets its own.
+    """Decoded segments by (segment, version); the content of a version never changes, so each snapshot finds its own.
 
-    Versions come from a counter that only committed transactions advance, and readers see committed rows only.
+    Versions come from a counter in the database, of which readers see committed values only.
     """
 
     def __init__(self) -> None:
@@ -177,10 +177,10 @@ class _SegmentCache:
         self._exact: _ExactRows | None = None
 
     def segments(self, db: Database, codec: Codec, sources: Collection[SourceName] | None) -> list[_Segment]:
-        """Return the segments of these sources, or of all, as the snapshot of `db` sees them."""
+        """Return the segments of these or all sources in the snapshot of `db`."""
         listed = db.rows("SELECT id, version, used, source FROM vector_segments ORDER BY id")
         current = {(segment_id, version) for segment_id, version, _, _ in listed}
-        with self._lock:  # an older snapshot that still needs a version that is gone reads it again
+        with self._lock:  # an older snapshot reads a dropped version again
             if self._segments.keys() - current:
                 self._segments = {key: segment for key, segment in self._segments.items() if key in current}
         return [
@@ -206,7 +206,7 @@ class _SegmentCache:
         return loaded
 
     def exact_rows(self, db: Database) -> _ExactRows:
-        """Return every vector as the snapshot of `db` sees it."""
+        """Return every vector in the snapshot of `db`."""
         generation: int = db.value("SELECT vector_generation FROM totals")
         with self._lock:
             known = self._exact
@@ -224,7 +224,7 @@ class _SegmentCache:
 
 
 def _take_slots(db: Database, codec: Codec, source: str, chunk_ids: NDArray[np.int64], matrix: Matrix) -> None:
-    """Write the codes of new chunks into free slots of their source, adding segments as needed."""
+    """Write codes into free slots of the source, adding segments as needed."""
     codes = codec.encode(matrix)
     written = 0
     while written < len(chunk_ids):
@@ -242,7 +242,7 @@ def _take_slots(db: Database, codec: Codec, source: str, chunk_ids: NDArray[np.i
 
 
 def _free_slots(db: Database, codec: Codec, chunk_ids: Collection[int]) -> None:
-    """Blank the slots of these chunks; a segment with nothing left in it goes altogether."""
+    """Overwrite the slots of chunks with zeros, and delete empty segments."""
     by_segment: defaultdict[int, list[int]] = defaultdict(list)
     for segment_id, slot in db.rows(
         "SELECT segment_id, slot FROM segment_slots WHERE chunk_id IN (SELECT value FROM json_each(?))",
@@ -311,7 +311,7 @@ def _write(db: Database, segment_id: int, slots: NDArray[np.int64], chunk_ids: N
 
 
 def _runs(slots: NDArray[np.int64]) -> Iterator[slice]:
-    """Yield the stretches of neighbouring slots, each of which is one write."""
+    """Yield runs of neighbouring slots, which are written at once."""
     edges = [0, *(np.flatnonzero(np.diff(slots) != 1) + 1).tolist(), len(slots)]
     for start, end in pairwise(edges):
         if start < end:

@@ -1,7 +1,8 @@
-"""Reads an index through one consistent snapshot."""
+"""Reads an index in one consistent snapshot: documents, keyword and vector matches, chunks."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,7 @@ from notewell.store.rows import (
     without,
 )
 from notewell.store.scopes import without_hidden
-from notewell.store.sqlite import keyword
-from notewell.store.sqlite.connection import Database, as_json
+from notewell.store.sqlite.connection import Database, Row, as_json
 from notewell.store.sqlite.documents import scope_condition, stored_embedder, without_idle_filters
 from notewell.types import (
     EVERYTHING,
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from notewell.store.sqlite.vector_search import VectorSearch
 
 MOST_RESCORED = 2_000  # chunks found by a keyword search for a group: their scores are computed again
+_BM25 = f"-bm25(terms, 1.0, {bm25.CONTEXT_WEIGHT})"  # FTS5 gives better matches smaller numbers
+_LISTED = "SELECT value FROM json_each(?)"
+_TO_DOCUMENTS = "JOIN chunks ON chunks.id = terms.rowid JOIN documents ON documents.id = chunks.document_id"
 
 
 class SqliteSnapshot:
-    """Implements `Snapshot` on a connection that is inside a read transaction.
-
-    What a group may not see, as `within` says, is not there for any method.
-    """
+    """Implements `Snapshot` in a read transaction; documents outside `within` are hidden from every method."""
 
     def __init__(self, db: Database, vector_search: Callable[[], VectorSearch], within: Scope = EVERYTHING) -> None:
         self._open_db: Database | None = db
@@ -57,7 +57,7 @@ class SqliteSnapshot:
         self._within = within
 
     def end(self) -> None:
-        """Cut the snapshot off its connection, which goes back to the pool."""
+        """Detach the snapshot from its connection, which goes back to the pool."""
         self._open_db = None
         for kept in ("_counts", "_whole_counts", "_hides_some", "_identity", "_has_vectors"):
             vars(self).pop(kept, None)
@@ -75,7 +75,6 @@ class SqliteSnapshot:
         return value
 
     def embedder(self) -> EmbedderIdentity | None:
-        """Return whose vectors the index holds or waits for; None before the first `set_embedder`."""
         return self._identity
 
     def counts(self) -> Counts:
@@ -96,7 +95,7 @@ class SqliteSnapshot:
 
     @cached_property
     def _whole_counts(self) -> Counts:
-        # Through its partial index the count of pending chunks costs nothing once all are embedded.
+        # A partial index makes the count of pending chunks free once all are embedded.
         found = self._db.rows(
             "SELECT documents, chunks, vectors, (SELECT count(*) FROM chunks WHERE has_vector = 0) FROM totals"
         )
@@ -121,16 +120,16 @@ class SqliteSnapshot:
         return without(whole, hidden)
 
     def _seen(self, joined_by: str) -> tuple[str, list[Any]]:
-        """Return the SQL condition that hides documents, and its values; both empty when none is hidden."""
+        """Return the SQL condition that hides documents, and its values; empty when none is hidden."""
         condition, values = scope_condition(self._within)
         return (f" {joined_by} {condition}", values) if condition else ("", [])
 
     def _narrowed(self, scope: Scope) -> Scope:
-        """Return the scope without what is hidden."""
+        """Return the scope without hidden documents and without filters that exclude nothing."""
         return without_idle_filters(self._db, without_hidden(scope, self._within))
 
     def _visible(self, chunk_ids: Collection[int]) -> Collection[int]:
-        """Return those of the chunks that are not hidden."""
+        """Return the chunks that are not hidden."""
         seen, values = self._seen("AND")
         if not seen:
             return chunk_ids
@@ -179,17 +178,40 @@ class SqliteSnapshot:
         )
         return found
 
+    # --- keywords --------------------------------------------------------------------------------
+
     def document_frequencies(self, terms: Sequence[Term], *, at_most: int) -> Sequence[int]:
-        return keyword.document_frequencies(self._db, terms, at_most=at_most, scope=self._narrowed(EVERYTHING))
+        return self._frequencies(terms, at_most, self._narrowed(EVERYTHING))
+
+    def _frequencies(self, terms: Sequence[Term], at_most: int, scope: Scope) -> list[int]:
+        """Return in how many chunks of the scope each term occurs; counting stops at `at_most`."""
+        expressions = [_match_expression([term]) for term in terms]
+        condition, values = scope_condition(scope)
+        joined, condition = (f" {_TO_DOCUMENTS}", f" AND {condition}") if condition else ("", "")
+        counted = self._db.rows(
+            "SELECT (SELECT count(*) FROM"  # noqa: S608
+            f" (SELECT 1 FROM terms{joined} WHERE terms MATCH json_each.value{condition} LIMIT ?)) FROM json_each(?)",
+            (*values, max(at_most, 0), as_json(filter(None, expressions))),
+        )
+        frequencies = iter(counted)
+        return [next(frequencies)[0] if each else 0 for each in expressions]
 
     def terms_beginning(self, prefix: str, *, lengths: range, limit: int) -> Sequence[str]:
-        if not self._within.public_only:
-            return keyword.terms_beginning(self._db, prefix, lengths=lengths, limit=limit)
-        return seen_terms(
-            lambda most: keyword.terms_beginning(self._db, prefix, lengths=lengths, limit=most),
-            partial(self.document_frequencies, at_most=1),
-            limit,
-        )
+        if not prefix or not lengths or limit < 1:
+            return []
+
+        def find(limit: int) -> list[str]:
+            # Terms compare by their bytes in UTF-8, which U+10FFFF ends: no character sorts behind it.
+            found = self._db.rows(
+                "SELECT term FROM vocabulary WHERE term >= ?1 AND term < ?1 || char(0x10FFFF)"
+                " AND length(term) BETWEEN ?2 AND ?3 LIMIT ?4",
+                (bm25.storable(prefix), lengths.start, lengths.stop - 1, limit),
+            )
+            return [term for (term,) in found]
+
+        if self._within.public_only:
+            return seen_terms(find, partial(self.document_frequencies, at_most=1), limit)
+        return find(limit)
 
     def keyword_matches(
         self,
@@ -202,33 +224,79 @@ class SqliteSnapshot:
     ) -> Sequence[Match]:
         scope = self._narrowed(scope)
         if not self._hides_some:
-            return keyword.keyword_matches(self._db, terms, limit=limit, scope=scope, led_by=led_by, also=also)
+            return self._matches(terms, limit, scope, led_by, also)
         most = max(limit, MOST_RESCORED) if limit > 0 else limit
-        found = keyword.keyword_matches(self._db, terms, limit=most, scope=scope, led_by=led_by, also=also)
+        found = self._matches(terms, most, scope, led_by, also)
         scores = self.keyword_scores(terms, [match.chunk_id for match in found])
         ranked = sorted((Match(match.chunk_id, scores[match.chunk_id]) for match in found), key=best_first)
         wanted = set(also)
         return [match for place, match in enumerate(ranked) if place < limit or match.chunk_id in wanted]
 
+    def _matches(
+        self, terms: Sequence[Term], limit: int, scope: Scope, led_by: Sequence[Term] | None, also: Collection[int]
+    ) -> list[Match]:
+        """Return the best matches; the rarity of terms counts hidden chunks, too."""
+        expression = _match_expression(terms)
+        leading = expression if led_by is None else _match_expression(led_by)
+        if expression is None or leading is None or limit < 1:
+            return []
+        joined, among = "", ""
+        condition, values = scope_condition(scope)
+        if condition:
+            joined = _TO_DOCUMENTS
+            condition = f"AND {condition}"
+        if leading != expression:
+            # Finding a row is cheap, scoring it is not. The plus keeps FTS5 from looking up each row by itself.
+            among = f"AND +terms.rowid IN (SELECT rowid FROM terms WHERE terms MATCH ? UNION ALL {_LISTED})"  # noqa: S608
+        ids = as_json(also)
+        # Materialised, so that FTS5 goes through its lists once for both halves.
+        found = self._db.rows(
+            f"WITH found AS MATERIALIZED (SELECT terms.rowid AS id, {_BM25} AS bm25 FROM terms {joined}"  # noqa: S608
+            f" WHERE terms MATCH ? {condition} {among})"
+            " SELECT id, bm25 FROM (SELECT id, bm25 FROM found ORDER BY bm25 DESC, id LIMIT ?)"
+            f" UNION SELECT id, bm25 FROM found WHERE id IN ({_LISTED}) ORDER BY bm25 DESC, id",
+            (expression, *values, *((leading, ids) if among else ()), limit, ids),
+        )
+        return [Match(chunk_id, score) for chunk_id, score in self._possible(found)]
+
+    def _scores(self, terms: Sequence[Term], chunk_ids: Collection[int]) -> dict[int, float]:
+        """Return the BM25 of chunks; the rarity of terms counts hidden chunks, too."""
+        expression = _match_expression(terms)
+        if expression is None or not chunk_ids:
+            return {}
+        found = self._db.rows(
+            f"SELECT rowid, {_BM25} FROM terms WHERE terms MATCH ? AND +rowid IN ({_LISTED})",  # noqa: S608
+            (expression, as_json(chunk_ids)),
+        )
+        return dict(self._possible(found))
+
+    def _possible(self, found: list[Row]) -> list[Row]:
+        """Return the scores; raise for an impossible one, because FTS5 does not check the lengths that it stores."""
+        if all(score is not None and 0 <= score < math.inf for _, score in found):
+            return found
+        raise self._db.corrupt("the length of a text")
+
     def keyword_scores(self, terms: Sequence[Term], chunk_ids: Collection[int]) -> Mapping[int, float]:
         if not self._hides_some:
-            return keyword.keyword_scores(self._db, terms, chunk_ids)
-        # BM25 is a sum over the terms, each weighed by how rare it is. How rare it is among hidden texts must not show:
-        # whoever may write a note with a guessed word would see in its score whether others hold that word.
+            return self._scores(terms, chunk_ids)
+        # BM25 weighs each term by its rarity, which must not depend on hidden texts: otherwise the score of a note with
+        # a guessed word would show whether hidden texts contain it.
         seen = self._visible(chunk_ids)
         rows, within = self._whole_counts.chunks, self.counts().chunks
         scores: dict[int, float] = {}
-        everywhere = keyword.document_frequencies(self._db, terms, at_most=rows)
+        everywhere = self._frequencies(terms, rows, EVERYTHING)
         here = self.document_frequencies(terms, at_most=rows)
         for term, in_all, in_seen in zip(terms, everywhere, here, strict=True):
             share = bm25.rarity(within, in_seen) / bm25.rarity(rows, in_all)
-            for chunk_id, score in keyword.keyword_scores(self._db, [term], seen).items():
+            for chunk_id, score in self._scores([term], seen).items():
                 scores[chunk_id] = scores.get(chunk_id, 0.0) + score * share
         return {chunk_id: float(f"{score:.9g}") for chunk_id, score in scores.items()}  # equal ones stay equal
 
     @cached_property
     def _hides_some(self) -> bool:
         return self._within.public_only and self.counts() != self._whole_counts
+
+    # --- vectors ---------------------------------------------------------------------------------
 
     def vector_matches(self, vector: Vector, *, limit: int, scope: Scope) -> Sequence[Match]:
         dimensions = self._dimensions()
@@ -242,6 +310,23 @@ class SqliteSnapshot:
         if dimensions is None or not chunk_ids:
             return {}
         return self._vector_search().scores(self._db, vector, self._visible(chunk_ids), dimensions=dimensions)
+
+    def known_vectors(self, embedded_hashes: Collection[str]) -> Mapping[str, Vector]:
+        if not embedded_hashes or self._dimensions() is None or self._within.public_only:
+            return {}  # the vector of a text would show a group that the text exists
+        from notewell.store.sqlite.vector_search import known_vectors
+
+        return known_vectors(self._db, embedded_hashes)
+
+    def _dimensions(self) -> int | None:
+        """Return the length of the stored vectors; None when there are none."""
+        return self._identity.dimensions if self._identity and self._has_vectors else None
+
+    @cached_property
+    def _has_vectors(self) -> bool:
+        return bool(self._db.value("SELECT vectors FROM totals"))  # cheaper than `counts`
+
+    # --- chunks ----------------------------------------------------------------------------------
 
     def chunks(self, chunk_ids: Collection[int]) -> Mapping[int, StoredChunk]:
         found = self._chunks("chunks.id IN (SELECT value FROM json_each(?))", as_json(chunk_ids))
@@ -324,21 +409,19 @@ class SqliteSnapshot:
             places[chunk_id] = ChunkPlace(document, turn, parts)
         return places
 
-    def known_vectors(self, embedded_hashes: Collection[str]) -> Mapping[str, Vector]:
-        if not embedded_hashes or self._dimensions() is None or self._within.public_only:
-            return {}  # to a group the vector of a text would tell that the text is somewhere
-        from notewell.store.sqlite.vector_search import known_vectors
 
-        return known_vectors(self._db, embedded_hashes)
-
-    def _dimensions(self) -> int | None:
-        """Return the length of the stored vectors, or None when there is none to compare with."""
-        return self._identity.dimensions if self._identity and self._has_vectors else None
-
-    @cached_property
-    def _has_vectors(self) -> bool:
-        return bool(self._db.value("SELECT vectors FROM totals"))  # counting those that wait takes a scan of them
+def _match_expression(terms: Sequence[Term]) -> str | None:
+    """Return the FTS5 query for any of the terms, None if it is empty; everything in it is quoted."""
+    return " OR ".join(phrase for term in terms if (phrase := _phrase(term))) or None
 
 
-# SQLite returns what it finds in a corrupt page, so types are checked; all at once, fifty times in every search.
+def _phrase(term: Term) -> str:
+    cleaned = bm25.storable(" ".join(term.tokens))
+    if not cleaned.split():
+        return ""
+    words = cleaned.replace('"', '""')
+    return f'"{words}" *' if term.prefix else f'"{words}"'
+
+
+# SQLite returns whatever a corrupt page contains, so types are checked: all at once, fifty times per search.
 _FOUR_TEXTS, _FOUR_NUMBERS = (str,) * 4, (int,) * 4

@@ -1,4 +1,4 @@
-"""Keeps documents, their chunks and vectors in one SQLite file, and opens such files."""
+"""Stores documents, chunks and vectors in one SQLite file."""
 
 from __future__ import annotations
 
@@ -25,20 +25,17 @@ from notewell.store.sqlite.connection import (
 )
 from notewell.store.sqlite.documents import Writes, stored_embedder
 from notewell.store.sqlite.schema import (
+    VECTOR_DRIVERS,
+    VectorDriver,
     find_corruption,
     find_faults,
+    open_vector_index,
     prepare_tables,
     suspecting_corruption,
     switch_driver,
 )
 from notewell.store.sqlite.snapshot import SqliteSnapshot
-from notewell.store.sqlite.vector_index import (
-    VECTOR_DRIVERS,
-    VectorDriver,
-    VectorIndex,
-    load_sqlite_vec,
-    open_vector_index,
-)
+from notewell.store.sqlite.sqlite_vec import load_sqlite_vec
 from notewell.store.state_folder import StateFolder
 from notewell.store.writing import DocumentStore
 from notewell.types import (
@@ -51,14 +48,14 @@ from notewell.types import (
 
 if TYPE_CHECKING:
     from notewell.protocols import Vector
-    from notewell.store.sqlite.vector_search import VectorSearch
+    from notewell.store.sqlite.vector_search import VectorIndex, VectorSearch
     from notewell.store.vector_codes import Quantization
 
 _MERGE_SHARE = 5  # merge all keyword segments once a fifth of the chunks is new: 0.15 s at 10,000 chunks
-_MERGED_PAGES = 64  # at most, of small segments after a small run: every one more slows a search by a few percent
-_FREE_SHARE = 4  # give a quarter of the file back to the disk, but not less: growth would claim it again
+_MERGED_PAGES = 64  # of small segments after a small run: each segment slows a search by a few percent
+_FREE_SHARE = 4  # shrink the file once a quarter of it is free: growth would claim less again
 NO_SQLITE_VEC = "sqlite-vec cannot be used: {problem}. The built-in vector index is used instead, with the same results"
-_FREE_PAGES = 256  # 1 MB; below it a rewrite of the file frees nothing worth having
+_FREE_PAGES = 256  # 1 MB; less is not worth rewriting the file
 
 
 def open_index(
@@ -71,10 +68,10 @@ def open_index(
 ) -> SqliteStore:
     """Open the index at `path`.
 
-    Raises FileNotFoundError when there is none and none is to be created, IndexCorruptError when the file is corrupt or
-    not an index, IndexReadOnlyError when it cannot be written though asked, StoreError when a newer release wrote it.
-    A file written with another vector driver gets that of `vector_driver`; read-only, it keeps the one it has.
-    `extension_path` is the sqlite-vec library to load; empty is that of the installed package.
+    Raises FileNotFoundError when it is missing and not to be created, IndexCorruptError when the file is corrupt or not
+    an index, IndexReadOnlyError when it cannot be written, StoreError when a newer release wrote it. The file is
+    converted to `vector_driver`, unless it is opened read-only. `extension_path` is the sqlite-vec library to load;
+    empty: that of the installed package.
     """
     if vector_driver not in VECTOR_DRIVERS:
         raise StoreError(f"unknown vector driver {vector_driver!r}", hint=f"choose one of {', '.join(VECTOR_DRIVERS)}")
@@ -90,7 +87,7 @@ def open_index(
             raise StoreError(f"sqlite-vec can no longer be loaded: {problem}")
         return db
 
-    driver: VectorDriver | None = None  # known once the tables are
+    driver: VectorDriver | None = None  # set by `prepare_tables`
     first = connect(read_only=read_only)
     try:
         driver, problem = prepare_tables(
@@ -109,7 +106,7 @@ def open_index(
 
 
 def open_in_memory() -> SqliteStore:
-    """Open an empty index that is gone when it is closed; for one thread."""
+    """Open an empty index in memory, for one thread."""
     name = f"notewell-{uuid4().hex}"
     first = connect_in_memory(name)
     driver, _ = prepare_tables(first, "segments", create=True, read_only=False)
@@ -131,29 +128,20 @@ class SqliteStore(DocumentStore):
     ) -> None:
         self.path = path
         self.vector_driver = vector_driver
-        self._notes = notes
+        self.notes = notes
+        self.read_only = read_only
         self._pool = pool
-        self._read_only = read_only
-        self._index: VectorIndex | None = None
         self._search: VectorSearch | None = None
         self._chunks_written = 0  # since the keyword segments were last merged by this object
 
-    @property
-    def read_only(self) -> bool:
-        return self._read_only
-
     def reading(self) -> AbstractContextManager[SqliteSnapshot]:
         return self.reading_within(EVERYTHING)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return self._notes
 
     @contextmanager
     def reading_within(self, scope: Scope) -> Iterator[SqliteSnapshot]:
         with self._pool.reader() as db:
             db.rows("BEGIN")
-            self._agree_on_driver(db, writing=False)  # a deferred transaction starts with its first read
+            self._agree_on_driver(db, writing=False)  # also the first read, which starts a deferred transaction
             snapshot = SqliteSnapshot(db, self._vector_search, scope)
             try:
                 with suspecting_corruption(db):
@@ -225,7 +213,8 @@ class SqliteStore(DocumentStore):
             db = writes.db
             if db.value("SELECT vectors FROM totals"):
                 self._vector_index().tidy(db)
-            if self._chunks_written * _MERGE_SHARE > db.value("SELECT chunks FROM totals"):
+            many = self._chunks_written * _MERGE_SHARE > db.value("SELECT chunks FROM totals")
+            if many:
                 db.rows("INSERT INTO terms (terms) VALUES ('optimize')")
             else:
                 db.rows("INSERT INTO terms (terms, rank) VALUES ('merge', ?)", (_MERGED_PAGES,))
@@ -234,20 +223,22 @@ class SqliteStore(DocumentStore):
             free, pages = db.value("PRAGMA freelist_count"), db.value("PRAGMA page_count")
             if free > _FREE_PAGES and free * _FREE_SHARE > pages:
                 db.rows("VACUUM")
-            db.rows("PRAGMA wal_checkpoint(PASSIVE)")
+            if (
+                many
+            ):  # SQLite folds the log back every 1,000 pages; doing so now would double the cost of a small change
+                db.rows("PRAGMA wal_checkpoint(PASSIVE)")
 
     def erase_deleted(self) -> None:
-        """Rewrite the file so that nothing of removed documents is left in it, not even in free pages."""
+        """Rewrite the file without anything of removed documents, also in free pages."""
         with self._writing() as writes:
             db = writes.db
-            db.rows("INSERT INTO terms (terms) VALUES ('optimize')")  # deleted terms stay listed until a merge
+            db.rows("INSERT INTO terms (terms) VALUES ('optimize')")  # deleted terms remain until a merge
             if db.value("SELECT vectors FROM totals"):
-                self._vector_index().rebuild(db)  # freed slots keep their codes, and the codec the mean of all
+                self._vector_index().rebuild(db)  # the codec contains the mean of all vectors
         with self._pool.writer() as db:
             db.rewrite_file()
 
     def embedded_hashes(self) -> set[str]:
-        """Return the hash of the embedded text of every chunk."""
         with self._pool.reader() as db:
             return {digest.hex() for (digest,) in db.rows("SELECT DISTINCT embedded_hash FROM chunks")}
 
@@ -269,7 +260,7 @@ class SqliteStore(DocumentStore):
 
     @contextmanager
     def _writing(self) -> Iterator[Writes]:
-        if self._read_only:
+        if self.read_only:
             raise IndexReadOnlyError(
                 f"{self.path} is open for reading only", hint="check the permissions of the folder that holds the index"
             )
@@ -280,29 +271,27 @@ class SqliteStore(DocumentStore):
             self._chunks_written += writes.changed_chunks
 
     def _agree_on_driver(self, db: Database, *, writing: bool) -> None:
-        """Use the vector index that the file is kept with: another process may have switched it since it was opened.
+        """Use the vector driver of the file, which another process may have switched since it was opened.
 
-        Where one of two processes cannot load sqlite-vec, segments win.
+        If one of two processes cannot load sqlite-vec, segments win.
         """
         recorded = _meta(db, "vector_driver")
         if recorded == self.vector_driver or recorded is None:
             return
         if recorded == "segments":
-            self.vector_driver, self._index, self._search = "segments", None, None
+            self.vector_driver, self._search = "segments", None
         elif writing:
             switch_driver(db, "sqlite-vec", "segments")
 
-    def _vector_index(self) -> VectorIndex:
-        if self._index is None:
-            self._index = open_vector_index(self.vector_driver)
-        return self._index
-
     def _vector_search(self) -> VectorSearch:
         if self._search is None:
-            from notewell.store.sqlite.vector_search import VectorSearch
+            from notewell.store.sqlite.vector_search import VectorSearch  # imports NumPy
 
-            self._search = VectorSearch(self._vector_index())
+            self._search = VectorSearch(open_vector_index(self.vector_driver))
         return self._search
+
+    def _vector_index(self) -> VectorIndex:
+        return self._vector_search().index
 
 
 def _meta(db: Database, key: str) -> str | None:

@@ -1,35 +1,38 @@
-"""Creates batch jobs, follows them and collects their vectors.
+"""Creates batch jobs at a provider, follows them, collects their vectors, and records them on disk.
 
-A job is paid for once it is created. So the intention and the uploaded file are recorded on disk first, and a job whose
-creation was interrupted is looked for by its mark before another one is created.
+A job is paid for once it is created. So the intention and the uploaded file are recorded first, one file per job, and a
+job whose creation was interrupted is looked for by its mark before another one is created.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
+from uuid import uuid4
 
-from notewell.embedding.batch.ledger import JobFailures, JobRecord, Ledger, new_record
+from notewell.embedding import JOBS_FOLDER
 from notewell.embedding.http_calls import FailureKind, RemoteFailure, without_secrets
-from notewell.embedding.providers.embedder import RemoteEmbedder
+from notewell.errors import system_error
+from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.text import valid_unicode
+from notewell.types import EmbedderIdentity
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from notewell.embedding.providers.embedder import RemoteEmbedder
     from notewell.protocols import Embedder, Vector
-    from notewell.types import EmbedderIdentity
 
 PROVIDERS = ("openai", "gemini", "voyage", "mistral")
 MAX_BYTES = 32_000_000  # of an input or result file, which is held in memory: some 3,700 texts of 1,536 numbers
-LOOK_AGAIN_S = 2.0  # a job that was just created may not be listed at once
-CHECKED_AT_ONCE = 512  # rows: validation works in float64, which takes room
-SHORT_HASH = 32  # characters of a text's hash that name its line: no two of a million texts share them
+LOOK_AGAIN_S = 2.0  # a new job may not be listed at once
+CHECKED_AT_ONCE = 512  # rows, which validation converts to float64
+SHORT_HASH = 32  # characters of the text's hash in the id of a line, enough for millions of texts
 
-# The provider said no: no job was created. After any other failure there may be one.
+# After these failures no job was created; after any other there may be one.
 _NOT_CREATED: frozenset[FailureKind] = frozenset({"key", "quota", "refused", "missing", "rate_limited"})
 # How the providers report that a result file is gone; Gemini calls a missing file forbidden.
 _FILE_GONE: frozenset[FailureKind] = frozenset({"missing", "refused", "key"})
@@ -74,7 +77,7 @@ class JobDriver(Protocol):
 
     def upload(self, name: str, content: bytes) -> str: ...  # returns the id of the input file
 
-    def create(self, file_id: str, mark: str) -> JobView: ...  # costs money, and is never retried: see `find`
+    def create(self, file_id: str, mark: str) -> JobView: ...  # costs money, so it is never retried: see `find`
 
     def find(self, mark: str) -> JobView | None: ...  # a job that was created with this mark
 
@@ -86,7 +89,7 @@ class JobDriver(Protocol):
 
     def find_file(self, name: str) -> str: ...  # the id of an uploaded file; empty if not among the newest
 
-    def delete_file(self, file_id: str) -> None: ...  # no text stays with the provider longer than necessary
+    def delete_file(self, file_id: str) -> None: ...
 
     def close(self) -> None: ...
 
@@ -101,7 +104,7 @@ class JobResults:
 
 
 class BatchJobs:
-    """The jobs of one embedder at its provider, and their records."""
+    """The jobs of one embedder at its provider, with their records."""
 
     def __init__(self, driver: JobDriver, ledger: Ledger, embedder: RemoteEmbedder) -> None:
         self._driver = driver
@@ -111,22 +114,22 @@ class BatchJobs:
 
     @property
     def identity(self) -> EmbedderIdentity:
-        """Whose vectors the jobs give."""
+        """The embedder of the jobs."""
         return self._embedder.identity
 
     def close(self) -> None:
         self._driver.close()
 
     def record_failures(self, count: int, last_error: str = "") -> None:
-        """Keep how many jobs of this run failed, and why the last one did."""
+        """Record how many jobs of this run failed, and why the last one did."""
         self._ledger.record_failures(JobFailures(count, last_error, self._embedder.provider))
 
     def pending(self) -> list[JobRecord]:
-        """Return the jobs of this embedder, oldest first; those of other models wait until their model is back."""
+        """Return the jobs of this embedder, oldest first; those of other models are kept."""
         return [record for record in self._ledger.records() if record.identity == self.identity]
 
     def tidy(self, days: float) -> None:
-        """Forget other models' jobs that are so old that their results are gone, and the leftovers of a crash."""
+        """Delete leftovers of a crash, and records of other models whose results have expired."""
         self._ledger.tidy()
         for record in self._ledger.records():
             if record.identity != self.identity and time.time() - record.begun_at > days * 86_400:
@@ -135,13 +138,13 @@ class BatchJobs:
     # --- creating --------------------------------------------------------------------------------
 
     def accepts(self, text: str) -> bool:
-        """Tell whether a text fits into a line; one that is too long for the model must be split, which jobs cannot."""
+        """Return whether a text is short enough for the model: a job cannot split it."""
         from notewell.embedding.providers.requests import pieces_of  # imports asyncio and NumPy
 
         return len(pieces_of(0, text, input_tokens=self._embedder.facts.input_tokens)) == 1
 
     def batches(self, texts: Iterator[tuple[str, str]]) -> Iterator[dict[str, bytes]]:
-        """Yield lines by text hash, as many as one job accepts; `texts` is only drawn from as jobs are created."""
+        """Yield the lines of one job at a time by text hash; `texts` is consumed as jobs are created."""
         bytes_a_result = self.identity.dimensions * self._driver.bytes_a_number + 400
         most = min(self._driver.inputs_a_job, int(MAX_BYTES / bytes_a_result))
         lines: dict[str, bytes] = {}
@@ -159,7 +162,7 @@ class BatchJobs:
             yield lines
 
     def submit(self, lines: Mapping[str, bytes]) -> JobRecord:
-        """Create a job for these lines; raise RemoteFailure when there is none, or none that we could see."""
+        """Create a job for these lines; raise RemoteFailure when it was not created, or cannot be found."""
         record = new_record(self.identity, lines)
         self._ledger.write(record)
         try:
@@ -172,8 +175,8 @@ class BatchJobs:
         return self._create(record)
 
     def recover(self, record: JobRecord) -> JobRecord | None:
-        """Find out what became of a job without an id, left by a killed process; None when there is no job."""
-        if not record.file_id:  # without a recorded file there is no job, but the file may have been uploaded
+        """Find or create the job of a record without id, which a killed process left; None if there is no job."""
+        if not record.file_id:  # then there is no job, but perhaps an uploaded file
             self._delete(self._driver.find_file(_file_name(record)))
             self._ledger.remove(record)
             return None
@@ -200,7 +203,7 @@ class BatchJobs:
         return self._recorded(record, view)
 
     def _find_created(self, record: JobRecord) -> JobView | None:
-        """Look for a job whose creation was cut off; if that fails, its record stays, and nothing is paid twice."""
+        """Look for a job whose creation was interrupted; if this raises, the record is kept: nothing is paid twice."""
         view = self._driver.find(record.mark)
         if view is None:
             time.sleep(LOOK_AGAIN_S)
@@ -224,12 +227,12 @@ class BatchJobs:
             return JobView(record.job_id, "failed", "gone", f"{self.title} no longer knows it")
 
     def cancel(self, record: JobRecord) -> JobView:
-        """Cancel a job and return its state; what was done until then may be collected."""
+        """Cancel a job and return its state; finished texts may be collected."""
         self._driver.cancel(record.job_id)
         return self.look(record)
 
     def collect(self, record: JobRecord, view: JobView) -> JobResults:
-        """Return the vectors of a job that is over; raise RemoteFailure when they cannot be fetched now."""
+        """Return the vectors of a finished job; raise RemoteFailure when they cannot be fetched now."""
         rows: dict[str, Any] = {}
         reasons: dict[str, str] = {}
         by_line = {text_hash[:SHORT_HASH]: text_hash for text_hash in record.hashes}
@@ -255,7 +258,7 @@ class BatchJobs:
         return JobResults(vectors, failed, trouble)
 
     def finish(self, record: JobRecord, view: JobView | None) -> int:
-        """Forget a job whose vectors are stored, and delete its files; return how many could not be deleted."""
+        """Delete the record and the files of a job whose vectors are stored; return how many files remain."""
         left = 0
         for file_id in (record.file_id, *(view.result_files if view else ())):
             left += not self._delete(file_id)
@@ -263,7 +266,7 @@ class BatchJobs:
         return left
 
     def _delete(self, file_id: str) -> bool:
-        """Delete a file at the provider; tell whether it is gone."""
+        """Delete a file at the provider; return whether it is gone."""
         try:
             if file_id:
                 self._driver.delete_file(file_id)
@@ -272,7 +275,7 @@ class BatchJobs:
         return True
 
     def _validated(self, rows: dict[str, Any]) -> tuple[dict[str, Vector], dict[str, str]]:
-        """Return the valid vectors, and what is wrong with the others, by text hash."""
+        """Return the valid vectors and the problems of the others, by text hash."""
         from notewell.embedding.unit_vectors import valid_rows  # imports NumPy
 
         good: dict[str, Vector] = {}
@@ -291,13 +294,16 @@ def _file_name(record: JobRecord) -> str:
 
 
 def supports_jobs(embedder: Embedder | None) -> bool:
-    """Tell whether the embedder's provider offers batch jobs."""
+    """Return whether the embedder's provider offers batch jobs."""
+    from notewell.embedding.providers.embedder import RemoteEmbedder
+
     return isinstance(embedder, RemoteEmbedder) and embedder.provider in PROVIDERS
 
 
 def open_jobs(embedder: Embedder, state_folder: Path) -> BatchJobs:
-    """Return the jobs of an embedder that `supports_jobs`; nothing is called yet."""
-    from notewell.embedding.batch.drivers import GeminiJobs, JobCalls, OpenAIFamilyJobs  # imports asyncio
+    """Return the jobs of an embedder that `supports_jobs`, without a call."""
+    from notewell.embedding.job_apis import GeminiJobs, JobCalls, OpenAIFamilyJobs  # imports asyncio
+    from notewell.embedding.providers.embedder import RemoteEmbedder
 
     assert isinstance(embedder, RemoteEmbedder)
     calls = JobCalls(embedder.service)
@@ -305,3 +311,148 @@ def open_jobs(embedder: Embedder, state_folder: Path) -> BatchJobs:
         GeminiJobs(calls, embedder) if embedder.provider == "gemini" else OpenAIFamilyJobs(calls, embedder)
     )
     return BatchJobs(driver, Ledger(state_folder), embedder)
+
+
+# --- the records on disk; the texts themselves stay in the index -----------------------------------
+
+FAILURES = "batch-failures.json"
+_ENDING = ".json"
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """A job, from the intention to create it until its vectors are stored."""
+
+    mark: str  # ours, in the job's metadata, by which it is found if its id was not recorded
+    identity: EmbedderIdentity
+    hashes: tuple[str, ...]  # of the texts
+    begun_at: float  # seconds since 1970
+    file_id: str = ""  # the uploaded input; empty until it is uploaded
+    job_id: str = ""  # empty until the provider has returned it
+    forgotten: frozenset[str] = field(default_factory=frozenset)  # hashes whose vectors are no longer wanted
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """The hashes whose vectors are still wanted."""
+        return frozenset(self.hashes) - self.forgotten
+
+
+def new_record(identity: EmbedderIdentity, hashes: Collection[str]) -> JobRecord:
+    """Return the record of a job that is about to be created."""
+    return JobRecord(uuid4().hex, identity, tuple(hashes), time.time())
+
+
+@dataclass(frozen=True, slots=True)
+class JobFailures:
+    """The failed jobs of the last run that made any."""
+
+    count: int = 0
+    last_error: str = ""
+    last_provider: str = ""
+
+
+class Ledger:
+    """The pending jobs of one agent, and the failures of the last run."""
+
+    def __init__(self, state_folder: Path) -> None:
+        self._folder = state_folder / JOBS_FOLDER
+        self._failures = state_folder / FAILURES
+
+    def failures(self) -> JobFailures:
+        """Return the failures of the last run."""
+        try:
+            value = json.loads(self._failures.read_text(encoding="utf-8"))
+            return JobFailures(int(value["count"]), str(value["last_error"]), str(value["last_provider"]))
+        except (OSError, ValueError, TypeError, KeyError):
+            return JobFailures()
+
+    def record_failures(self, failures: JobFailures) -> None:
+        """Record the failures of a run for `status`, if possible."""
+        with suppress(OSError):
+            if failures.count:
+                write_atomically(self._failures, json.dumps(asdict(failures)))
+            else:
+                self._failures.unlink(missing_ok=True)
+
+    def records(self) -> list[JobRecord]:
+        """Return the jobs, oldest first; `corrupt` names the files that are not records."""
+        found = [record for path in self._files() if (record := _read(path)) is not None]
+        return sorted(found, key=lambda record: (record.begun_at, record.mark))
+
+    def corrupt(self) -> list[str]:
+        """Return the names of unreadable records, whose jobs are not collected."""
+        return [path.name for path in self._files() if _read(path) is None]
+
+    def _files(self) -> list[Path]:
+        try:
+            return sorted(entry for entry in self._folder.iterdir() if entry.suffix == _ENDING)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise system_error(error) from error
+
+    def write(self, record: JobRecord) -> None:
+        """Store or replace a record durably."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(self._path(record), json.dumps(_as_json(record)))
+        except OSError as error:
+            raise system_error(error) from error
+
+    def remove(self, record: JobRecord) -> None:
+        """Delete the record of a job."""
+        try:
+            self._path(record).unlink(missing_ok=True)
+        except OSError as error:
+            raise system_error(error) from error
+        with suppress(OSError):  # only when it is empty
+            self._folder.rmdir()
+
+    def tidy(self) -> None:
+        """Delete drafts of a killed process, and the folder if it is empty; only for the holder of the write lock."""
+        with suppress(OSError):
+            for entry in self._folder.iterdir():
+                if entry.suffix == DRAFT_SUFFIX:
+                    entry.unlink(missing_ok=True)
+            self._folder.rmdir()
+
+    def forget(self, hashes: Collection[str]) -> int:
+        """Stop waiting for the vectors of these texts; return how many were pending.
+
+        Only for the holder of the write lock. The job continues, but the next run does not store these vectors, and
+        cancels the job if it has no other texts.
+        """
+        dropped = frozenset(hashes)
+        count = 0
+        for record in self.records():
+            if hit := record.wanted & dropped:
+                self.write(replace(record, forgotten=record.forgotten | hit))
+                count += len(hit)
+        return count
+
+    def _path(self, record: JobRecord) -> Path:
+        return self._folder / f"{record.mark}{_ENDING}"
+
+
+def _as_json(record: JobRecord) -> dict[str, object]:
+    return {**asdict(record), "version": _VERSION, "forgotten": sorted(record.forgotten)}
+
+
+def _read(path: Path) -> JobRecord | None:
+    """Return a record; None for a file that is missing, corrupt or from a newer release."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        if value["version"] != _VERSION:
+            return None
+        return JobRecord(
+            mark=str(value["mark"]),
+            identity=EmbedderIdentity(**value["identity"]),
+            hashes=tuple(value["hashes"]),
+            begun_at=float(value["begun_at"]),
+            file_id=str(value["file_id"]),
+            job_id=str(value["job_id"]),
+            forgotten=frozenset(value["forgotten"]),
+        )
+    except (OSError, ValueError, TypeError, KeyError):
+        return None

@@ -1,4 +1,4 @@
-"""Speaks the batch APIs of OpenAI, Voyage, Mistral and Gemini."""
+"""Calls the batch APIs of OpenAI, Voyage, Mistral and Gemini."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from notewell.embedding.batch.jobs import JobState, JobView, LineAnswer
 from notewell.embedding.http_calls import FailureKind, RemoteFailure, RetryPolicy, invalid_response
 from notewell.embedding.http_client import Call, RemoteClient
+from notewell.embedding.jobs import JobState, JobView, LineAnswer
 from notewell.embedding.providers.apis import InvalidResponse, Question, gemini_content, gemini_model
 from notewell.errors import BadVectorError
 
@@ -25,10 +25,10 @@ TRANSFER_TIMEOUT_S = 600.0  # 64 MB at a slow 1 Mbit/s
 CONNECTIONS = 2  # a job is polled while another is uploaded
 PAGE = 100  # jobs a page, the most that all providers return
 MAX_PAGES = 10  # a job that was created but not recorded is among the newest
-MARK = "notewell"  # the key of our metadata; its value is the mark of the job
+MARK = "notewell"  # the metadata key of our mark
 JSONL = "application/jsonl"
 
-# After these the provider has certainly not created the job; after any other failure it must be looked for.
+# After these failures no job was created; after any other it must be looked for.
 _NOT_CREATED: frozenset[FailureKind] = frozenset({"rate_limited"})
 
 STATES: Mapping[str, JobState] = {  # anything else is running, up to the deadline
@@ -49,7 +49,7 @@ STATES: Mapping[str, JobState] = {  # anything else is running, up to the deadli
 
 
 class JobCalls:
-    """Calls one provider, with the timeouts and the caution that jobs need."""
+    """Calls one provider with the timeouts and retries of jobs."""
 
     def __init__(self, service: Service) -> None:
         self.address = service.address
@@ -60,20 +60,20 @@ class JobCalls:
         self._client.close()
 
     def json(self, method: str, path: str, parameters: Mapping[str, str] | None = None) -> Any:
-        """Make a call that may be repeated, and return the JSON object of the response."""
+        """Make a call that may be retried; return the JSON object of the response."""
         return self._object(Call(path, method=method, parameters=parameters), REQUEST_TIMEOUT_S)
 
     def json_once(self, path: str, body: Any) -> Any:
-        """Make a call that must not succeed twice: it is retried only when the provider turned it away."""
+        """Make a call that must not succeed twice: it is retried only if the provider rejected it."""
         return self._object(Call(path, body), REQUEST_TIMEOUT_S, RetryPolicy(retry_on=_NOT_CREATED))
 
     def send_form(self, path: str, name: str, content: bytes, form: Mapping[str, str]) -> Any:
-        """Upload a file as a multipart form; retried after a failure, as a second copy costs nothing."""
+        """Upload a file as a multipart form; it may be retried, because a second copy costs nothing."""
         call = Call(path, files={"file": (name, content, JSONL)}, form=form)
         return self._object(call, TRANSFER_TIMEOUT_S)
 
     def send(self, path: str, content: bytes, headers: Mapping[str, str]) -> tuple[Mapping[str, str], bytes]:
-        """Send bytes as they are; return headers and body of the response."""
+        """Send bytes; return headers and body of the response."""
         call = Call(path, content=content, headers=headers)
         reply = self._client.ask(call, timeout_s=TRANSFER_TIMEOUT_S, retries=RetryPolicy())
         return reply.headers, reply.content
@@ -83,7 +83,7 @@ class JobCalls:
         return self._client.ask(call, timeout_s=TRANSFER_TIMEOUT_S, retries=RetryPolicy()).content
 
     def text(self, holder: Any, name: str) -> str:
-        """Return a field that must be there."""
+        """Return a required field."""
         value = _get(holder, name)
         if not isinstance(value, str) or not value:
             raise self.invalid(f"no {name}")
@@ -100,8 +100,8 @@ class JobCalls:
 
 
 def objects_in(content: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of a JSONL file; a text whose line is unreadable has no result."""
-    for line in io.BytesIO(content):  # line by line: splitting would make a second copy
+    """Yield the JSON objects of a JSONL file without unreadable lines."""
+    for line in io.BytesIO(content):  # splitting would copy the content
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):
@@ -112,7 +112,7 @@ def objects_in(content: bytes) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a provider of the OpenAI family names things."""
+    """The names and limits of a provider of the OpenAI family."""
 
     jobs: str  # path
     output: str  # field
@@ -139,14 +139,7 @@ class OpenAIFamilyJobs:
         self._model = embedder.model
         self._dimensions = embedder.asked_dimensions
         self._dialect = DIALECTS[embedder.api.name]
-
-    @property
-    def inputs_a_job(self) -> int:
-        return self._dialect.inputs_a_job
-
-    @property
-    def bytes_a_number(self) -> float:
-        return self._dialect.bytes_a_number
+        self.inputs_a_job, self.bytes_a_number = self._dialect.inputs_a_job, self._dialect.bytes_a_number
 
     def line(self, custom_id: str, text: str) -> dict[str, Any]:
         body = self._body([text])
@@ -258,7 +251,7 @@ def _get(value: Any, *names: str) -> Any:
 
 
 def _first_message(errors: Any) -> str:
-    """Return the message of an error in any of the shapes that the three providers use."""
+    """Return the message of an error in the form of any of the three providers."""
     for _ in range(3):
         if isinstance(errors, dict):
             errors = errors.get("data") or errors.get("message") or errors.get("detail")
@@ -270,7 +263,7 @@ def _first_message(errors: Any) -> str:
 class GeminiJobs:
     """Implements `JobDriver` for Gemini, with a resumable upload and one file for all results."""
 
-    inputs_a_job = 50_000  # Google limits files to 2 GB and not the number of lines; the same as OpenAI's limit
+    inputs_a_job = 50_000  # OpenAI's limit; Google limits only the size, to 2 GB
     bytes_a_number = 22.0  # a written float32 with its sign, exponent and comma
 
     def __init__(self, calls: JobCalls, embedder: RemoteEmbedder) -> None:
@@ -343,7 +336,7 @@ class GeminiJobs:
         self._calls.close()
 
     def _on_our_host(self, address: str) -> str:
-        """Return the upload address on the configured host: behind a gateway Google still sends its own."""
+        """Return the upload URL on the configured host: behind a gateway, Google still sends its own host."""
         own, sent = urlsplit(self._calls.address), urlsplit(address)
         return urlunsplit((own.scheme, own.netloc, sent.path, sent.query, ""))
 
