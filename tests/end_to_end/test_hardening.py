@@ -51,7 +51,7 @@ def test_a_note_beyond_the_limit_is_reported_and_not_read(notes):
         "    print(memory.search('pelican').hits[0].path)\n"
         "    print(memory.verify().findings)\n"
         "    try: memory.get('memory/huge.md')\n"
-        "    except Exception as error: print(type(error).__name__, error)\n"
+        "    except Exception as error: print(type(error).__name__, error, error.hint)\n"
         "    try: memory.remember('more', to='memory/huge.md')\n"
         "    except Exception as error: print(type(error).__name__, error)\n"
         "    print(memory.forget(match='pelican', for_good=True).problems)\n"
@@ -64,6 +64,7 @@ def test_a_note_beyond_the_limit_is_reported_and_not_read(notes):
         assert "larger than 64 MB" in line
     assert hit == "MEMORY.md"
     assert got.startswith("NoteUnreadableError")
+    assert got.endswith("split it into several notes")
     assert "too large" in remembered
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1_500_000  # kilobytes
 

@@ -256,7 +256,7 @@ def _content(info: os.stat_result, base: str, parts: tuple[str, ...], stored: st
     if not stat.S_ISREG(info.st_mode):
         raise PathRefusedError(stored)
     if info.st_size > LARGEST_NOTE_BYTES:
-        raise NoteUnreadableError(stored, "it is too large to be added to")
+        raise NoteUnreadableError(stored, OSError(errno.EFBIG, "it is too large to be added to"))
     return read_below(base, parts, most_bytes=LARGEST_NOTE_BYTES)[0]
 
 
