@@ -170,6 +170,23 @@ def test_groups_see_nothing_private_and_no_less_of_the_rest(open_memory, program
     assert [hit.path for hit in group.hits] == ["memory/z.md"]
 
 
+def test_a_group_learns_nothing_of_private_notes_from_what_qmd_prints(open_memory, stand_in, workspace, monkeypatch):
+    write(workspace, "memory/private/b.md", "badger badger")
+    memory = open_memory(stand_in)
+    write(workspace, "memory/private/c.md", "changed since QMD's update")
+    answer = memory.search("heron-guest", chat="group")
+    assert (answer.backend, answer.index.stale) == ("qmd", False)
+    assert memory.search("heron-guest").index.stale
+    write(workspace, "memory/network.md", "# Network\n\nchanged as well: heron-guest\n")
+    assert memory.search("heron-guest", chat="group").index.stale
+    monkeypatch.setenv("QMD_STAND_IN", "crash")
+    answer = memory.search("heron-guest", chat="group")
+    assert answer.backend == "builtin"
+    assert answer.fallback.reason == "the owner sees why with `notewell status`"
+    assert "database disk image" not in repr(answer)
+    assert "database disk image" in memory.search("heron-guest").fallback.reason
+
+
 def test_a_note_that_became_private_since_the_update(open_memory, stand_in, workspace):
     memory = open_memory(stand_in)
     write(workspace, "memory/network.md", "---\nprivate: true\n---\nheron-guest\n")
