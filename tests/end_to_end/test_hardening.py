@@ -354,6 +354,17 @@ def test_doctor_fixes_a_pipe_where_a_file_belongs(notes, name):
         assert memory.search("pelican").hits
 
 
+@pytest.mark.parametrize("held", ["a pipe", "brackets"])
+def test_a_search_does_not_wait_for_a_list_of_moved_lines_that_is_none(notes, held):
+    with Memory.open(notes, embedder=HashingEmbedder()) as memory:
+        memory.index()
+        if held == "brackets":
+            memory._parts.moved_file.write_text("[" * 100_000)
+        elif hasattr(os, "mkfifo"):
+            os.mkfifo(memory._parts.moved_file)
+        assert memory.search("pelican").hits
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("database", ["index-1.sqlite", "cache.sqlite"])
 def test_a_foreign_lock_holds_a_search_no_longer_than_its_budget(notes, database):

@@ -29,7 +29,7 @@ from notewell.errors import (
 )
 from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.files.faults import reach
-from notewell.files.no_follow import is_link, read_below
+from notewell.files.no_follow import is_link, read_below, read_regular
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.note_lines import written_in
 from notewell.settings.workspace import require_workspace
@@ -443,9 +443,9 @@ class MovedLines:
 
     def _read(self) -> Mapping[str, int]:
         try:
-            found = json.loads(self.parts.moved_file.read_bytes())
+            found = json.loads(read_regular(self.parts.moved_file, most_bytes=LARGEST_NOTE_BYTES))
             return {str(name): int(line) for name, line in found.items()}
-        except (OSError, ValueError, TypeError, AttributeError):  # not there, or not ours
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError):  # not there, or not ours
             return {}
 
     def _write(self, moved: Mapping[str, int]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -185,6 +186,15 @@ def test_a_group_learns_nothing_of_private_notes_from_what_qmd_prints(open_memor
     assert answer.fallback.reason == "the owner sees why with `notewell status`"
     assert "database disk image" not in repr(answer)
     assert "database disk image" in memory.search("heron-guest").fallback.reason
+
+
+@pytest.mark.parametrize("name", ["notewell.json", "xdg-config/qmd/index.yml"])
+def test_a_pipe_in_the_place_of_its_files_is_not_waited_for(open_memory, stand_in, state, name):
+    memory = open_memory(stand_in, sync__on_search=False)
+    (state / name).unlink()
+    os.mkfifo(state / name)
+    assert memory.search("heron-guest").hits
+    memory.index()
 
 
 def test_a_note_that_became_private_since_the_update(open_memory, stand_in, workspace):
