@@ -355,9 +355,9 @@ def _missing(server: Server) -> list[tuple[str, str]]:
     return found
 
 
-def _quoted_as(mark: str, text: str) -> str:
-    """Return a text between quotation marks for SQL: an administrator may run what an error suggests."""
-    return f"{mark}{text.replace(mark, 2 * mark)}{mark}"
+def _quoted_as(mark: str, name: object) -> str:
+    """Return a name between quotation marks for SQL: an administrator may run what an error suggests."""
+    return f"{mark}{str(name).replace(mark, 2 * mark)}{mark}"
 
 
 def _migrate(connections: Connections, migrations: Sequence[str] = MIGRATIONS) -> None:
