@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import os
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -77,3 +79,12 @@ def test_the_error_says_what_is_expected(function, arguments, error, message):
 def test_a_list_that_can_be_gone_through_once_is_not_used_up(workspace):
     listed = notewell.openclaw.list_memory_files(workspace, (path for path in [workspace / "MEMORY.md"]))
     assert listed == notewell.openclaw.list_memory_files(workspace)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of other systems are text")
+def test_a_folder_whose_name_is_no_text_is_listed(tmp_path):
+    folder = tmp_path / os.fsdecode(b"\xff")
+    folder.mkdir()
+    (folder / "MEMORY.md").write_text("heron")
+    [file] = notewell.openclaw.list_memory_files(folder)
+    assert notewell.openclaw.build_file_entry(file, folder)["path"] == "MEMORY.md"

@@ -16,7 +16,6 @@ from typing import Any, Literal, TypeVar
 from notewell.chunking.lines import chunk_lines
 from notewell.errors import BadVectorError, NoteUnreadableError, PathRefusedError, QueryError
 from notewell.settings.arguments import checked_call
-from notewell.sources.walk import is_text
 from notewell.types import Document, FileStamp
 from notewell.types import hash_text as hash_of_text
 
@@ -69,7 +68,11 @@ def build_file_entry(abs_path: str | Path, workspace_dir: str | Path) -> Json:
 
 def _path(path: str | Path) -> Path:
     """Return a path; raise PathRefusedError for one that no file can have."""
-    if "\0" in str(path) or not is_text(str(path)):
+    try:
+        is_possible = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        is_possible = False
+    if not is_possible:
         raise PathRefusedError(str(path))
     return Path(path)
 
