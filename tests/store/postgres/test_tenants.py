@@ -148,6 +148,8 @@ def test_indexes_are_used_under_row_level_security(url, two, server):
     number = number_of(server, two[0])
     store = open_store(url, two[0])
     put(store, *(f"word{n} of many" for n in range(600)))
+    for n in range(60):  # of one document among those of many tenants, the server looks at all that the tenant has
+        store.put_document(document(f"memory/n{n}.md"), chunks_of("one"), {})
     store.close()
     server.execute("ANALYZE notewell.chunks, notewell.postings, notewell.documents", database="memory")
     with psycopg.connect(url) as connection:
