@@ -138,8 +138,11 @@ class EntryNotFoundError(NotewellError):
 class NoteUnreadableError(NotewellError):
     """The note exists, but cannot be read."""
 
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"cannot read {path!r}: {reason}", hint="check the file and its permissions")
+    def __init__(self, path: str, reason: str | OSError) -> None:
+        told = (reason.strerror or str(reason)) if isinstance(reason, OSError) else reason
+        too_large = isinstance(reason, OSError) and reason.errno == errno.EFBIG
+        hint = "split it into several notes" if too_large else "check the file and its permissions"
+        super().__init__(f"cannot read {path!r}: {told}", hint=hint)
 
 
 class NotesBusyError(NotewellError):

@@ -51,7 +51,7 @@ def test_a_note_beyond_the_limit_is_reported_and_not_read(notes):
         "    print(memory.search('pelican').hits[0].path)\n"
         "    print(memory.verify().findings)\n"
         "    try: memory.get('memory/huge.md')\n"
-        "    except Exception as error: print(type(error).__name__, error)\n"
+        "    except Exception as error: print(type(error).__name__, error, error.hint)\n"
         "    try: memory.remember('more', to='memory/huge.md')\n"
         "    except Exception as error: print(type(error).__name__, error)\n"
         "    print(memory.forget(match='pelican', for_good=True).problems)\n"
@@ -64,6 +64,7 @@ def test_a_note_beyond_the_limit_is_reported_and_not_read(notes):
         assert "larger than 64 MB" in line
     assert hit == "MEMORY.md"
     assert got.startswith("NoteUnreadableError")
+    assert got.endswith("split it into several notes")
     assert "too large" in remembered
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1_500_000  # kilobytes
 
@@ -350,6 +351,17 @@ def test_doctor_fixes_a_pipe_where_a_file_belongs(notes, name):
     with Memory.open(notes, embedder=HashingEmbedder()) as memory:
         memory.doctor(fix=True)
         assert [check for check in memory.doctor() if not check.ok] == []
+        assert memory.search("pelican").hits
+
+
+@pytest.mark.parametrize("held", ["a pipe", "brackets"])
+def test_a_search_does_not_wait_for_a_list_of_moved_lines_that_is_none(notes, held):
+    with Memory.open(notes, embedder=HashingEmbedder()) as memory:
+        memory.index()
+        if held == "brackets":
+            memory._parts.moved_file.write_text("[" * 100_000)
+        elif hasattr(os, "mkfifo"):
+            os.mkfifo(memory._parts.moved_file)
         assert memory.search("pelican").hits
 
 

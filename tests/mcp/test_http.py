@@ -58,6 +58,8 @@ WRONG_ORIGINS = [
     "http://evil.example",
     "https://127.0.0.1.evil.example:{port}",
     "http://localhost:3000",
+    "http://localhost",
+    "https://[::1]",
     "http://evil.example@127.0.0.1:{port}",
     "null",
     "file://",
@@ -146,6 +148,18 @@ def test_the_door_opens_to_who_is_meant(served):
     for origin in (f"http://127.0.0.1:{port}", f"http://localhost:{port}"):
         assert ask(served, "POST", "/mcp", [("Host", f"127.0.0.1:{port}"), ("Origin", origin), token])[0] == 200
     assert ask(served, "POST", "/mcp", [("Host", f"127.0.0.1:{port}"), ("authorization", f"bearer {TOKEN}")])[0] == 200
+
+
+def test_a_page_behind_a_proxy_on_this_machine_is_our_own(served):
+    headers = [("Host", "localhost"), ("Origin", "https://localhost"), ("Authorization", f"Bearer {TOKEN}")]
+    assert ask(served, "POST", "/mcp", headers)[0] == 200
+
+
+def test_a_token_may_have_any_characters(indexed):
+    with http_server(indexed, NOTEWELL_MCP__TOKEN="schlüssel-鍵") as address:
+        host = ("Host", urlsplit(address).netloc)
+        assert ask(address, "POST", "/mcp", [host, ("Authorization", "Bearer schlüssel-鍵".encode())])[0] == 200
+        assert ask(address, "POST", "/mcp", [host, ("Authorization", "Bearer schlüssel-")])[0] == 401
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES, ids=lambda value: value)

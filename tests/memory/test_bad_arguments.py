@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from notewell import AsyncMemory, Memory, NotewellError, QueryError, RememberError
+from notewell import AsyncMemory, Memory, NotewellError, QueryError, RememberError, close_shared_memories, shared_memory
 from notewell.agents.tools import MemoryTools
 from notewell.embedding.hashing import HashingEmbedder
 from notewell.search.options import SearchOptions
@@ -130,6 +130,23 @@ def test_the_error_says_what_is_expected(memory, method, arguments, message):
     with pytest.raises(QueryError) as caught:
         getattr(memory, method)(**arguments)
     assert caught.value.message == message
+
+
+@pytest.mark.parametrize("parameter", ["workspace", "agent", "settings", "embedder", "chat", "session", "create"])
+@pytest.mark.parametrize("opening", [Memory.open, shared_memory, AsyncMemory.open])
+def test_opening_with_a_bad_argument_is_an_error_of_ours(workspace, tmp_path, monkeypatch, opening, parameter):
+    async def opened_and_closed(given: dict[str, object]) -> None:
+        memory = opening(**given)
+        if inspect.isawaitable(memory):
+            await (await memory).close()
+        else:
+            memory.close()
+
+    monkeypatch.chdir(tmp_path)
+    for value in BAD.values():
+        with suppress(NotewellError):
+            asyncio.run(opened_and_closed({"workspace": workspace, "embedder": None, parameter: value}))
+    close_shared_memories()
 
 
 def test_the_asynchronous_memory_refuses_the_same(workspace):

@@ -389,6 +389,20 @@ def manager_of(memory: Memory) -> MemoryIndexManager:
     return MemoryIndexManager(memory)
 
 
+MANAGER_CALLS = {
+    "search": [
+        lambda memory: manager_of(memory).search("harbour quuxcurated", min_score=0.0),
+        lambda memory: manager_of(memory).search("harbour", min_score=0.0, session_key="agent:main:direct:quuxmine"),
+        lambda memory: manager_of(memory).search("harbour", min_score=0.0, session_key="agent:main:group:quuxboard"),
+    ],
+    "status": [lambda memory: manager_of(memory).status()],
+    "sync": [lambda memory: manager_of(memory).sync(force=True)],
+    "probe_embedding_availability": [lambda memory: manager_of(memory).probe_embedding_availability()],
+    "probe_vector_availability": [lambda memory: manager_of(memory).probe_vector_availability()],
+    "read_file": [*(lambda memory, path=path: manager_of(memory).read_file(path) for path in HIDDEN_PATHS)],
+    "backend": [lambda memory: manager_of(memory).backend],
+    "close": [],
+}
 SURFACES = {
     "memory_search": [tool_call("memory_search", query=word, limit=50) for word in WORDS],
     "memory_get": [tool_call("memory_get", path=path) for path in HIDDEN_PATHS],
@@ -425,13 +439,7 @@ SURFACES = {
             for word in WORDS
         )
     ],
-    "openclaw": [
-        lambda memory: manager_of(memory).search("harbour quuxcurated", min_score=0.0),
-        lambda memory: manager_of(memory).status(),
-        lambda memory: manager_of(memory).sync(force=True),
-        lambda memory: manager_of(memory).probe_vector_availability(),
-        *(lambda memory, path=path: manager_of(memory).read_file(path) for path in HIDDEN_PATHS),
-    ],
+    **{f"openclaw {name}": asks for name, asks in MANAGER_CALLS.items()},
     "async": [lambda memory: asyncio.run(asked_async(memory))],
     "command search": [command("search", word, "--json", "--min-score", "0") for word in WORDS],
     "command get": [command("get", path, "--json") for path in HIDDEN_PATHS],
@@ -452,6 +460,10 @@ def test_every_public_member_of_a_memory_is_asked():
 
 def test_every_public_member_of_the_session_store_is_asked():
     assert set(STORE_CALLS) == members_of(ConversationStore) | {"folder"}
+
+
+def test_every_public_member_of_openclaw_s_manager_is_asked():
+    assert set(MANAGER_CALLS) == members_of(MemoryIndexManager)
 
 
 def test_every_tool_is_asked():

@@ -66,13 +66,18 @@ def test_of_a_list_that_is_cut_off_the_results_before_the_cut_count():
     assert 0 not in cuts
 
 
-@pytest.mark.parametrize("score", ["NaN", "Infinity", '"high"', "null", "-3", "true"])
+@pytest.mark.parametrize("score", ["NaN", "Infinity", '"high"', "null", "-3", "true", f"1{'0' * 400}"])
 def test_scores_are_from_0_to_1(score):
     text = f'[{{"file": "qmd://n/a.md", "score": {score}, "line": "x"}}]'
     parsed = parse_results(text)
     assert parsed is not None
     assert 0 <= parsed[0][0].score <= 1
     assert parsed[0][0].first_line == 1
+
+
+def test_a_header_with_a_number_that_no_line_has_is_text():
+    [result] = parse_results(json.dumps([{"file": "qmd://n/a.md", "snippet": f"@@ -{'9' * 5000},1 @@\nrouter"}]))[0]
+    assert (result.first_line, result.text[:4]) == (1, "@@ -")
 
 
 def note(text: str) -> Document:

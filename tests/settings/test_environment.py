@@ -92,6 +92,7 @@ def test_an_unknown_variable_is_an_error_that_names_it(load, name, hint):
         pytest.param("query.min_score", "half", 'must be a number from 0 to 1, got "half"', id="number"),
         pytest.param("query.min_score", "nan", 'must be a number from 0 to 1, got "nan"', id="not a number at all"),
         pytest.param("query.min_score", "inf", 'must be a number from 0 to 1, got "inf"', id="infinite"),
+        pytest.param("mcp.token", "a\udcff", "must be text in quotes, got ***", id="bytes that are no text"),
         pytest.param("extra_paths", "[1]", 'must be a list of paths, got "[1]"', id="list of something else"),
         pytest.param("extra_paths", '["a"', 'must be a list of paths, got "[\\"a\\""', id="broken JSON"),
         pytest.param("remote.headers", "X=1", "must be a table of names and texts, got ***", id="table"),

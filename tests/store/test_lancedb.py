@@ -9,7 +9,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from importlib.util import find_spec
 
 import pytest
@@ -37,6 +37,9 @@ FACTS = {
     "Dana prefers tea over coffee": "preference",
     "we keep PostgreSQL for billing": "decision",
 }
+
+
+LAST_MOMENT = datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))
 
 
 @pytest.fixture
@@ -193,6 +196,8 @@ def test_a_secret_is_not_stored(memory, place):
         pytest.param({"text": "  "}, RememberError, "the text is empty", id="blank text"),
         pytest.param({"id": " "}, RememberError, "id of an entry is empty", id="blank id"),
         pytest.param({"id": "taken"}, RememberError, "there is an entry 'taken' already", id="an id twice"),
+        pytest.param({"created_at": "2026-11-01"}, RememberError, "time zone", id="a time that is text"),
+        pytest.param({"created_at": LAST_MOMENT}, RememberError, "beyond the last year", id="a time after the last"),
         pytest.param({"created_at": datetime(2026, 11, 1)}, RememberError, "time zone", id="a time without zone"),  # noqa: DTZ001
     ],
 )
@@ -215,11 +220,29 @@ def test_a_bad_entry_is_refused_and_nothing_changes(plane, options, error, messa
         ({"query": [0, 0], "min_score": 1.5}, QueryError),
         ({"query": [0, 0], "min_score": float("nan")}, QueryError),
         ({"query": [0, 0], "category": "idea"}, QueryError),
+        ({"query": None}, BadVectorError),
+        ({"query": [0, 0], "limit": None}, QueryError),
+        ({"query": [0, 0], "min_score": "0"}, QueryError),
     ],
 )
 def test_a_bad_search_is_refused(plane, arguments, error):
     with pytest.raises(error):
         plane.search(**arguments)
+
+
+@pytest.mark.parametrize("wrong", [None, 7, b"x", ["a"]])
+def test_a_wrong_argument_is_an_error_that_says_what_is_expected(plane, wrong):
+    for call, named in ((plane.get, "id"), (plane.delete, "id"), (LanceMemory.open, "uri")):
+        with pytest.raises(QueryError, match=f"{named} must be text"):
+            call(wrong)
+    for keep in (wrong, timedelta(-1)):
+        with pytest.raises(QueryError, match="keep_versions"):
+            plane.compact(keep_versions=keep)
+    assert plane.count() == 3
+
+
+def test_a_limit_beyond_every_number_of_entries_finds_them_all(plane):
+    assert len(plane.search([0, 0], 10**30, 0)) == 3
 
 
 def test_texts_of_another_model_are_not_compared(memory, place):

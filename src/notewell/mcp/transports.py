@@ -40,6 +40,7 @@ BODY_TIMEOUT_S = 30.0  # its body: both are small, so that only a stuck or hosti
 MAX_BODY_BYTES = 1 << 20  # a query or a note of a megabyte is a mistake
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - only named here
+DEFAULT_PORTS = {"http": 80, "https": 443}
 MISDIRECTED, FORBIDDEN, UNAUTHORIZED = 421, 403, 401
 TOO_SLOW, TOO_LARGE = 408, 413
 
@@ -235,7 +236,7 @@ class Guard:
                 sent[name.lower()].append(value.decode("latin-1"))
         if len(sent[b"host"]) != 1 or not self._is_ours(f"//{sent[b'host'][0]}"):
             return MISDIRECTED, "this Host is not served here; see --allow-host"
-        if any(not self._is_own_origin(origin) for origin in sent[b"origin"]):
+        if any(not self._is_own_origin(origin, sent[b"host"][0]) for origin in sent[b"origin"]):
             return FORBIDDEN, "this Origin may not use the memory"
         if self.token and not self._is_authorized(sent[b"authorization"]):
             return UNAUTHORIZED, "send `Authorization: Bearer <token>` with the token in the setting mcp.token"
@@ -253,15 +254,23 @@ class Guard:
             return False
         return host in self.names or (self.any_address and _ip_address(host) is not None)
 
-    def _is_own_origin(self, origin: str) -> bool:
-        scheme, colon, rest = origin.partition(":")
-        return bool(colon) and scheme.lower() in {"http", "https"} and self._is_ours(rest)
+    def _is_own_origin(self, origin: str, host: str) -> bool:
+        scheme, _, rest = origin.partition(":")
+        port = DEFAULT_PORTS.get(scheme.lower())
+        if port is None or not self._is_ours(rest):
+            return False
+        page = urlsplit(rest)
+        if page.port is not None or not is_loopback(page.hostname or ""):
+            return True
+        # Without a port it is a page of another server on this machine, unless that one is a proxy for this one.
+        return urlsplit(f"//{host}").port in {None, port}
 
     def _is_authorized(self, sent: list[str]) -> bool:
         if len(sent) != 1:
             return False
         scheme, _, given = sent[0].partition(" ")
-        return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self.token.encode())
+        given_bytes = given.strip().encode("latin-1")  # as they were sent
+        return scheme.lower() == "bearer" and hmac.compare_digest(given_bytes, self.token.encode())
 
 
 async def _refuse(send: Send, status: int, reason: str) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from notewell.errors import NotewellError
+from notewell.errors import BackendError, NotewellError
 from notewell.indexing.plan import EMBEDDER, EVERYTHING
 from notewell.indexing.sync import BUSY, IN_PROGRESS, READ_ONLY, REBUILDING
 from notewell.types import Counts, IndexReport, IndexState, Problem
@@ -36,6 +36,7 @@ FAILED = ("new notes are not indexed", "indexing in the background failed")
 NOT_TOLD = "some changes are not indexed; the owner sees why with `notewell status`"
 INCONSISTENT = "the index is inconsistent"
 NOT_FOLLOWED = "a conversation could not be indexed; the owner sees why with `notewell status`"
+QMD_FAILED = "the owner sees why with `notewell status`"
 EMBEDDER_FAILED = "embedding failed; the owner sees why with `notewell index`"
 
 
@@ -216,9 +217,14 @@ class GroupFollower:
 
 def search_qmd_for_group(qmd: Qmd, notes: Source, request: SearchRequest) -> SearchAnswer:
     """Search with QMD, whose index is shared, and remove hidden notes and its figures from the answer."""
-    answer = qmd.search(request)
+    try:
+        answer = qmd.search(request)
+    except BackendError:
+        raise BackendError(QMD_FAILED) from None  # what it printed may name any note
     hits = tuple(hit for hit in answer.hits if notes.exists(hit.path))
-    index = IndexState(len(notes.list().files), 0, 0, stale=answer.index.stale)
+    files = notes.list().files
+    updated_at = qmd.state().updated_at
+    index = IndexState(len(files), 0, 0, stale=any(stamp.ctime_ns / 1e9 > updated_at for stamp in files))
     return replace(answer, hits=hits, index=index, notes=())
 
 

@@ -29,7 +29,7 @@ from notewell.errors import (
 )
 from notewell.files.atomic import DRAFT_SUFFIX, write_atomically
 from notewell.files.faults import reach
-from notewell.files.no_follow import is_link, read_below
+from notewell.files.no_follow import is_link, read_below, read_regular
 from notewell.indexing.sync import BACKGROUND
 from notewell.memory.note_lines import written_in
 from notewell.reports import Remembered
@@ -250,7 +250,7 @@ def _content(info: os.stat_result, base: str, parts: tuple[str, ...], stored: st
     if not stat.S_ISREG(info.st_mode):
         raise PathRefusedError(stored)
     if info.st_size > LARGEST_NOTE_BYTES:
-        raise NoteUnreadableError(stored, "it is too large to be added to")
+        raise NoteUnreadableError(stored, OSError(errno.EFBIG, "it is too large to be added to"))
     return read_below(base, parts, most_bytes=LARGEST_NOTE_BYTES)[0]
 
 
@@ -437,9 +437,9 @@ def notes_shown(parts: Components, paths: Iterable[str]) -> None:
 def _read_moved(parts: Components) -> Mapping[str, int]:
     """Return from which line on the lines of notes have moved."""
     try:
-        found = json.loads(parts.moved_file.read_bytes())
+        found = json.loads(read_regular(parts.moved_file, most_bytes=LARGEST_NOTE_BYTES))
         return {str(name): int(line) for name, line in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError):  # not there, or not ours
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):  # not there, or not ours
         return {}
 
 

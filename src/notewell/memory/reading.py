@@ -63,7 +63,7 @@ def read_note(notes: Notes, path: str, *, first_line: int = 1, lines: int | None
         kind = PathRefusedError if isinstance(error, PathRefusedError) else NoteNotFoundError
         raise kind(path, similar=tuple(_of_the_same_name(notes, path))) from error
     except OSError as error:
-        raise NoteUnreadableError(path, error.strerror or str(error)) from error
+        raise NoteUnreadableError(path, error) from error
     every_line = document.text.split("\n")
     if every_line and not every_line[-1]:
         every_line.pop()  # the newline at the end of the file begins no line
@@ -80,7 +80,7 @@ def read_transcript(transcripts: Transcripts, path: str, *, first_line: int = 1,
     except FileNotFoundError as error:
         raise NoteNotFoundError(path) from error
     except OSError as error:
-        raise NoteUnreadableError(path, error.strerror or str(error)) from error
+        raise NoteUnreadableError(path, error) from error
 
 
 def _of_the_same_name(notes: Notes, path: str) -> Iterator[str]:

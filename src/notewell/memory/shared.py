@@ -12,15 +12,15 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from notewell.errors import QueryError
 from notewell.memory.memory import Memory
-from notewell.settings import load_settings
+from notewell.settings import Settings, load_settings
+from notewell.settings.arguments import checked_call
 from notewell.settings.workspace import checked_workspace, expanded
+from notewell.sources.privacy import Chat
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from notewell.settings import Settings
-    from notewell.sources.privacy import Chat
 
     Key = tuple[str, str, str, str | None, str | None]
 
@@ -29,6 +29,7 @@ _open: dict[Key, Memory] = {}
 _inherited: list[dict[Key, Memory]] = []  # a parent's: kept from being collected, and so closed, in the child
 
 
+@checked_call(QueryError)
 def shared_memory(
     workspace: str | Path,
     *,

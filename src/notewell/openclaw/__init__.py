@@ -13,6 +13,7 @@ from notewell.openclaw.functions import (
     chunk_id,
     chunk_markdown,
     cosine_similarity,
+    hash_text,
     list_memory_files,
     merge_hybrid_results,
     parse_embedding,
@@ -25,7 +26,6 @@ from notewell.openclaw.managers import (
     agent_of,
     get_memory_search_manager,
 )
-from notewell.types import hash_text
 
 __all__ = [
     "FallbackMemoryManager",

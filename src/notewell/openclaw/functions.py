@@ -14,18 +14,22 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from notewell.chunking.lines import chunk_lines
-from notewell.errors import BadVectorError, NoteUnreadableError
-from notewell.types import Document, FileStamp, hash_text
+from notewell.errors import BadVectorError, NoteUnreadableError, PathRefusedError, QueryError
+from notewell.settings.arguments import checked_call
+from notewell.types import Document, FileStamp
+from notewell.types import hash_text as hash_of_text
 
 Json = dict[str, Any]
 _T = TypeVar("_T")
 _log = logging.getLogger("notewell.openclaw")
 
+hash_text = checked_call(QueryError)(hash_of_text)
 RANK_OFFSET = 60  # of reciprocal rank fusion; Cormack et al. 2009
 
 # --- files and chunks --------------------------------------------------------------------------
 
 
+@checked_call(QueryError)
 def list_memory_files(workspace_dir: str | Path, extra_paths: Iterable[str | Path] = ()) -> list[str]:
     """Return the absolute paths of `MEMORY.md`, `memory.md`, `memory/**/*.md` and the extra paths, each file once.
 
@@ -33,26 +37,28 @@ def list_memory_files(workspace_dir: str | Path, extra_paths: Iterable[str | Pat
     """
     from notewell.sources.notes import NotesSource
 
-    notes = NotesSource(Path(os.path.abspath(workspace_dir)), [Path(path) for path in extra_paths])  # noqa: PTH100
+    folder, *extra = (_path(path) for path in (workspace_dir, *extra_paths))
+    notes = NotesSource(Path(os.path.abspath(folder)), extra)  # noqa: PTH100
     listing = notes.list()
     for problem in listing.problems:
         _log.warning("not listed: %s: %s", problem.path, problem.reason)
     return [str(notes.resolve(stamp.path)) for stamp in listing.files]
 
 
+@checked_call(QueryError)
 def build_file_entry(abs_path: str | Path, workspace_dir: str | Path) -> Json:
     """Return `path` (relative, with `/`), `absPath`, `mtimeMs`, `size` in bytes and `hash` of a file's text."""
     from notewell.files.no_follow import read_below
     from notewell.sources.notes import LARGEST_NOTE_BYTES
 
-    file = Path(abs_path)
+    file, folder = _path(abs_path), _path(workspace_dir)
     try:
-        folder, name = os.path.split(os.path.realpath(file))  # links are followed: the caller chose the path
-        raw, info = read_below(folder, (name,), most_bytes=LARGEST_NOTE_BYTES)
+        parent, name = os.path.split(os.path.realpath(file))  # links are followed: the caller chose the path
+        raw, info = read_below(parent, (name,), most_bytes=LARGEST_NOTE_BYTES)
     except OSError as error:
-        raise NoteUnreadableError(str(file), error.strerror or str(error)) from error
+        raise NoteUnreadableError(str(file), error) from error
     return {
-        "path": os.path.relpath(file, workspace_dir).replace("\\", "/"),
+        "path": os.path.relpath(file, folder).replace("\\", "/"),
         "absPath": str(file),
         "mtimeMs": info.st_mtime_ns / 1e6,
         "size": info.st_size,
@@ -60,6 +66,18 @@ def build_file_entry(abs_path: str | Path, workspace_dir: str | Path) -> Json:
     }
 
 
+def _path(path: str | Path) -> Path:
+    """Return a path; raise PathRefusedError for one that no file can have."""
+    try:
+        is_possible = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        is_possible = False
+    if not is_possible:
+        raise PathRefusedError(str(path))
+    return Path(path)
+
+
+@checked_call(QueryError)
 def chunk_markdown(content: str, *, tokens: int = 400, overlap: int = 80) -> list[Json]:
     """Return runs of lines of at most `max(32, tokens * 4)` characters: `startLine`, `endLine`, `text` and `hash`.
 
@@ -73,6 +91,7 @@ def chunk_markdown(content: str, *, tokens: int = 400, overlap: int = 80) -> lis
     ]
 
 
+@checked_call(QueryError)
 def chunk_id(source: str, path: str, chunk: Mapping[str, Any], model: str) -> str:
     """Return OpenClaw's id of a chunk of `chunk_markdown`: the same text at the same place has the same id."""
     return hash_text(f"{source}:{path}:{chunk['startLine']}:{chunk['endLine']}:{chunk['hash']}:{model}")
@@ -81,6 +100,7 @@ def chunk_id(source: str, path: str, chunk: Mapping[str, Any], model: str) -> st
 # --- vectors, words and scores -----------------------------------------------------------------
 
 
+@checked_call(BadVectorError)
 def parse_embedding(raw: str | bytes | bytearray | memoryview) -> list[float]:
     """Return the vector that OpenClaw stored as a JSON array, or as the bytes of 32-bit floats.
 
@@ -94,7 +114,7 @@ def parse_embedding(raw: str | bytes | bytearray | memoryview) -> list[float]:
     else:
         try:
             values = json.loads(raw, parse_int=float)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadVectorError(f"not a vector in JSON: {error}", hint="embed the text again") from error
     if not isinstance(values, list) or not all(type(value) is float and math.isfinite(value) for value in values):
         raise BadVectorError("a vector is an array of finite numbers, this is not", hint="embed the text again")
@@ -103,15 +123,19 @@ def parse_embedding(raw: str | bytes | bytearray | memoryview) -> list[float]:
 
 def cosine_similarity(a: Sequence[float], b: Sequence[float]) -> float:
     """Return the cosine of the angle between two vectors of the same length; 0 where one of them is zero."""
-    if len(a) != len(b):
-        raise BadVectorError(
-            f"vectors of {len(a)} and {len(b)} dimensions cannot be compared", hint="use vectors of one model"
-        )
-    dot = sum(x * y for x, y in zip(a, b, strict=True))
-    norms = math.sqrt(sum(x * x for x in a)) * math.sqrt(sum(y * y for y in b))
+    try:
+        if len(a) != len(b):
+            raise BadVectorError(
+                f"vectors of {len(a)} and {len(b)} dimensions cannot be compared", hint="use vectors of one model"
+            )
+        dot = sum(x * y for x, y in zip(a, b, strict=True))
+        norms = math.sqrt(sum(x * x for x in a)) * math.sqrt(sum(y * y for y in b))
+    except TypeError as error:
+        raise BadVectorError(f"a vector is a list of numbers: {error}", hint="embed the text again") from error
     return dot / norms if norms else 0.0
 
 
+@checked_call(QueryError)
 def build_fts_query(raw: str, *, prefixes: bool = False) -> str | None:
     """Return the FTS5 query for chunks with every word of `raw`: `"hello" AND "world"`; None without a word.
 
@@ -124,6 +148,7 @@ def build_fts_query(raw: str, *, prefixes: bool = False) -> str | None:
     return " AND ".join(f'"{word}"' for word in re.findall(r"\w+", raw)) or None
 
 
+@checked_call(QueryError)
 def bm25_rank_to_score(rank: float) -> float:
     """Return 1 / (1 + rank), where rank 0 is the best; ranks that are no number count as 999.
 
@@ -132,6 +157,7 @@ def bm25_rank_to_score(rank: float) -> float:
     return 1 / (1 + (max(0.0, rank) if math.isfinite(rank) else 999))
 
 
+@checked_call(QueryError)
 def merge_hybrid_results(
     vector: Sequence[Mapping[str, Any]],
     keyword: Sequence[Mapping[str, Any]],
@@ -161,6 +187,7 @@ def merge_hybrid_results(
 _PARTS = {"id", "vectorScore", "textScore"}
 
 
+@checked_call(QueryError)
 def run_with_concurrency(tasks: Sequence[Callable[[], _T]], limit: int) -> list[_T]:
     """Run the tasks in up to `limit` threads and return their results in order.
 

@@ -9,19 +9,19 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial, wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from notewell.agents.documents import hit_document, status_document
 from notewell.errors import NotewellError, QueryError
 from notewell.memory.shared import shared_memory
+from notewell.settings import Settings
+from notewell.settings.arguments import checked_call, checked_calls
 from notewell.types import Citation, hash_text
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from notewell.memory.memory import Memory
     from notewell.reports import Status
-    from notewell.settings import Settings
     from notewell.sources.privacy import Chat
     from notewell.types import IndexReport, Progress
 
@@ -75,6 +75,7 @@ _LABELS: Mapping[str, str] = {
 }
 
 
+@checked_calls(QueryError)
 class MemoryIndexManager:
     """A `Memory` behind OpenClaw's interface, with the backend that its settings choose."""
 
@@ -319,6 +320,7 @@ class FallbackMemoryManager:
 _managers: dict[str, MemoryIndexManager] = {}
 
 
+@checked_call(QueryError)
 def get_memory_search_manager(
     settings: Settings | None = None,
     *,
@@ -345,6 +347,7 @@ def get_memory_search_manager(
 _GROUP_KINDS = ("group", "channel")
 
 
+@checked_call(QueryError)
 def agent_of(session_key: str | None) -> str:
     """Return the agent of a key such as `agent:work:telegram:group:-100123`; `main` for keys that name none."""
     return _agent_part(session_key) or DEFAULT_AGENT

@@ -20,6 +20,7 @@ import filelock
 from notewell.errors import BackendError, NotewellError, StoreError
 from notewell.files.atomic import write_atomically
 from notewell.files.bounded_process import LimitExceededError, run_bounded
+from notewell.files.no_follow import read_regular
 from notewell.search.qmd_output import Result, hit_of, parse_results, plain
 from notewell.search.query import LONGEST_QUERY
 from notewell.sources.notes import roots_of
@@ -279,7 +280,7 @@ class Qmd:
     def _set_collections(self, stop: threading.Event | None) -> bool:
         """Tell QMD which folders to index, and return whether it has just indexed them all for that."""
         config = self.folder / "xdg-config" / "qmd" / "index.yml"
-        text = config.read_text(encoding="utf-8", errors="replace") if config.exists() else ""
+        text = read_regular(config).decode("utf-8", "replace") if config.exists() else ""
         known = set(_OWN_COLLECTION.findall(text))
         wanted = {collection.name: collection for collection in self._collections()}
         for name in sorted(known - wanted.keys()):
@@ -390,11 +391,11 @@ class Qmd:
     def state(self) -> State:
         """Return what is remembered; a file that cannot be read is as none."""
         try:
-            values = json.loads(self._state_file.read_bytes())
+            values = json.loads(read_regular(self._state_file))
             troubles = {mode: Trouble(**values) for mode, values in values.pop("troubles").items()}
             embedding = values.pop("embedding")
             return State(**values, troubles=troubles, embedding=Trouble(**embedding) if embedding else None)
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return State()
 
     def _remember(self, **values: object) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # CSI, OSC and two-character sequences; in valid JSON the escape character itself is always written as \u001b.
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _ARRAY = re.compile(r"\[\s*(?=[{\]])")
-_HEADER = re.compile(r"@@ -(\d+),(\d+) @@[^\n]*\n?")
+_HEADER = re.compile(r"@@ -(\d{1,9}),\d+ @@[^\n]*\n?")
 MOST_ARRAYS = 1_000  # that are tried: each that cannot be read costs as much as the text before it is long
 _CUT = "..."  # at the end of a snippet that QMD shortened
 
@@ -84,7 +84,7 @@ def _result(value: object) -> Result | None:
     return Result(
         collection,
         path,
-        min(1.0, max(0.0, score)) if isinstance(score, int | float) and math.isfinite(score) else 0.0,
+        min(1.0, max(0.0, score)) if isinstance(score, int | float) and abs(score) < math.inf else 0.0,
         line if isinstance(line, int) and line > 0 else 1,
         snippet[header.end() :] if header else snippet,
     )

@@ -6,13 +6,13 @@ import builtins
 import collections.abc
 import inspect
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from itertools import chain, repeat
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import notewell.types
 from notewell.errors import NotewellError
@@ -20,6 +20,8 @@ from notewell.errors import NotewellError
 LONGEST_SHOWN = 80  # characters of a wrong value
 
 _C = TypeVar("_C", bound=type)
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 _NOUNS: Mapping[object, str] = {
     str: "text",
     int: "a whole number",
@@ -28,6 +30,8 @@ _NOUNS: Mapping[object, str] = {
     date: "a date",
     Path: "a path",
     Collection: "a list of texts",
+    Sequence: "a list",
+    Iterable: "a list",
     Mapping: "a table",
     Callable: "a function",
 }
@@ -41,11 +45,21 @@ def checked_calls(error: type[NotewellError], **others: type[NotewellError]) -> 
 
     def decorate(owner: _C) -> _C:
         for name, method in list(vars(owner).items()):
-            if inspect.isfunction(method) and not name.startswith("_"):
-                setattr(owner, name, _checking(method, others.get(name, error)))
+            check_call = checked_call(others.get(name, error))
+            if name.startswith("_"):
+                continue
+            if isinstance(method, classmethod):
+                setattr(owner, name, classmethod(check_call(method.__func__)))
+            elif inspect.isfunction(method):
+                setattr(owner, name, check_call(method))
         return owner
 
     return decorate
+
+
+def checked_call(error: type[NotewellError]) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Let a function do the same."""
+    return partial(_checking, error=error)
 
 
 def check(name: str, value: object, hint: object, error: type[NotewellError]) -> None:
@@ -56,9 +70,9 @@ def check(name: str, value: object, hint: object, error: type[NotewellError]) ->
         raise error(f"{name} must be {_described(hint)}, got {shown}", hint="see the documentation of this call")
 
 
-def _checking(method: Callable[..., Any], error: type[NotewellError]) -> Callable[..., Any]:
+def _checking(method: Callable[_P, _R], error: type[NotewellError]) -> Callable[_P, _R]:
     @wraps(method)
-    def checking(*args: Any, **kwargs: Any) -> Any:
+    def checking(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         hints = _hints_of(method)
         for (name, hint), value in zip(chain(hints.by_place, repeat(hints.rest)), args, strict=False):
             check(name, value, hint, error)
@@ -107,15 +121,13 @@ def _fits(value: object, hint: object) -> bool:
         return isinstance(value, str)  # the call checks the value
     if kind is bool:
         return isinstance(value, int) and value in {0, 1}
-    if kind is Collection:
-        return isinstance(value, Collection) and not isinstance(value, str | bytes) and all(map(_is_text, value))
+    if kind in {Collection, Sequence, Iterable}:
+        among = value if isinstance(value, Collection) else ()  # what can be iterated only once is left as it is
+        is_list = isinstance(value, kind) and not isinstance(value, str | bytes)
+        return is_list and all(_fits(each, of) for each in among for of in get_args(hint))
     if kind in {int, float}:  # NumPy's, too
         return hasattr(type(value), "__index__" if kind is int else "__float__") and not isinstance(value, bool)
     return not isinstance(kind, type) or isinstance(value, os.PathLike if kind is Path else kind)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def _described(hint: object) -> str:

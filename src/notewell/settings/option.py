@@ -163,13 +163,19 @@ def _number(value: object) -> float:
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
+    text = _string(value)
+    text.encode()  # raises UnicodeEncodeError, a ValueError, for bytes of a variable that are no text
+    return text
 
 
 def _path(value: object) -> str:
-    return _text(os.fspath(value) if isinstance(value, os.PathLike) else value)
+    return _string(os.fspath(value) if isinstance(value, os.PathLike) else value)
+
+
+def _string(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
 
 
 def _paths(value: object) -> tuple[str, ...]:

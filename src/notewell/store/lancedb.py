@@ -24,6 +24,7 @@ from notewell.errors import (
     RememberError,
     StoreError,
 )
+from notewell.settings.arguments import checked_call
 from notewell.text import valid_unicode
 from notewell.text.entries import IMPORTANCE, checked_category, checked_importance
 
@@ -34,10 +35,13 @@ if TYPE_CHECKING:
     from notewell.settings import Settings
     from notewell.types import Category
 
+    Vector = Sequence[float]  # for type checkers alone: whatever is given for one, `_checked_vector` looks at
+
 INSTALL_HINT = 'run `pip install "notewell[lancedb]"`'
 TABLE = "memories"
 MOST_TRIES = 40  # to open a table that is being created,
 PAUSE_S = 0.05  # with this pause: two seconds
+MOST_HITS = 2**31 - 1  # that LanceDB takes as a limit
 WRITES_PER_COMPACTION = 64  # 600 writes without any: 1,800 files, 17 MB, 58 ms a search; 15 ms once compacted
 KEPT_VERSIONS = timedelta(hours=1)  # a search of another process ends long before
 
@@ -85,6 +89,7 @@ class LanceMemory:
         self._opened: Any = None
 
     @classmethod
+    @checked_call(QueryError)
     def open(
         cls,
         uri: str | Path,
@@ -146,10 +151,14 @@ class LanceMemory:
         if id is not None and (not isinstance(id, str) or not id.strip()):
             raise RememberError("the id of an entry is empty", hint="leave it out to get a new one")
         moment = datetime.now(UTC) if created_at is None else created_at
-        if moment.tzinfo is None:
+        if not isinstance(moment, datetime) or moment.tzinfo is None:
             raise RememberError(
                 "created_at has no time zone", hint="give one, such as datetime.now(UTC), or leave created_at out"
             )
+        try:
+            moment = moment.astimezone(UTC)
+        except OverflowError as error:
+            raise RememberError("created_at is beyond the last year", hint="give another time") from error
         importance, category = checked_importance(importance), checked_category(category)
         text = redact(valid_unicode(text)).text
         entry = LanceEntry(
@@ -158,14 +167,15 @@ class LanceMemory:
             vector=self._embedded(text) if vector is None else _checked_vector(vector),
             importance=importance,
             category=category,
-            created_at=moment.astimezone(UTC),
+            created_at=moment,
         )
         self._insert(entry, embedded=vector is None)
         return entry
 
+    @checked_call(QueryError)
     def search(
         self,
-        query: str | Sequence[float],
+        query: str | Vector,
         limit: int = 5,
         min_score: float = 0.5,
         *,
@@ -190,7 +200,8 @@ class LanceMemory:
         assert vector is not None
         self._check_fit(table, vector, embedded=given is None)
         with _as_store_errors(self._place):
-            asked = table.search(list(vector), vector_column_name="vector").distance_type("l2").limit(limit)
+            asked = table.search(list(vector), vector_column_name="vector").distance_type("l2")
+            asked = asked.limit(min(limit, MOST_HITS))
             if wanted is not None:
                 asked = asked.where(f"category = {_quoted(wanted)}", prefilter=True)
             rows = asked.to_list()
@@ -198,6 +209,7 @@ class LanceMemory:
         hits.sort(key=lambda hit: (hit.distance, hit.entry.created_at, hit.entry.id))
         return [hit for hit in hits if hit.score >= min_score]
 
+    @checked_call(QueryError)
     def get(self, id: str) -> LanceEntry | None:  # noqa: A002 - the name of the field
         """Return the entry of this id; None where there is none."""
         table = self._open_table()
@@ -207,6 +219,7 @@ class LanceMemory:
             rows = table.search().where(f"id = {_quoted(id)}").limit(1).to_list()
         return _entry_of(rows[0]) if rows else None
 
+    @checked_call(QueryError)
     def delete(self, id: str) -> bool:  # noqa: A002 - the name of the field
         """Delete the entry of this id and say whether there was one.
 
@@ -227,6 +240,7 @@ class LanceMemory:
         with _as_store_errors(self._place):
             return 0 if table is None else int(table.count_rows())
 
+    @checked_call(QueryError)
     def compact(self, *, keep_versions: timedelta = KEPT_VERSIONS) -> None:
         """Merge small files and remove versions of the table older than `keep_versions`.
 
@@ -235,6 +249,8 @@ class LanceMemory:
         """
         import warnings
 
+        if keep_versions < timedelta(0):
+            raise QueryError("keep_versions cannot be negative", hint="timedelta(0) keeps no older version")
         table = self._open_table()
         if table is None:
             return

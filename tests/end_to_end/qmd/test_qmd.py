@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -170,6 +171,32 @@ def test_groups_see_nothing_private_and_no_less_of_the_rest(open_memory, program
     group = memory.search("badger", chat="group", limit=1)
     assert group.backend == "qmd"
     assert [hit.path for hit in group.hits] == ["memory/z.md"]
+
+
+def test_a_group_learns_nothing_of_private_notes_from_what_qmd_prints(open_memory, stand_in, workspace, monkeypatch):
+    write(workspace, "memory/private/b.md", "badger badger")
+    memory = open_memory(stand_in, sync__on_search=False)  # else the first search has QMD update
+    write(workspace, "memory/private/c.md", "changed since QMD's update")
+    answer = memory.search("heron-guest", chat="group")
+    assert (answer.backend, answer.index.stale) == ("qmd", False)
+    assert memory.search("heron-guest").index.stale
+    write(workspace, "memory/network.md", "# Network\n\nchanged as well: heron-guest\n")
+    assert memory.search("heron-guest", chat="group").index.stale
+    monkeypatch.setenv("QMD_STAND_IN", "crash")
+    answer = memory.search("heron-guest", chat="group")
+    assert answer.backend == "builtin"
+    assert answer.fallback.reason == "the owner sees why with `notewell status`"
+    assert "database disk image" not in repr(answer)
+    assert "database disk image" in memory.search("heron-guest").fallback.reason
+
+
+@pytest.mark.parametrize("name", ["notewell.json", "xdg-config/qmd/index.yml"])
+def test_a_pipe_in_the_place_of_its_files_is_not_waited_for(open_memory, stand_in, state, name):
+    memory = open_memory(stand_in, sync__on_search=False)
+    (state / name).unlink()
+    os.mkfifo(state / name)
+    assert memory.search("heron-guest").hits
+    memory.index()
 
 
 def test_a_note_that_became_private_since_the_update(open_memory, stand_in, workspace):

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -136,6 +137,20 @@ def test_a_role_without_rights_is_told_what_to_ask_for(notewell, workspace, serv
     error = refused(notewell, workspace, server.url("memory", name))
     assert "may not use the schema notewell" in error["message"]
     assert f"SELECT notewell.bind_role('{name}'" in error["hint"]
+
+
+def test_the_sql_of_a_hint_holds_for_a_role_of_any_name(server, url, name):
+    open_store(url, name).close()
+    role = f"{name} o'br\"ien'; SELECT 1; --"
+    with psycopg.connect(url, autocommit=True) as owner:
+        server.execute(f'CREATE ROLE "{role.replace(chr(34), 2 * chr(34))}" LOGIN')
+        with pytest.raises(StoreError, match="may not use") as raised:
+            open_store(server.url("memory", quote(role, safe="")), name)
+        statement = raised.value.hint.partition(": ")[2].replace("'TENANT'", f"'{name}'")
+        assert len(owner.execute(statement).fetchall()) == 1
+        bound = owner.execute("SELECT count(*) FROM notewell.role_tenants WHERE role = %s", (role,)).fetchone()
+        assert bound == (1,)
+        owner.execute("DELETE FROM notewell.role_tenants WHERE role = %s", (role,))
 
 
 def test_a_schema_of_a_newer_release(workspace, server, name):

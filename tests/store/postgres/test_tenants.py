@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import psycopg
 import pytest
 
@@ -147,6 +150,8 @@ def test_indexes_are_used_under_row_level_security(url, two, server):
     number = number_of(server, two[0])
     store = open_store(url, two[0])
     put(store, *(f"word{n} of many" for n in range(600)))
+    for n in range(60):  # of one document among those of many tenants, the server looks at all that the tenant has
+        store.put_document(document(f"memory/n{n}.md"), chunks_of("one"), {})
     store.close()
     server.execute("ANALYZE notewell.chunks, notewell.postings, notewell.documents", database="memory")
     with psycopg.connect(url) as connection:
@@ -177,6 +182,26 @@ def test_a_workspace_keeps_one_id_and_it_is_no_path(workspace, url):
         assert memory.search("printer", sync=False).hits
         assert kept in memory.status().db_path
     assert (moved / ".notewell" / "workspace-id").read_text().strip() == kept
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        pytest.param(getattr(os, "mkfifo", None), "not a regular file", id="a pipe"),
+        pytest.param(Path.mkdir, "Is a directory", id="a folder"),
+        pytest.param(lambda file: file.write_bytes(b"\xff\xfe\0"), "holds no id", id="bytes that are no text"),
+        pytest.param(lambda file: file.write_text("x' OR '1'='1"), "holds no id", id="SQL"),
+        pytest.param(lambda file: (file.touch(), os.truncate(file, 10**12)), "holds no id", id="a terabyte"),
+        pytest.param(lambda file: file.symlink_to("/dev/zero"), "not a regular file", id="a device"),
+    ],
+)
+def test_a_file_that_holds_no_id_is_an_error_at_once(workspace, url, make, message):
+    file = workspace / ".notewell" / "workspace-id"
+    file.parent.mkdir()
+    make(file)
+    with Memory.open(workspace, provider="none", store__url=url) as memory, pytest.raises(StoreError, match=message):
+        memory.index()
 
 
 def test_two_workspaces_cannot_have_one_tenant(workspace, example, url, name):

@@ -129,6 +129,31 @@ def test_the_time_grows_with_the_length_and_not_with_the_number_of_secrets(piece
     assert took[1] / took[0] < 8 * 2.5
 
 
+@pytest.mark.parametrize(
+    "edge",
+    [" ", "_", "\\n", "\\r", "\\t", "%3D", "%0a", "\\u001b", "\\u00AD", "\x1b[0m", "\x1b[31m", "\x1b[01m"],
+)
+def test_tokens_are_hidden_behind_every_edge_of_a_word(edge):
+    for kind, secret in secrets_of(7):
+        before = f"a word of the text before it{edge}"
+        alone, behind = REDACTOR.redact(f"{secret}\n").found, REDACTOR.redact(f"{before}{secret}\n").found
+        assert [found.kind for found in behind] == [found.kind for found in alone], kind
+
+
+@pytest.mark.parametrize("name", ["密码", "パスワード", "비밀번호"])
+@pytest.mark.parametrize("filler", ["é ", "会议。 ", "a ", "? "])
+def test_a_name_beyond_ascii_counts_wherever_it_stands_in_a_long_text(name, filler):
+    before = filler * 4100
+    for length in range(4080, 4110):
+        assert "Zx9-blue7" not in redact(f"{before[:length]} {name}：Zx9-blue7!q end").text, length
+
+
+@pytest.mark.parametrize("at", [0, 4090, 4096, 4097, 10_000])
+@pytest.mark.parametrize("filler", ["é", "a ", "会"])
+def test_an_invisible_character_hides_no_token_in_a_long_text(filler, at):
+    assert redact(f"{(filler * at)[:at]} {TOKEN[:9]}\u200b{TOKEN[9:]} 👋").found
+
+
 def test_a_mark_names_the_kind_and_is_the_same_for_the_same_secret():
     first = REDACTOR.redact(f"a {TOKEN} b")
     second = REDACTOR.redact(f'{{"x": "{TOKEN}"}}')

@@ -150,7 +150,7 @@ class MemoryStore(BaseStore):
             self._known.pop(path, None)
             return None
         except OSError as error:
-            raise NoteUnreadableError(path, error.strerror or str(error)) from error
+            raise NoteUnreadableError(path, error) from error
         item = _parse_note(raw.decode("utf-8", "replace").replace("\r\n", "\n"), path)
         self._known[path] = (stamp, item)
         return item

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LEAST_SERVER = 160000
 LEAST_PGVECTOR = (0, 8)
+LITERAL, NAME = "'", '"'  # quotation marks of SQL
 LOCK_CLASS = 0x6E77656C  # "nwel" in ASCII: the first number of our advisory locks; the second is the tenant
 MIGRATION_LOCK = 0  # the number of no tenant
 MARK = "tables of notewell"  # the comment on our schema, which identifies it
@@ -323,7 +324,7 @@ def _is_ready(server: Server, version: int | None, connections: Connections) -> 
     if server.has_schema and not server.may_use:
         raise StoreError(
             f"the role {server.role} may not use the schema notewell",
-            hint=f"run as its owner: SELECT notewell.bind_role('{server.role}', 'TENANT');",
+            hint=f"run as its owner: SELECT notewell.bind_role({_quoted_as(LITERAL, server.role)}, 'TENANT');",
         )
     if server.has_schema and server.mark != MARK and server.tables:
         raise StoreError(
@@ -349,9 +350,14 @@ def _missing(server: Server) -> list[tuple[str, str]]:
     elif tuple(int(part) for part in str(server.pgvector).split(".")[:2]) < LEAST_PGVECTOR:
         found.append((f"its pgvector is {server.pgvector}, and 0.8 is the oldest", "ALTER EXTENSION vector UPDATE;"))
     if not server.has_schema and not server.may_create:
-        fix = f'CREATE SCHEMA notewell AUTHORIZATION "{server.role}";'
+        fix = f"CREATE SCHEMA notewell AUTHORIZATION {_quoted_as(NAME, server.role)};"
         found.append((f"the role {server.role} may not create a schema", fix))
     return found
+
+
+def _quoted_as(mark: str, name: object) -> str:
+    """Return a name between quotation marks for SQL: an administrator may run what an error suggests."""
+    return f"{mark}{str(name).replace(mark, 2 * mark)}{mark}"
 
 
 def _migrate(connections: Connections, migrations: Sequence[str] = MIGRATIONS) -> None:

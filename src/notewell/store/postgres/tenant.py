@@ -20,6 +20,7 @@ from notewell.errors import (
     store_error,
 )
 from notewell.files.atomic import write_atomically
+from notewell.files.no_follow import open_regular
 from notewell.store.postgres.connection import WRITING, Connections, Prepared
 from notewell.store.postgres.schema import LOCK_CLASS, TENANT_TABLES, Server, prepare_schema
 from notewell.types import Check
@@ -46,6 +47,7 @@ _PROGRESS = (
     " FROM notewell.generations WHERE tenant = %s"
 )
 _ID = re.compile(r"[\w.-]{8,64}")
+_MOST_READ = 1_000  # bytes of its file
 
 
 class WorkspaceId:
@@ -59,7 +61,8 @@ class WorkspaceId:
         """Return the id; empty if there is none."""
         if not self._known:
             try:
-                self._known = self._file.read_text(encoding="utf-8").strip()
+                with open_regular(self._file) as file:
+                    self._known = file.read(_MOST_READ).decode("utf-8", "replace").strip()
             except (FileNotFoundError, NotADirectoryError):
                 return ""
             except OSError as error:

@@ -95,24 +95,28 @@ _KUBERNETES_VALUE = re.compile(
 _LONGEST_HEADER = 600  # characters between `kind:` and `data:`, either way
 
 
+_BY_LITERAL = {each.literal: [other for other in CONTEXTS if other.literal == each.literal] for each in CONTEXTS}
+
+
 def secrets_in_context(text: str, lowered: bytes) -> Iterator[Span]:
     """Yield where the secrets are that a command, a file or a header shows.
 
     `lowered` is the text in small ASCII letters, one byte a character.
     """
-    for context in CONTEXTS:
-        at = lowered.find(context.literal)
+    for literal, contexts in _BY_LITERAL.items():
+        at = lowered.find(literal)
         while at >= 0:
-            after = lowered.find(context.literal, at + len(context.literal))
-            if context.reach:
-                end = min(at + context.reach, after if after >= 0 else len(text))
-                options = list(context.pattern.finditer(text, at, end))
-            else:
-                option = context.pattern.match(text, at)
-                options = [option] if option else []
-            for found in options:
-                if context.is_secret(found["value"]):
-                    yield *found.span("value"), context.name
+            after = lowered.find(literal, at + len(literal))
+            for context in contexts:
+                if context.reach:
+                    end = min(at + context.reach, after if after >= 0 else len(text))
+                    options = list(context.pattern.finditer(text, at, end))
+                else:
+                    option = context.pattern.match(text, at)
+                    options = [option] if option else []
+                for found in options:
+                    if context.is_secret(found["value"]):
+                        yield *found.span("value"), context.name
             at = after
     yield from _kubernetes_secrets(text, lowered)
 
@@ -138,7 +142,10 @@ _KEYWORDS = (  # of two names for one value, the first counts
     b"bearer", b"authorization", b"pass", b"pw", b"psk", b"secret", b"token", b"key", b"credential",
     b"kennwort", b"clave", b"senha", b"contrase",
 )  # fmt: skip
-_KEYWORDS_BEYOND_ASCII = ("密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호", "패스워드")
+# Each is two characters or more, which are all ? in the ASCII text.
+_BEYOND_ASCII = re.compile("密码|密碼|口令|パスワード|暗証番号|비밀번호|암호|패스워드")
+_LONGEST_BEYOND_ASCII = 5
+_STRETCH = 4096  # characters; so many are looked through in the time that it takes to begin
 _SHORTEST_PASSWORD = 6
 _SHORTEST_KEY = 16  # below it a value given to `token` or `key` is a count, a name or a word
 _SHORTEST_MIXED_KEY = 12
@@ -214,11 +221,21 @@ def assigned_secrets(text: str, lowered: bytes) -> Iterator[Span]:
         while at >= 0:
             yield from _at_keyword(text, keyword, at)
             at = lowered.find(keyword, at + len(keyword))
-    for name in () if text.isascii() else _KEYWORDS_BEYOND_ASCII:
-        at = text.find(name)
-        while at >= 0:
-            yield from _at_keyword(text, b"", at)
-            at = text.find(name, at + len(name))
+    for first, last in () if text.isascii() else stretches(lowered, b"??", overlap=_LONGEST_BEYOND_ASCII):
+        for name in _BEYOND_ASCII.finditer(text, first, last):
+            yield from _at_keyword(text, b"", name.start())
+
+
+def stretches(plain: bytes, sign: bytes, *, overlap: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield the stretches of a text that hold a sign, each going on into the next for `overlap` characters.
+
+    One emoji makes every character take four bytes: wide characters are looked for only where there are some.
+    """
+    at = plain.find(sign)
+    while at >= 0:
+        end = at + _STRETCH
+        yield at, end + overlap
+        at = plain.find(sign, end)
 
 
 def _at_keyword(text: str, keyword: bytes, at: int) -> Iterator[Span]:

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 
-from notewell.text.redaction.contexts import assigned_secrets, secrets_in_context
+from notewell.text.redaction.contexts import assigned_secrets, secrets_in_context, stretches
 from notewell.text.redaction.kinds import (
     BASE64,
     BEGINNINGS,
     BY_BEGINNING,
     LONGEST_BEGINNING,
+    LONGEST_EDGE,
     MARKED,
+    MAY_BEGIN,
     RUN,
     RUN_WITH_SIGNS,
     Kind,
@@ -79,19 +83,20 @@ class _Pieces:
 
     def __init__(self) -> None:
         self._parts: list[str] = []
-        self._starts: list[int] = []  # of each piece in the joined text
-        self._origins: list[int] = []  # and in the original
-        self._length = 0
+        self._origins: list[int] = []  # where each began in the original
 
     def add(self, part: str, origin: int) -> None:
         self._parts.append(part)
-        self._starts.append(self._length)
         self._origins.append(origin)
-        self._length += len(part)
 
     @property
     def text(self) -> str:
         return "".join(self._parts)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where each piece begins in the joined text."""
+        return [0, *accumulate(map(len, self._parts[:-1]))]
 
     @property
     def borders(self) -> Sequence[int]:
@@ -106,23 +111,24 @@ class _Pieces:
 
 def find_secrets(text: str) -> list[Secret]:
     """Return the secrets of a text, first to last; none overlaps another, or a mark."""
+    plain = text.encode("ascii", "replace")  # one byte a character: positions stay
     secrets = [
-        Secret(start, end, kind, _value(text, start, end), certainty) for start, end, kind, certainty in _places(text)
+        Secret(start, end, kind, _value(text, start, end), certainty)
+        for start, end, kind, certainty in _places(text, plain)
     ]
-    secrets += _disguised(text)
+    secrets += _disguised(text, plain)
     return _apart(text, secrets) if secrets else []
 
 
-def _places(text: str) -> Iterator[_Place]:
-    plain = text.encode("ascii", "replace")  # one byte a character: positions stay
-    runs = list(_runs(plain, _TABLE_WITH_SIGNS, _NEEDLE_WITH_SIGNS))
+def _places(text: str, plain: bytes) -> Iterator[_Place]:
+    runs = list(_runs(plain, _TABLE_WITH_SIGNS, _NEEDLE_WITH_SIGNS, [(0, len(plain))]))
     if runs:
-        yield from _with_literals(text, runs)
-        yield from _prefixed(text, _runs(plain, _TABLE, _NEEDLE))
+        yield from _with_literals(text, plain.decode(), runs)
+        yield from _prefixed(text, _runs(plain, _TABLE, _NEEDLE, runs))
     if b"PRIVATE KEY" in plain or b"Private-Lines:" in plain:
         yield from _private_keys(text)
     if b"://" in plain:
-        yield from _url_passwords(text)
+        yield from _url_passwords(text, plain)
     lowered = plain.lower()
     for start, end, name in secrets_in_context(text, lowered):
         yield start, end, name, 2
@@ -130,22 +136,25 @@ def _places(text: str) -> Iterator[_Place]:
         yield start, end, name, 3
 
 
-def _runs(plain: bytes, table: bytes, needle: bytes) -> Iterator[tuple[int, int]]:
+def _runs(plain: bytes, table: bytes, needle: bytes, within: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield where the long runs are that could be random, not of small letters alone as names of programs are."""
-    runs = plain.translate(table)
-    begin = runs.find(needle)
-    while begin >= 0:
-        end = runs.find(b" ", begin + len(needle))
-        end = len(runs) if end < 0 else end
-        if plain[begin:end].translate(None, _IN_NAMES):
-            yield begin, end
-        begin = runs.find(needle, end)
+    runs, shortest = plain.translate(table), len(needle)
+    for first, last in within:
+        begin = runs.find(needle, first, last)
+        while begin >= 0:
+            end = runs.find(b" ", begin + shortest, last)
+            end = last if end < 0 else end
+            if plain[begin:end].translate(None, _IN_NAMES):
+                yield begin, end
+            begin = runs.find(needle, end, last)
 
 
 def _prefixed(text: str, runs: Iterator[tuple[int, int]]) -> Iterator[_Place]:
     end = done = 0
     for begin, run_end in runs:
         first, end = max(end, begin - LONGEST_BEGINNING), run_end
+        if first > 0 and not MAY_BEGIN.search(text, max(0, first - LONGEST_EDGE), end):
+            continue
         for beginning in BEGINNINGS.finditer(text, first, end):
             if beginning.start() < done:  # inside of the token before
                 continue
@@ -163,13 +172,13 @@ def _aws_secret(text: str, at: int) -> Iterator[_Place]:
         yield *found.span(), "aws-secret-key", 1
 
 
-def _with_literals(text: str, runs: Sequence[tuple[int, int]]) -> Iterator[_Place]:
+def _with_literals(text: str, plain: str, runs: Sequence[tuple[int, int]]) -> Iterator[_Place]:
     """Yield the tokens that have a literal in a long run: it is looked for in these runs alone, put side by side."""
     pieces, done = _Pieces(), 0
     for begin, end in runs:
         first = max(done, begin - LONGEST_BEGINNING)
         done = end
-        pieces.add(f"{text[first:end]} ", first)
+        pieces.add(f"{plain[first:end]} ", first)
     joined = pieces.text
     for kind in (*BASE64, *MARKED):
         (literal,) = kind.beginnings
@@ -206,13 +215,13 @@ def _marked_at(text: str, at: int, kind: Marked) -> Iterator[_Place]:
         yield *found.span(found.re.groups and 1), kind.name, 1
 
 
-def _url_passwords(text: str) -> Iterator[_Place]:
-    at = text.find("://")
+def _url_passwords(text: str, plain: bytes) -> Iterator[_Place]:
+    at = plain.find(b"://")
     while at >= 0:
         found = _URL_PASSWORD.match(text, at)
         if found and not is_placeholder(found["value"]):
             yield *found.span("value"), "url-password", 2
-        at = text.find("://", at + 3)
+        at = plain.find(b"://", at + 3)
 
 
 def _private_keys(text: str) -> Iterator[_Place]:
@@ -256,8 +265,12 @@ def _value(text: str, start: int, end: int) -> str:
 _REACH = 1200  # characters looked at behind a beginning; the longest tokens that are wrapped are JWTs
 
 # A break in a token: a run goes up to the end of the line (perhaps with the shell's backslash) and on in the next one,
-# for 6 characters at least: less is not worth hiding and could be a word.
-_LINE_BREAK = re.compile(r"(?<=[A-Za-z0-9_.+/=$%-])[ \t]*\\?\r?\n[ \t]*(?:[>|#*][ \t]*)?(?=[A-Za-z0-9_.+/=$%-]{6})")
+# for 6 characters at least: less is not worth hiding and could be a word. It begins with a set of characters, which is
+# searched fast, and what may follow depends on which of them it is.
+_LINE_BREAK = re.compile(
+    r"[ \t\\\r\n](?<=[A-Za-z0-9_.+/=$%-][ \t\\\r\n])(?:(?<=[ \t])[ \t]*\\?\r?\n|(?<=\\)\r?\n|(?<=\r)\n|(?<=\n))"
+    r"[ \t]*(?:[>|#*][ \t]*)?(?=[A-Za-z0-9_.+/=$%-]{6})"
+)
 _WRAPPED_PIECE = re.compile(r"[A-Za-z0-9_.+/=$%-]+")
 _MIXED = re.compile(r"[0-9]|[a-z].*[A-Z]|.[A-Z].*[a-z]")
 
@@ -308,10 +321,12 @@ _REST_OF_WORD = re.compile(rf"(?:(?!{_ESCAPE.pattern.replace('?P<code>', '?:')}|
 _NAME_REACH = 80  # characters before a word in disguise: the name it is given to
 
 
-def _disguised(text: str) -> Iterator[Secret]:
+def _disguised(text: str, plain: bytes) -> Iterator[Secret]:
     """Yield the secrets that show only when percent escapes are decoded and invisible characters left out."""
     escaped = _ESCAPE.search(text) is not None
-    invisible = (not text.isascii() or "\\_" in text) and _INVISIBLE.search(text) is not None
+    invisible = b"\\_" in plain or (
+        not text.isascii() and any(_INVISIBLE.search(text, *each) for each in stretches(plain, b"?"))
+    )
     if not escaped and not invisible:
         return
     disguise = _ESCAPE if not invisible else _DISGUISE if escaped else _INVISIBLE
@@ -328,13 +343,13 @@ def _disguised(text: str) -> Iterator[Secret]:
         if word:
             pieces.add(word.group(), done)
             done = word.end()
-    plain = pieces.text
-    for start, end, kind, certainty in _places(plain):
+    joined = pieces.text
+    for start, end, kind, certainty in _places(joined, joined.encode("ascii", "replace")):
         begin, last = pieces.original(start), pieces.original(end - 1)
         escape = _DISGUISE.match(text, last)
         ends = escape.end() if escape else last + 1
-        if "\n" not in plain[start:end]:  # which stands between words
-            yield Secret(begin, ends, kind, plain[start:end], certainty)
+        if "\n" not in joined[start:end]:  # which stands between words
+            yield Secret(begin, ends, kind, joined[start:end], certainty)
 
 
 def _word_start(text: str, at: int, done: int) -> int:
