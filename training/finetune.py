@@ -21,10 +21,9 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from training.finetune_data import ANCHORED
+from training.finetune_data import ANCHORED, TALKS
 from training.model import Packed, embed, read_weights, write_weights
 
-TALKS = {"fact": 0.46, "written": 0.24, "scene": 0.10, "chat": 0.14, "statement": 0.02, "template": 0.04}
 LONGEST_TALK = 256
 NEAR = 0.8  # the cosine of two texts that may say the same
 WATCHED_TALKS = ("fact", "written", "chat")
@@ -35,14 +34,14 @@ parser.add_argument("start", type=Path)
 parser.add_argument("data", type=Path)
 parser.add_argument("out", type=Path)
 parser.add_argument("--name", default="finetuned")
-parser.add_argument("--seconds", type=float, default=3_000)
-parser.add_argument("--save-every", type=float, default=600, help="seconds between two files of weights")
+parser.add_argument("--seconds", type=float, default=2_160)
+parser.add_argument("--save-every", type=float, default=300, help="seconds between two files of weights")
 parser.add_argument("--seed", type=int, default=0)
-parser.add_argument("--rate", type=float, default=3e-5)
-parser.add_argument("--rate-words", type=float, default=1e-4)
+parser.add_argument("--rate", type=float, default=5e-5)
+parser.add_argument("--rate-words", type=float, default=1.5e-4)
 parser.add_argument("--temperature", type=float, default=0.03)
-parser.add_argument("--budget", type=int, default=6_144, help="tokens of a step")
-parser.add_argument("--shares", default="talk=.52,found=.06,said=.14,stay=.06,passage=.22")
+parser.add_argument("--budget", type=int, default=3_584, help="tokens of a step")
+parser.add_argument("--shares", default="talk=.52,found=.07,said=.14,stay=.06,passage=.21")
 parser.add_argument("--weights", default="talk=1,found=.4,english=3,follow=6,said=6,stay=6,passage=15")
 parser.add_argument("--wrong", type=int, default=1_024, help="other messages, as they were, beside those of a step")
 

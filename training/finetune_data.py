@@ -2,7 +2,8 @@
 
     python -m training.finetune_data MODEL_FOLDER START.npz DATA.npz GIVEN PAIRS.jsonl[.xz]...
 
-GIVEN holds `chats.jsonl`, `dialogues.jsonl` and `statements.jsonl`, as for `prepare.py`; the first two may be empty.
+GIVEN holds `chats.jsonl`, `statements.jsonl` and `dialogues.jsonl`, as for `prepare.py`; the last is not used and may
+be empty.
 """
 
 import itertools
@@ -22,6 +23,14 @@ from training.model import HIDDEN, Packed, embed, read_weights
 from training.prepare import Texts, add_talk, all_talks, read_pairs, start_worker, tokenise_all
 
 LONGEST = 512
+TALKS = {
+    "fact": 0.46,
+    "written": 0.24,
+    "scene": 0.10,
+    "chat": 0.14,
+    "statement": 0.02,
+    "template": 0.04,
+}  # shares of what talks have in tokens
 LANGUAGES = frozenset("ar cs da de el en es fa fi fr he hi hu id it ja ko nl no pl pt ro ru sv th tr uk vi zh".split())
 # How many translations and headings of a source and language are read; more of the languages that follow.
 PARALLEL = {
@@ -157,7 +166,7 @@ class Material:
         """Read talks, and the translations in them."""
         talks = self.talks
         for number, (source, held, talk) in enumerate(all_talks(given)):
-            if source == "dialogue" or number % ONE_IN.get(source, 1):
+            if source not in TALKS or number % ONE_IN.get(source, 1):
                 continue
             for message, (said, asked, _) in zip(talk, add_talk(self.texts, talk), strict=True):
                 is_fact = source == "fact"  # the first question is the same in both languages
