@@ -3,7 +3,7 @@
     python -m training.resume MODEL_FOLDER OUT.npz
 
 Undoes what `export.py` did to the channels of each product; what 8 bits lost stays lost. OUT.npz has the layout of
-`save_compact` in `train.py`.
+`write_weights` in `model.py`.
 """
 
 import sys

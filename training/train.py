@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from training.model import DEVICE, Encoder, Packed, embed
+from training.model import DEVICE, Encoder, Packed, embed, write_weights
 from training.pack import read_pack
 
 parser = argparse.ArgumentParser()
@@ -442,7 +442,7 @@ def train(options: argparse.Namespace) -> Encoder:
             means = {kind: (round(c / n, 3), round(d / n, 4)) for kind, (c, d, n) in seen.items()}
             print(step, round(time.time() - clock), "s", tokens // 10**6, "M tokens", means, flush=True)
             seen = {}
-            save_compact(encoder, options.out / f"{options.name}-compact.npz", options.folder)  # if it is cut off
+            write_weights(encoder, options.out / f"{options.name}-compact.npz")  # if it is cut off
     print("trained", step, "steps", tokens // 10**6, "M tokens", round(time.time() - began), "s in all", flush=True)
     for worker in workers:
         worker.terminate()
@@ -485,7 +485,7 @@ def save(encoder: Encoder, path: Path) -> None:
 
 
 def load(path: Path, words: int) -> dict[str, torch.Tensor]:
-    """The weights that `save` or `save_compact` wrote; the table of the latter has the first pieces' rows first."""
+    """The weights that `save` or `write_weights` wrote; the table of the latter has the first pieces' rows first."""
     with np.load(path) as stored:
         values = {name.replace(".", "_"): stored[name].astype(np.float32) for name in stored.files}
     if "word_codes" in values:
@@ -498,21 +498,10 @@ def load(path: Path, words: int) -> dict[str, torch.Tensor]:
     return {name: torch.tensor(value) for name, value in values.items()}
 
 
-def save_compact(encoder: Encoder, path: Path, folder: Path) -> None:
-    """The weights under the names of the pack: the embedding table in 8 bits a value, the rest as float16."""
-    table = torch.cat([encoder.word, encoder.new]).detach().cpu().numpy()
-    scales = np.abs(table).max(1, keepdims=True) / 127 + 1e-12
-    names = {name.replace(".", "_"): name for name in read_pack(folder / "granite.hmsemb")[2]}
-    body = {names[name]: values.detach().cpu().numpy().astype(np.float16) for name, values in encoder.body.items()}
-    position = encoder.position.detach().cpu().numpy().astype(np.float16)
-    codes = np.round(table / scales).astype(np.int8)
-    np.savez(path, word_codes=codes, word_scales=scales.astype(np.float32), position=position, **body)
-
-
 if __name__ == "__main__":
     chosen = parser.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
     trained = train(chosen)
     save(trained, chosen.out / f"{chosen.name}.npz")
-    save_compact(trained, chosen.out / f"{chosen.name}-compact.npz", chosen.folder)
+    write_weights(trained, chosen.out / f"{chosen.name}-compact.npz")
     held_back(trained, Data(chosen.data))
