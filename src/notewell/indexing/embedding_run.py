@@ -117,8 +117,9 @@ class EmbeddingRun:
             chunks, known = self._looked_up(page, tally, excluded)
             found = [chunk for chunk in chunks if chunk.embedded_hash in known]
             self._store(found, known)
-            arrivals.done += len(page) - len(chunks) + len(found)
-            report()
+            if settled := len(page) - len(chunks) + len(found):
+                arrivals.done += settled
+                report()
             yield from arrivals.expect(chunk for chunk in chunks if chunk.embedded_hash not in known)
         arrivals.all_sent = True
 

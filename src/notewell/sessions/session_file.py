@@ -52,12 +52,11 @@ from notewell.sources.transcripts.session_files import (
     MESSAGE_ARRAY,
     MESSAGES,
     check_version,
-    end_of_messages,
     messages_in,
     whole_elements,
 )
 
-HEAD_BYTES = 4096  # read for the head of a file, which has about 500
+FIRST_LOOK = 4096  # bytes read at either end of a file; a head has about 500, a foot 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ class SessionFile:
     def _ends(self) -> dict[str, Any]:
         """Return the head and the foot; also the messages if the file is not in our layout."""
         with self.path.open("rb") as file:
-            head, found, _ = file.read(HEAD_BYTES).partition(f"\n{MESSAGES.opening}".encode())
+            head, found, _ = file.read(FIRST_LOOK).partition(f"\n{MESSAGES.opening}".encode())
             parts, _ = _end_of(file)
         if not found or parts is None:
             return parse_object(self._text())
@@ -236,12 +235,15 @@ class SessionFile:
 
 def _end_of(file: BinaryIO) -> tuple[Parts | None, int]:
     """Return the end of a file in parts and the offset of its end mark; no parts if the file is not in our layout."""
-    offset, _ = end_of_messages(file, file.seek(0, 2))
-    if offset is None:
-        return None, 0
-    file.seek(offset - 2)  # with what is before the line break
-    parts = MESSAGES.parts_of_end(file.read().decode("utf-8", "ignore"))
-    return parts, offset if parts else 0
+    size, look = file.seek(0, 2), FIRST_LOOK
+    while True:
+        file.seek(max(0, size - look))
+        parts = MESSAGES.parts_of_end(file.read().decode("utf-8", "ignore"))
+        if parts or look >= size:
+            break
+        look *= 16
+    offset = size - len(parts.foot.encode()) - len(MESSAGES.end_mark) if parts else 0
+    return (parts, offset) if parts and parts.values.get(MESSAGES.end_field) == offset else (None, 0)
 
 
 def text_of(entry: SessionEntry, messages: Sequence[Message] = (), summaries: Sequence[Summary] = ()) -> str:

@@ -241,7 +241,7 @@ def test_nul_and_lone_surrogates_in_notes_and_questions(workspace, url):
     with Memory.open(workspace, provider="hashing", store__url=url) as memory:
         assert memory.index().problems == ()
         for query in ("kumquat", "kum\0quat kumquat", "\ud800 kumquat", '"\0" kumquat', "\udfff"):
-            answer = memory.search(query)
+            answer = memory.search(query, min_score=0.1)  # two of the three words of one question are in no note
             assert bool(answer.hits) == ("kumquat" in query), query
         assert memory.verify().findings == ()
     store = open_store(url, str(workspace))
