@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BEGIN_AFTER_S = 0.1  # a command that ends right after its answer does not start a sync
 RETRY_AFTER_S = 30.0  # between a failed run and the next that a search requests
 LAST_WAIT_S = 10.0  # for the batch in progress at the end of the process
-MOST_DELAYS = 4  # quiet periods: files that keep changing are indexed after so many
+MOST_DELAYS = 4  # quiet periods: files that keep changing are indexed after this many
 
 _log = logging.getLogger("notewell.sync")
 

@@ -145,7 +145,7 @@ _KEYWORDS = (  # of two names for one value, the first counts
 # Each is two characters or more, which are all ? in the ASCII text.
 _BEYOND_ASCII = re.compile("密码|密碼|口令|パスワード|暗証番号|비밀번호|암호|패스워드")
 _LONGEST_BEYOND_ASCII = 5
-_STRETCH = 4096  # characters; so many are looked through in the time that it takes to begin
+_STRETCH = 4096  # characters; searching this many takes as long as starting a search
 _SHORTEST_PASSWORD = 6
 _SHORTEST_KEY = 16  # below it a value given to `token` or `key` is a count, a name or a word
 _SHORTEST_MIXED_KEY = 12
