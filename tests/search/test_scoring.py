@@ -57,6 +57,8 @@ def order(found, scale=SCALE):
             replace(SCALE, is_measured=True, nearest=0.6, usual=0.25), 0.0, 0.45, id="at least what stands out"
         ),
         pytest.param(replace(SCALE, language_weight=0.25), 1.0, 0.88, id="vectors count less in this language"),
+        pytest.param(replace(SCALE, weights=Weights(vector=0, text=1)), 0.9, 0.9, id="vectors are given no weight"),
+        pytest.param(replace(SCALE, weights=Weights(vector=1, text=0)), 0.0, 0.4, id="words are given no weight"),
         pytest.param(replace(SCALE, tuning=replace(TUNING, coverage=0)), 0.0, 1.0, id="turned off"),
     ],
 )

@@ -74,8 +74,12 @@ class Scale:
     @property
     def stand_out(self) -> float:
         """How much a text counts that stands out by its vector; nothing if the vector is given no weight."""
-        asked = min(1.0, self.weights.vector / OPENCLAW_WEIGHTS.vector)
-        return asked * self.language_weight * self.is_measured
+        return self._vector_share * self.is_measured
+
+    @property
+    def _vector_share(self) -> float:
+        """How far vectors count, by the weights that were asked for and by the language of the question."""
+        return min(1.0, self.weights.vector / OPENCLAW_WEIGHTS.vector) * self.language_weight
 
     def vector_part(self, cosine: float) -> float:
         """Return how near a text is, on the scale at the top of this module."""
@@ -100,8 +104,8 @@ class Scale:
         """
         if not self.tuning.coverage or best.vector_part is None:
             return 1.0
-        by_words = self.tuning.coverage
-        by_vector = (1 - by_words) * self.language_weight
+        by_words = self.tuning.coverage * min(1.0, self.weights.text / OPENCLAW_WEIGHTS.text)
+        by_vector = (1 - self.tuning.coverage) * self._vector_share
         return max(
             (by_words * covered + by_vector * best.vector_part) / (by_words + by_vector),
             self.stand_out * (self.nearest - self.tuning.usual_share * self.usual),
